@@ -2,10 +2,15 @@
 #   portable  bin/lockstep and lib/ with everything it loads that a bare Linux with glibc >= 2.36 may lack
 #   devel     liblockstep.so, the public headers and find_package(lockstep)
 include(CMakePackageConfigHelpers)
+include(${CMAKE_CURRENT_LIST_DIR}/LockstepBuiltParts.cmake)
+if(TARGET lockstep_cli)
+  lockstep_install_built_parts(lockstep_cli lockstep_shared)
+endif()
 
 # --- portable: the program, wgpu-native, and the shared libraries they need.
 if(TARGET lockstep_cli)
-  set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  # In the build tree too: CMake would keep room for it there with empty entries, each of which is the current folder.
+  set_target_properties(lockstep_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)
   # DT_RPATH, unlike DT_RUNPATH, also serves the libraries that the bundled libraries need.
   target_link_options(lockstep_cli PRIVATE -Wl,--disable-new-dtags)
   install(TARGETS lockstep_cli RUNTIME DESTINATION bin COMPONENT portable)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the source tree: include direction, sizes, folders' READMEs, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|platform|language|comments|file-size|function-size|readme|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|files|libraries|fetches|language|comments|file-size|function-size|readme|format|tidy [ROOT]
 
 tidy checks .clang-tidy itself and, by it, the folder $LOCKSTEP_TIDY (default src/core, the lowest layer; src is all); $LOCKSTEP_BUILD
 (default build) holds compile_commands.json.
@@ -36,6 +36,21 @@ CASE_FILES = ("cases.cpp", "cases.hpp")
 # back ends.
 PORTABLE_LAYERS = ("core", "ir", "math", "compile", "device", "verify", "primitives", "autodiff")
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:unistd|fcntl|dlfcn|pthread|signal|termios|sys/\w+)\.h|tbb/[^>]+)>")
+# Calls that make or change files by name.
+MADE_FILE = re.compile(r"\b(?:fopen\s*\(|freopen\s*\(|creat\s*\(|std::ofstream|std::fstream|O_CREAT|O_WRONLY|O_RDWR|mkdir(?:at)?\s*\(|mkstemp"
+                       r"|(?:fs|filesystem)::(?:create_\w+|rename|copy(?:_\w+)?|resize_file|permissions)\s*\()")
+# Calls that load libraries; core/dynamic_library makes them, by absolute path.
+LOADED_LIBRARY = re.compile(r"\b(?:dlm?open|LoadLibrary\w*)\s*\(|^\s*(?:import|from)\s+(?:ctypes|cffi)\b")
+# Fetches over the network while building have the hash of its content on the same command.
+FETCHES = (
+    (re.compile(r"\bpip3?[\"', ]+(?:install|download|wheel)\b"), re.compile(r"--require-hashes|--no-build-isolation.*--no-deps|--no-deps.*--no-build-isolation")),
+    (re.compile(r"\b(?:FetchContent_Declare|ExternalProject_Add|CPMAddPackage)\s*\(|\bfile\s*\(\s*DOWNLOAD\b", re.I),
+     re.compile(r"\b(?:URL_HASH|EXPECTED_HASH)\s+SHA(?:256|512)\b|\bGIT_TAG\s+[0-9a-f]{40}\b")),
+    (re.compile(r"\b(?:curl|wget)\s+-|\burlopen\s*\(|\burlretrieve\s*\("), re.compile(r"\bsha(?:256|512)(?:sum)?\b")),
+    (re.compile(r"\bgit[\"', ]+clone\b.*(?:://|git@)|\b(?:npm|npx|cargo|gem|conda|go)[\"', ]+(?:install|get|add|exec|ci)\b"), re.compile(r"$^")),
+)
+FETCHING_FILES = (".sh", ".cmake", "CMakeLists.txt", ".py", ".yml", ".yaml", "Dockerfile")
+NO_HASH = re.compile(r"#\s*no hash: \S+")
 # Above autodiff kernels are written in the kernel language: no instruction is built by hand.
 HAND_BUILT = re.compile(r'\bir::|^\s*#\s*include\s+"(?:lockstep/)?ir/[^"]+\.hpp"')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -106,20 +121,95 @@ def check_include_direction(root):
     return findings
 
 
-def check_platform(root):
+def check_lines(root, what, chosen, fault):
+    """Findings of the lines of all chosen files: fault(line) says what is wrong, or nothing."""
     findings, checked = [], 0
     for name in files_of(root):
-        parts = name.split("/")
-        if not (name.endswith(SOURCE_SUFFIXES) and parts[0] == "src" and len(parts) > 2 and parts[1] in PORTABLE_LAYERS):
-            continue
-        if name.startswith("src/core/platform/"):
+        if not chosen(name):
             continue
         checked += 1
         with open(os.path.join(root, name), encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if match := SYSTEM_INCLUDE.match(line):
-                    findings.append(f"{name}:{number}: <{match.group(1)}> belongs behind src/core/platform")
-    print(f"platform: {checked} files checked, {len(findings)} findings")
+            findings += [f"{name}:{number}: {found}" for number, line in enumerate(file, 1) if (found := fault(line))]
+    print(f"{what}: {checked} files checked, {len(findings)} findings")
+    return findings
+
+
+def is_above_platform(name, roots, suffixes=SOURCE_SUFFIXES):
+    return name.startswith(roots) and name.endswith(suffixes) and not name.startswith("src/core/platform/")
+
+
+def check_platform(root):
+    def chosen(name):
+        parts = name.split("/")
+        return is_above_platform(name, "src/") and len(parts) > 2 and parts[1] in PORTABLE_LAYERS
+
+    def fault(line):
+        match = SYSTEM_INCLUDE.match(line)
+        return match and f"<{match.group(1)}> belongs behind src/core/platform"
+
+    return check_lines(root, "platform", chosen, fault)
+
+
+def check_files(root):
+    """Files and folders are made by core/files alone; its system part is in core/platform."""
+    def fault(line):
+        match = MADE_FILE.search(line.split("//")[0])
+        return match and "/dev/null" not in line and f"{match.group(0)} belongs in src/core/files"
+
+    return check_lines(root, "files", lambda name: is_above_platform(name, ("src/", "apps/", "python/src/")), fault)
+
+
+def check_libraries(root):
+    """Libraries are loaded by core/dynamic_library alone."""
+    def fault(line):
+        match = LOADED_LIBRARY.search(line.split("//")[0])
+        return match and f"{match.group(0).strip()} belongs in src/core/dynamic_library.hpp"
+
+    return check_lines(root, "libraries", lambda name: is_above_platform(name, ("src/", "apps/", "python/"), SOURCE_SUFFIXES + (".py",)), fault)
+
+
+def commands_of(text):
+    """(line, command) with continued lines and open parentheses joined; comments and strings of documentation are left out."""
+    text = re.sub(r'"""(?:.|\n)*?"""', lambda found: "\n" * found.group(0).count("\n"), text)
+    whole, start, depth = "", 0, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        code = re.sub(r"(?:^|\s)#(?!\s*no hash:).*", "", line)
+        start = start or number
+        depth += code.count("(") - code.count(")")
+        whole += " " + code.rstrip("\\")
+        if depth > 0 and number - start < 60 or code.endswith("\\"):
+            continue
+        yield start, whole
+        whole, start, depth = "", 0, 0
+    if whole:
+        yield start, whole
+
+
+def check_fetches(root):
+    """Whatever a script or CMake fetches is pinned by hash; Debian's packages are signed. A build backend has an exact version."""
+    findings, checked = [], 0
+    for name in files_of(root):
+        if name == "pyproject.toml":
+            with open(os.path.join(root, name), encoding="utf-8") as file:
+                listed = re.search(r"^requires\s*=\s*\[(.*?)\]", file.read(), re.M | re.S)
+            for need in re.findall(r'"([^"]+)"', listed.group(1)) if listed else []:
+                checked += 1
+                if not re.fullmatch(r"[\w.-]+==[\w.]+", need):
+                    findings.append(f"{name}: {need}: expected an exact version")
+        if not (name.endswith(FETCHING_FILES) or name in EXTENSIONLESS) or name.startswith(("tests/house/", "scripts/check_house.py")):
+            continue
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            text = file.read()
+            if name.endswith((".cmake", "CMakeLists.txt")):
+                text = re.sub(r"`[^`\n]*`", "", text)  # quoted in a message
+            for number, command in commands_of(text):
+                for fetch, pin in FETCHES:
+                    if not (match := fetch.search(command)):
+                        continue
+                    checked += 1
+                    if not pin.search(command) and not NO_HASH.search(command):
+                        findings.append(f"{name}:{number}: {match.group(0).strip()}: no hash of what it fetches")
+    print(f"fetches: {checked} checked, {len(findings)} findings")
     return findings
 
 
@@ -280,7 +370,7 @@ def check_tidy(root):
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "language": check_language, "comments": check_comments,
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "files": check_files, "libraries": check_libraries, "fetches": check_fetches, "language": check_language, "comments": check_comments,
           "file-size": check_file_size, "function-size": check_function_size, "readme": check_readme, "format": check_format, "tidy": check_tidy}
 
 

@@ -4,9 +4,9 @@
 usage: check_wheel.py [--wheel FILE] [--python PYTHON]... [--scratch FOLDER]
 
 Without --wheel one is built by `pip wheel` from a fresh clone of this repository with the first PYTHON (default: the one that runs
-this), which takes the time of a whole build. Checked are its size, what its libraries need of the system (as manylinux_2_36 allows,
-and by auditwheel and abi3audit where they are installed), and that it runs in an empty environment of each PYTHON: NumPy alone is
-installed beside it, from pip.
+this), which takes the time of a whole build; the build backend is that of build_requirements.txt. Checked are its size, what its
+libraries need of the system (as manylinux_2_36 allows, and by auditwheel and abi3audit where they are installed), their search paths
+and stacks (check_elf.py), and that it runs in an empty environment of each PYTHON: NumPy alone is installed beside it, from pip.
 """
 import argparse
 import os
@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+
+import check_elf
 
 LIMIT_MB = 40
 NEWEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}  # manylinux_2_36
@@ -59,7 +61,10 @@ def run(*command, **options):
 def build(python, scratch):
     root = pathlib.Path(__file__).resolve().parents[1]
     run("git", "clone", "--quiet", root, scratch / "clone")
-    run(python, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", scratch / "wheels", scratch / "clone")
+    run(python, "-m", "venv", scratch / "builder")
+    own = scratch / "builder" / "bin" / "python"
+    run(own, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "-r", root / "scripts/build_requirements.txt")
+    run(own, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", scratch / "wheels", scratch / "clone")
     return next((scratch / "wheels").glob("lockstep-*.whl"))
 
 
@@ -88,6 +93,8 @@ def wrong_contents(wheel, scratch):
     libraries = [f for f in (scratch / "contents").rglob("*.so*") if f.is_file()]
     for file in libraries:
         yield from wrong_library(file, {f.name for f in libraries})
+    for file in check_elf.elf_files(str(scratch / "contents")):
+        yield from (f"{os.path.basename(file)}: {wrong}" for wrong in check_elf.findings_of(file, installed=True))
     module, = (f for f in libraries if f.name.startswith("_core"))
     names = [line.split()[-1].partition("@")[0] for line in run("readelf", "-W", "--dyn-syms", module).splitlines()
              if re.search(r"\b(GLOBAL|WEAK|UNIQUE)\b", line) and " UND " not in line]
@@ -113,7 +120,7 @@ def try_with(python, wheel, scratch):
     place = scratch / f"venv-{pathlib.Path(python).resolve().name}"
     run(python, "-m", "venv", place)
     own = place / "bin" / "python"
-    run(own, "-m", "pip", "install", "--quiet", wheel)
+    run(own, "-m", "pip", "install", "--quiet", wheel)  # no hash: NumPy as the user's pip gives it
     bare = {"HOME": str(scratch), "PATH": f"{place}/bin", "LOCKSTEP_CACHE_DIR": str(scratch / "cache")}
     print(run(own, "-c", RUNS, env=bare, cwd=scratch).strip())
     for program in ([own, "-m", "lockstep"], [place / "bin" / "lockstep"]):

@@ -13,8 +13,12 @@ if ls /usr/local/cuda*/lib64/libnvrtc.so.* >/dev/null 2>&1 || ldconfig -p | grep
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$work" \
-  "nvidia-cuda-nvrtc>=13,<14" >&2 || {
+# The wheels of both platforms, by content.
+cat > "$work/wheels.txt" <<WHEELS
+nvidia-cuda-nvrtc==13.5.37 --hash=sha256:86b4d68058807988b7d9af5b44917a0601e9c337f35ccd657bfb3c759ff8d8bc --hash=sha256:36e4fa2a8ada293f5693d308e531c196ab6f91cf7a0ff479bf96a537d43a6096
+WHEELS
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+  --dest "$work" -r "$work/wheels.txt" >&2 || {
   echo "fetch_nvrtc.sh: NVRTC could not be downloaded: its compile checks are skipped" >&2
   exit 1
 }

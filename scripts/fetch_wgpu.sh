@@ -21,8 +21,12 @@ esac
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-  --platform "$platform" --dest "$work" "wgpu==$version" >&2 || {
+# The wheels of both platforms, by content.
+cat > "$work/wheels.txt" <<WHEELS
+wgpu==$version --hash=sha256:6499a31b5a29a10b4f1089fea4a0806411f42605fa86b6c0b543a07ca0de8568 --hash=sha256:00454ba1bc794d38c8365f4ad29f381b88ce0a7f115133bfaa6f1dfad7eb2764
+WHEELS
+python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --require-hashes \
+  --platform "$platform" --dest "$work" -r "$work/wheels.txt" >&2 || {
   echo "fetch_wgpu.sh: wgpu $version could not be downloaded: WebGPU is left out" >&2
   exit 1
 }

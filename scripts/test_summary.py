@@ -3,38 +3,51 @@
 
 usage: test_summary.py BUILD [--sanitizers BUILD/asan] [--partial]
 
-Reads CTest's LastTest.log of each build folder. With CI set in the environment, every lane but those of real GPUs is
-required, and only tests may be skipped that need such a GPU, what their device has not, a framework of Python, or test
-data where LOCKSTEP_DATA is not set; --partial (a chosen subset of tests) requires nothing.
+Reads CTest's own list of tests and its LastTest.log of each build folder: a test of the list that is not in the log, ran
+none of its cases, was skipped or skipped a part that a lane is about makes that lane incomplete. With CI set in the
+environment, every lane but those of real GPUs is required, and only tests may be skipped that need such a GPU, what their
+device has not, a framework of Python, or test data where LOCKSTEP_DATA is not set; --partial (a chosen subset of tests)
+requires nothing.
 """
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
 
-# A lane ran where all of its tests did. Each test is a regular expression over names that CTest knows.
+# A lane ran where all of its tests did and none of their parts was skipped for a reason of the lane. Each test is a regular
+# expression over names that CTest knows.
 LANES = {
     "CPU": ["device_cpu", "verify", "fuzz_cpu"],
     "interpreter": ["interp", "fuzz_passes"],
     "software WebGPU": ["device_webgpu", "fuzz_webgpu"],
     "NVRTC": ["compile_cuda"],
-    "golden data": ["urban_model", "solve_graphs"],
+    "golden data": ["urban_.*", "solve_.*", "forecast_train", "cli_solve", "cli_solve_mesh"],
     "ThreadSanitizer": ["threads", "threads_cuda", "threads_factors"],
     "command line": ["cli_.*"],
+    "Python module": ["python"],
+    "PyTorch on the CPU": ["python"],
+    "JAX on the CPU": ["python"],
+    "films": ["io_video"],
     "source tree": ["house_.*"],
     "wasm32": ["wasm"],
 }
-# Lanes that CI does not miss where the environment switches them off.
-UNWANTED = {"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set()
+# Lanes that CI does not miss: switched off by the environment, or frameworks that no package registry may have.
+OPTIONAL = {"PyTorch on the CPU", "JAX on the CPU"} | ({"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set())
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
 # Limits of a device by its nature (docs/support.md lists them), and tests that another one of the same case holds.
 CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arrays)|no plain reference"
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
-                    r"|run by \S+ only|may not mount|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off", re.I)
-# Frameworks that the Python module works with and that Debian does not have, or not new enough.
-FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op) is not installed", re.I)
+                    r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off", re.I)
+# Frameworks that the Python module works with, and packages that oracles are compared with, that Debian does not have, or not new enough.
+FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|pvlib|pythermalcomfort) is not installed|^no rasterio:"
+                       r"|^could not import '(rasterio|xarray|netCDF4|pyproj|pandas)'", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|test data|no /", re.I)
+# Skips that make a lane incomplete even where they are excused.
+ABOUT = {"golden data": NEEDS_DATA, "PyTorch on the CPU": re.compile(r"^(a )?torch\b", re.I),
+         "JAX on the CPU": re.compile(r"^jax\b", re.I)}
+NOTHING_RAN = re.compile(r"^\[  PASSED  \] 0 tests|^(no tests ran|Ran 0 tests)", re.M)
 
 
 WHOLE_SKIP = re.compile(r"^(skipped|not run):|: SKIPPED$", re.I)
@@ -48,10 +61,12 @@ def excused(why):
 
 class Test:
     def __init__(self, name, output, verdict):
-        self.name, self.passed = name, "Passed" in verdict
-        # CTest 3.25 logs a test that gave its SKIP_RETURN_CODE as passed: its last line says that it was not run.
-        self.skipped_whole = "Skip" in verdict or bool(WHOLE_SKIP.search(last_line(output)))
+        self.name, self.passed = name, "Passed" in verdict and not NOTHING_RAN.search(output)
         self.skips = skips_of(name, output)
+        # CTest 3.25 logs a test that gave its SKIP_RETURN_CODE as passed: its last line says that it was not run. GoogleTest
+        # ends with 0 where each of its tests was skipped.
+        each_skipped = bool(self.skips) and "Passed" in verdict and not self.passed
+        self.skipped_whole = "Skip" in verdict or bool(WHOLE_SKIP.search(last_line(output))) or each_skipped
         if self.skipped_whole and not self.skips:
             self.skips = [(name, WHOLE_SKIP.sub("", last_line(output)).strip())]
 
@@ -93,23 +108,36 @@ def read_log(build):
     return tests
 
 
-def lane_findings(tests):
-    """Lane → why it did not run whole, or an empty text."""
-    findings = {}
-    for lane, patterns in LANES.items():
-        missing = []
-        for pattern in patterns:
-            matching = [t for t in tests if re.fullmatch(pattern, t.name)]
-            if not matching:
-                missing.append(f"no test {pattern}")
-            for test in matching:
-                if test.skipped_whole:
-                    missing.append(f"{test.name} was skipped ({test.skips[0][1]})")
-                    continue
-                missing += [f"{who}: {why}" for who, why in test.skips
-                            if not excused(why) and (lane != "golden data" or NEEDS_DATA.search(why))]
-        findings[lane] = "; ".join(missing[:3])
-    return findings
+def listed(build):
+    """The names of CTest's own list."""
+    shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], stdout=subprocess.PIPE, check=False)
+    return [test["name"] for test in json.loads(shown.stdout)["tests"]] if shown.returncode == 0 else []
+
+
+def lane_finding(lane, patterns, names, tests):
+    """(tests that ran whole, tests of the lane, why it is incomplete)."""
+    missing, ran = [], 0
+    chosen = [name for name in names if any(re.fullmatch(pattern, name) for pattern in patterns)]
+    missing += [f"no test {p}" for p in patterns if not any(re.fullmatch(p, name) for name in names)]
+    about = ABOUT.get(lane)
+    for name in chosen:
+        test = tests.get(name)
+        if test is None:
+            missing.append(f"{name} did not run")
+        elif not test.passed and not test.skipped_whole:
+            missing.append(f"{name} failed")
+        elif test.skipped_whole:
+            missing.append(f"{name} was skipped ({test.skips[0][1]})")
+        else:
+            whys = [f"{who}: {why}" for who, why in test.skips if (about.search(why) if about else not excused(why))]
+            missing += whys
+            ran += not whys
+    return ran, len(chosen), "; ".join(missing[:3]) + (f"; and {len(missing) - 3} more" if len(missing) > 3 else "")
+
+
+def lane_findings(names, tests):
+    by_name = {test.name: test for test in tests}
+    return {lane: lane_finding(lane, patterns, names, by_name) for lane, patterns in LANES.items()}
 
 
 def main():
@@ -119,17 +147,22 @@ def main():
     parser.add_argument("--partial", action="store_true")
     options = parser.parse_args()
     tests = read_log(options.build)
-    lanes = lane_findings(tests)
+    names = listed(options.build)
+    lanes = lane_findings(names, tests)
+    unseen = sorted(set(names) - {test.name for test in tests})
     if options.sanitizers:
         checked = read_log(options.sanitizers)
-        lanes["ASan and UBSan"] = "" if checked else "it did not run"
+        bad = sum(not test.passed for test in checked)
+        lanes["ASan and UBSan"] = len(checked) - bad, len(checked), "" if checked and not bad else f"{bad} failed or it did not run"
         tests += checked
     skips = [skip for test in tests for skip in test.skips]
     required = bool(os.environ.get("CI")) and not options.partial
 
     print("== lanes")
-    for lane, why in lanes.items():
-        print(f"  {lane:<16} {'ran' if not why else 'NOT WHOLE: ' + why}")
+    for lane, (ran, of, why) in lanes.items():
+        print(f"  {lane:<18} {f'{ran} of {of} tests ran' if not why else f'INCOMPLETE, {ran} of {of} ran whole: {why}'}")
+    if unseen and not options.partial:
+        print(f"== not run: {', '.join(unseen)}")
     by_reason = {}
     for who, why in skips:
         by_reason.setdefault(why, []).append(who)
@@ -138,7 +171,10 @@ def main():
     for why, who in sorted(by_reason.items()):
         print(f"  {why}: {', '.join(who[:4])}{f' and {len(who) - 4} more' if len(who) > 4 else ''}")
 
-    faults = [f"lane {lane}: {why}" for lane, why in lanes.items() if why and lane not in UNWANTED] if required else []
+    data = bool(os.environ.get("LOCKSTEP_DATA"))
+    faults = [f"lane {lane}: {why}" for lane, (_, _, why) in lanes.items()
+              if why and lane not in OPTIONAL and (data or lane != "golden data")] if required else []
+    faults += [f"{name} is in CTest's list and did not run" for name in unseen] if required else []
     faults += [f"skipped in CI: {who}: {why}" for who, why in skips
                if required and not excused(why)]
     for fault in faults:

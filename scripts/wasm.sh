@@ -33,7 +33,7 @@ unit -O1 interp src/device/interp/*.cpp
 unit -O0 primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
 unit -O0 fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit -O0 solve src/solve/model/*.cpp
-unit -O0 verify src/verify/{compare,registry,run}.cpp src/verify/cases/{engine,language,word}_cases.cpp tests/web/*.cpp
+unit -O0 verify src/verify/{compare,registry,run,measured}.cpp src/verify/cases/{engine,language,word}_cases.cpp tests/web/*.cpp
 
 flags=(--target=wasm32-wasi -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
   -DLOCKSTEP_HAS_INTERP -I"$root/include" -I"$root/src" -isystem "$out/include" -isystem "$out/include/eigen3")

@@ -20,6 +20,7 @@ void add_verify(CommandList& commands, CLI::App& root);
 void add_bench(CommandList& commands, CLI::App& root);
 void add_emit(CommandList& commands, CLI::App& root);
 void add_report(CommandList& commands, CLI::App& root);
+void add_reproduce(CommandList& commands, CLI::App& root);
 #define LOCKSTEP_APPLICATION(name) void add_##name(CommandList& commands, CLI::App& root);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
@@ -29,6 +30,7 @@ void add_urban_shadows(CommandList& commands, CLI::App& urban);
 void add_urban_svf(CommandList& commands, CLI::App& urban);
 void add_urban_sample(CommandList& commands, CLI::App& urban);
 void add_urban_stage(CommandList& commands, CLI::App& urban);
+void add_pde_check(CommandList& commands, CLI::App& pde);
 void add_pde_convergence(CommandList& commands, CLI::App& pde);
 void add_pde_example(CommandList& commands, CLI::App& pde);
 void add_pde_study(CommandList& commands, CLI::App& pde);

@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -76,8 +77,13 @@ class FileOptions {
       if (!applies) continue;
       const CLI::Option* option = app_.get_option_no_throw("--" + key);
       if (!option || key == "config" || key == "help") {
+        std::vector<std::string> names;
+        for (const CLI::Option* known : app_.get_options())
+          for (const std::string& name : known->get_lnames()) names.push_back(name);
+        const std::string nearest = nearest_name(key, names);
         throw InputError(fmt::format("unknown option '{}'", key), place,
-                         fmt::format("an option of `{}`", command_path(app_)));
+                         fmt::format("an option of `{}`", command_path(app_)))
+            .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
       }
       const bool given = on_command_line(arguments_, *option);
       const bool is_flag = option->get_expected_max() == 0 || option->get_items_expected_max() == 0;

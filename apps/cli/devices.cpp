@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/summary.hpp"
 #include "session.hpp"
 
@@ -70,7 +71,7 @@ int run(const CommonOptions& common) {
     result["devices"].push_back(to_json(status));
     text += to_text(status);
   }
-  print_result(common.json ? result.dump(2) : text);
+  print_result(common.json ? json_text(result, 2) : text);
   return 0;
 }
 

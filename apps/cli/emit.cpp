@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/progress.hpp"
 #include "registry.hpp"
 #include "session.hpp"
@@ -41,7 +42,7 @@ int list_kernels(const CommonOptions& common) {
     result["kernels"].push_back(kernel.name());
     text += kernel.name() + "\n";
   }
-  print_result(common.json ? result.dump(2) : text);
+  print_result(common.json ? json_text(result, 2) : text);
   return 0;
 }
 
@@ -54,13 +55,11 @@ int emit_one(const CommonOptions& common, const EmitOptions& options) {
       write_file(options.out, std::string_view(code));
       if (common.json)
         print_result(
-            ordered_json{{"kernel", kernel.name()}, {"target", options.target}, {"file", options.out}}.dump(
-                2));
+            json_text({{"kernel", kernel.name()}, {"target", options.target}, {"file", options.out}}, 2));
     } else if (options.target == "cubin") {
       throw InputError("a cubin is not text", "--target cubin", "--out FILE");
     } else if (common.json) {
-      print_result(
-          ordered_json{{"kernel", kernel.name()}, {"target", options.target}, {"code", code}}.dump(2));
+      print_result(json_text({{"kernel", kernel.name()}, {"target", options.target}, {"code", code}}, 2));
     } else {
       print_result(code);
     }
@@ -109,12 +108,12 @@ int emit_all(const CommonOptions& common, const EmitOptions& options) {
   const int64_t done = static_cast<int64_t>(kernels.size()) - failed - refused;
   text += fmt::format("{} of {} kernels written as {} to {}, {} unsupported, {} failed", done, kernels.size(),
                       options.target, options.out, refused, failed);
-  print_result(common.json ? ordered_json{{"target", options.target},
-                                          {"kernels", rows},
-                                          {"written", done},
-                                          {"unsupported", refused},
-                                          {"failed", failed}}
-                                 .dump(2)
+  print_result(common.json ? json_text({{"target", options.target},
+                                        {"kernels", rows},
+                                        {"written", done},
+                                        {"unsupported", refused},
+                                        {"failed", failed}},
+                                       2)
                            : text);
   return failed ? 1 : 0;
 }

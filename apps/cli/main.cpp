@@ -3,12 +3,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
+#include "core/environment/environment.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
+#include "io/text/input_memory.hpp"
+#include "lockstep/check.hpp"
 #include "lockstep/error.hpp"
 #include "program.hpp"
+#include "record/record.hpp"
 #include "session.hpp"
 #include "subprocess.hpp"
 #include "version.hpp"
@@ -24,26 +34,47 @@ Command& add_command(CommandList& commands, CLI::App& parent, const std::string&
 
 namespace {
 
-enum ExitCode { kDone = 0, kBadUse = 2, kDeviceFailed = 3 };
+enum ExitCode { kDone = 0, kFound = 1, kBadUse = 2, kDeviceFailed = 3 };
 
-void report_error(const std::string& message, const std::string& hint = {}) {
-  logging::line("lockstep: error: " + message);
-  if (!hint.empty()) logging::line("hint: " + hint);
+bool& wants_json() {
+  static bool wanted = false;
+  return wanted;
 }
 
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t k = 0; k <= b.size(); ++k) row[k] = k;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t k = 1; k <= b.size(); ++k) {
-      const size_t above = row[k];
-      row[k] = std::min({above + 1, row[k - 1] + 1, diagonal + (a[i - 1] == b[k - 1] ? 0 : 1)});
-      diagonal = above;
-    }
+/// "what [where]: expected what", as Error writes it, in its parts.
+nlohmann::ordered_json error_json(const std::string& message, const std::string& hint, int code) {
+  nlohmann::ordered_json error;
+  const size_t expected = message.rfind("]: expected ");
+  const size_t close = expected == message.npos && message.ends_with(']') ? message.size() - 1 : expected;
+  const size_t open = close == message.npos ? close : message.rfind(" [", close);
+  const bool whole = open != message.npos;
+  error["what"] = whole ? message.substr(0, open) : message;
+  error["where"] = whole ? message.substr(open + 2, close - open - 2) : "";
+  error["expected"] = expected == message.npos ? "" : message.substr(expected + 12);
+  error["hint"] = hint;
+  error["code"] = code;
+  return {{"error", error}};
+}
+
+/// One line on stderr, and with --json a document on stdout. Gives the exit code.
+/// Without the middle of what a file or an option brought in: place and expectation stand at the end.
+std::string shortened(const std::string& message) {
+  constexpr size_t kBegin = 400, kEnd = 1600;
+  if (message.size() <= kBegin + kEnd) return message;
+  return fmt::format("{} … ({} bytes) … {}", message.substr(0, kBegin), message.size(),
+                     message.substr(message.size() - kEnd));
+}
+
+int report_error(ExitCode code, const std::string& text_of_error, const std::string& hint = {}) {
+  const std::string message = shortened(text_of_error);
+  logging::line("lockstep: error: " + message);
+  if (!hint.empty()) logging::line("hint: " + hint);
+  if (wants_json()) {
+    const std::string text = json_text(error_json(message, hint, code), 2);
+    std::fwrite((text + '\n').c_str(), 1, text.size() + 1, stdout);
+    std::fflush(stdout);
   }
-  return row[b.size()];
+  return code;
 }
 
 // The innermost command that was named.
@@ -65,18 +96,20 @@ std::vector<std::string> names_of(const CLI::App& app, bool options) {
   return names;
 }
 
-[[noreturn]] void refuse_unknown(const std::string& word, const CLI::App& app) {
+const Command* command_of(const CommandList& commands, const CLI::App& app) {
+  for (const auto& command : commands)
+    if (command->app == &app) return command.get();
+  return nullptr;
+}
+
+[[noreturn]] void refuse_unknown(const std::string& word, const CLI::App& app, const CommandList& commands) {
   const bool is_option = word.starts_with('-');
   const std::vector<std::string> known = names_of(app, is_option);
-  std::string nearest;
-  size_t distance = std::max<size_t>(2, word.size() / 3) + 1;
-  for (const std::string& name : known) {
-    const size_t d = edit_distance(word.substr(0, word.find('=')), name);
-    if (d < distance) {
-      distance = d;
-      nearest = name;
-    }
-  }
+  const std::string name = word.substr(0, word.find('='));
+  std::string nearest = nearest_name(name, known);
+  if (is_option)
+    if (const std::string other = option_of_keyword(command_of(commands, app), name); !other.empty())
+      nearest = other;
   const std::string path = command_path(app);
   const bool has_commands = !is_option && !known.empty();
   throw InputError(
@@ -103,18 +136,27 @@ void refuse_two_values(const CLI::App& app) {
   if (app.get_parent()) refuse_two_values(*app.get_parent());
 }
 
+// CLI11 takes the next word as the value of `--out=` and of `--out`, also where that word is an option.
+void refuse_options_as_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.size() > 2 && value.starts_with("--"))
+        throw InputError(fmt::format("the option '{}' in place of a value", value), option->get_name(),
+                         "a value; a name of a file that begins so is written ./" + value);
+}
+
 // CLI11's own findings in Lockstep's words.
-[[noreturn]] void refuse(const CLI::ParseError& e, const CLI::App& root) {
+[[noreturn]] void refuse(const CLI::ParseError& e, const CLI::App& root, const CommandList& commands) {
   const CLI::App& app = deepest(root);
   const std::string path = command_path(app);
   if (dynamic_cast<const CLI::ExtrasError*>(&e)) {
     const auto rest = root.remaining(true);
-    refuse_unknown(rest.empty() ? std::string(e.what()) : rest.front(), app);
+    refuse_unknown(rest.empty() ? std::string(e.what()) : rest.front(), app, commands);
   }
   if (dynamic_cast<const CLI::RequiredError*>(&e)) {
     // A misspelt option is often the one that is missing.
     for (const std::string& word : root.remaining(true))
-      if (word.starts_with("--") && word.size() > 2) refuse_unknown(word, app);
+      if (word.starts_with("--") && word.size() > 2) refuse_unknown(word, app, commands);
     const auto children = names_of(app, false);
     if (!children.empty())
       throw InputError("no command", path, fmt::format("one of {}", fmt::join(children, ", ")));
@@ -132,8 +174,21 @@ void refuse_two_values(const CLI::App& app) {
   throw InputError(e.what(), path, "what `" + path + " --help` lists");
 }
 
+/// Findings of checked launches are collected while a command runs, and forgotten after it.
+struct CollectedChecks {
+  CollectedChecks() { collect_check_findings(true); }
+  ~CollectedChecks() {
+    check_launches(earlier);
+    collect_check_findings(false);
+    clear_check_findings();
+  }
+  const int64_t earlier = checked_every();
+};
+
 int run(int argc, char** argv) {
+  const CollectedChecks checks;
   forget_files();
+  io::set_input_memory(0);
   CLI::App root("Scientific GPU kernels, written once: the same bits on CPU and GPU, proven and measured.",
                 "lockstep");
   root.set_version_flag("--version", std::string("lockstep ") + kVersion);
@@ -145,6 +200,7 @@ int run(int argc, char** argv) {
   add_bench(commands, root);
   add_emit(commands, root);
   add_report(commands, root);
+  add_reproduce(commands, root);
 #define LOCKSTEP_APPLICATION(name) add_##name(commands, root);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
@@ -154,6 +210,11 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> arguments(argv + 1, argv + argc);
   arguments = with_config(arguments, commands, root);
+  wants_json() |= std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  std::replace(arguments.begin(), arguments.end(), std::string("--check"), std::string("--check=1"));
+  for (const std::string& word : arguments)
+    if (word.size() > 3 && word.starts_with("--") && word.find('=') == word.size() - 1)
+      throw InputError("an empty text", word.substr(0, word.size() - 1), "a value");
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back.
   try {
     root.parse(arguments);
@@ -167,14 +228,21 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForVersion& e) {
     print_result(e.what());
     return kDone;
-  } catch (const CLI::ParseError& e) { refuse(e, root); }
+  } catch (const CLI::ParseError& e) { refuse(e, root, commands); }
   const CLI::App& chosen = deepest(root);
   for (const auto& command : commands) {
     if (command->app != &chosen || !command->run) continue;
     refuse_two_values(chosen);
+    environment::check();
+    refuse_options_as_values(chosen);
+    if (const std::string& size = command->common.input_memory; !size.empty())
+      io::set_input_memory(parse_bytes(size, "--input-memory"));
     check_files(chosen);
     set_request(request_of(chosen));
-    return command->run();
+    begin_record();
+    const int code = run_bound(*command);
+    write_record(chosen);
+    return code == kDone && !check_findings().empty() ? kFound : code;
   }
   if (&chosen == &root && argc == 1) {
     print_result(root.help());
@@ -187,32 +255,30 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int program(int argc, char** argv, std::vector<std::string> own) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error of the write, in libraries too
   set_own_command(std::move(own));
+  wants_json() =
+      std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     return run(argc, argv);
   } catch (const InputError& e) {
-    report_error(e.what(), e.hint());
-    return kBadUse;
+    return report_error(kBadUse, e.what(), e.hint());
   } catch (const DeviceError& e) {
-    report_error(fmt::format("{} [device]: expected it to finish its work", e.what()),
-                 e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
-    return kDeviceFailed;
+    return report_error(kDeviceFailed, fmt::format("{} [device]: expected it to finish its work", e.what()),
+                        e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
   } catch (const DeviceUnavailable& e) {
-    report_error(e.what(), "`lockstep devices` tells what this machine has");
-    return kDeviceFailed;
+    return report_error(kDeviceFailed, e.what(), "`lockstep devices` tells what this machine has");
   } catch (const UnsupportedError& e) {
-    report_error(e.what(), e.hint());
-    return kBadUse;
+    return report_error(kBadUse, e.what(), e.hint());
   } catch (const Error& e) {
-    report_error(e.what(), e.hint());
-    return kDeviceFailed;
+    return report_error(kDeviceFailed, e.what(), e.hint());
   } catch (const std::bad_alloc&) {
-    report_error("out of memory [host]: expected enough of it for this size",
-                 "a smaller problem needs less; where a command has --tile, smaller tiles do");
-    return kDeviceFailed;
+    return report_error(kDeviceFailed, "out of memory [host]: expected enough of it for this size",
+                        "a smaller problem needs less; where a command has --tile, smaller tiles do");
   } catch (const std::exception& e) {
-    report_error(std::string(e.what()) + " [lockstep]: expected no such failure; it is a fault of Lockstep");
-    return kDeviceFailed;
+    return report_error(
+        kDeviceFailed,
+        std::string(e.what()) + " [lockstep]: expected no such failure; it is a fault of Lockstep");
   }
 }
 

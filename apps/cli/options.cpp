@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <map>
 
+#include "core/environment/environment.hpp"
+#include "core/files/folder.hpp"
 #include "core/files/output_files.hpp"
 #include "lockstep/error.hpp"
 
@@ -33,25 +35,34 @@ double checked_number(const std::string& text, const std::string& option, const 
   return *number;
 }
 
+std::string number_text(double value) { return fmt::format("{}", value); }
+std::string number_text(const std::optional<double>& value) { return value ? number_text(*value) : ""; }
+
 // The longest name without its dashes stands in messages with them.
 std::string shown_name(const std::string& names) {
   const size_t at = names.rfind("--");
   return at == std::string::npos ? names : names.substr(at);
 }
 
-CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::string& help,
-                         const std::string& placeholder, std::function<void(const std::string&)> set) {
-  return app.add_option_function<std::string>(names, std::move(set), help)
-      ->type_name(placeholder)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-}
-
-enum class FileUse : uint8_t { input, output_file, output_folder };
 struct NamedFile {
   std::string option;
   const std::string* value;
   FileUse use;
 };
+
+std::map<const CLI::Option*, std::string>& defaults() {
+  static std::map<const CLI::Option*, std::string> texts;
+  return texts;
+}
+
+struct NotedSetting {
+  std::function<std::string()> value;
+  bool display;
+};
+std::map<const CLI::Option*, NotedSetting>& noted() {
+  static std::map<const CLI::Option*, NotedSetting> settings;
+  return settings;
+}
 
 std::map<const CLI::App*, std::vector<NamedFile>>& all_files() {
   static std::map<const CLI::App*, std::vector<NamedFile>> files;
@@ -74,7 +85,15 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
       throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
                        "another file");
   }
-  if (output.use == FileUse::output_folder) return check_output_folder(*output.value);
+  if (const char* below = environment::text(kOutputsBelow)) {
+    const auto inside = std::filesystem::absolute(*output.value).lexically_normal().lexically_relative(below);
+    if (inside.empty() || *inside.begin() == "..")
+      throw InputError(*output.value, output.option, fmt::format("an output in {}", below));
+  }
+  if (output.use == FileUse::output_folder) {
+    check_output_folder(*output.value);
+    return note_output_folder(*output.value);
+  }
   for (const NamedFile& other : all)
     if (other.use == FileUse::input && !other.value->empty() && same_file(*output.value, *other.value) &&
         std::filesystem::is_regular_file(*other.value))
@@ -84,9 +103,30 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
 
 }  // namespace
 
+CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::string& help,
+                         const std::string& placeholder, std::string value,
+                         std::function<void(const std::string&)> set) {
+  CLI::Option* option = app.add_option_function<std::string>(names, std::move(set), help)
+                            ->type_name(placeholder)
+                            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  defaults()[option] = std::move(value);
+  return option;
+}
+
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use) {
+  files_of(app).push_back({option, &value, use});
+}
+
+void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display) {
+  noted()[option] = {std::move(value), display};
+}
+
 void forget_files() {
   all_files().clear();
+  defaults().clear();
+  noted().clear();
   keep_nothing();
+  forget_output_folders();
 }
 
 void check_files(const CLI::App& app) {
@@ -111,6 +151,44 @@ Request request_of(const CLI::App& app) {
     (read ? request.inputs : request.options).emplace_back(option->get_single_name(), value);
   }
   return request;
+}
+
+std::vector<Setting> settings_of(const CLI::App& app) {
+  std::vector<Setting> all;
+  const std::vector<NamedFile>& files = files_of(app);
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->check_name("--help")) continue;
+    Setting& s = all.emplace_back();
+    s.name = option->get_single_name();
+    s.given = option->count() > 0;
+    s.positional = option->get_positional();
+    const bool flag = option->get_expected_max() == 0;
+    const auto setting = noted().find(option);
+    if (setting != noted().end()) {
+      s.value = setting->second.value();
+      s.display = setting->second.display;
+    } else if (flag)
+      s.value = s.given ? "true" : "false";
+    else if (!s.given)
+      s.value = defaults().contains(option) ? defaults().at(option) : "";
+    else if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast)
+      s.value = option->results().empty() ? "" : option->results().back();
+    else
+      s.value = fmt::format("{}", fmt::join(option->results(), "\n"));
+    for (const NamedFile& file : files) {
+      if (!option->check_name(file.option)) continue;
+      // A text that names no file may be a name of the command's own, such as an initial field's.
+      s.file = file.use != FileUse::input || s.value.empty() || std::filesystem::exists(s.value);
+      s.output = file.use != FileUse::input;
+    }
+  }
+  return all;
+}
+
+std::string output_folder_of(const CLI::App& app) {
+  for (const NamedFile& file : files_of(app))
+    if (file.use == FileUse::output_folder && file.option == "--out") return *file.value;
+  return {};
 }
 
 bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
@@ -162,12 +240,28 @@ std::vector<std::pair<std::string, std::string>> assignments(const std::string& 
   return list;
 }
 
+int64_t parse_bytes(const std::string& text, const std::string& option) {
+  const size_t end = text.find_first_not_of("0123456789.");
+  const std::optional<double> number = parse_number(text.substr(0, end));
+  std::string unit = end == text.npos ? "" : text.substr(end);
+  for (const char* suffix : {"iB", "B"})
+    if (unit.ends_with(suffix)) unit.resize(unit.size() - std::string(suffix).size());
+  const std::string units = "KMGT";
+  const bool known = unit.empty() || (unit.size() == 1 && units.find(unit) != units.npos);
+  const size_t power = unit.empty() ? 0 : units.find(unit) + 1;
+  const double bytes = number && known ? *number * std::pow(1024.0, static_cast<double>(power)) : 0;
+  if (!(bytes >= 1 && bytes < 0x1p62))
+    throw InputError(fmt::format("'{}'", text), option, "a size such as 512M or 8G");
+  return static_cast<int64_t>(bytes);
+}
+
 void add_text(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
               const std::string& placeholder) {
-  add_checked(app, names, help, placeholder, [&value, name = shown_name(names)](const std::string& text) {
-    if (text.empty()) throw InputError("an empty text", name, "a value");
-    value = text;
-  });
+  add_checked(app, names, help, placeholder, value,
+              [&value, name = shown_name(names)](const std::string& text) {
+                if (text.empty()) throw InputError("an empty text", name, "a value");
+                value = text;
+              });
 }
 
 void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
@@ -193,7 +287,7 @@ void add_flag(CLI::App& app, const std::string& names, bool& value, const std::s
 
 void add_number(CLI::App& app, const std::string& names, double& value, const std::string& help,
                 const std::string& placeholder, NumberRange range) {
-  add_checked(app, names, help, placeholder,
+  add_checked(app, names, help, placeholder, number_text(value),
               [&value, range, name = shown_name(names)](const std::string& text) {
                 value = checked_number(text, name, range);
               });
@@ -201,7 +295,7 @@ void add_number(CLI::App& app, const std::string& names, double& value, const st
 
 void add_number(CLI::App& app, const std::string& names, std::optional<double>& value,
                 const std::string& help, const std::string& placeholder, NumberRange range) {
-  add_checked(app, names, help, placeholder,
+  add_checked(app, names, help, placeholder, number_text(value),
               [&value, range, name = shown_name(names)](const std::string& text) {
                 value = checked_number(text, name, range);
               });
@@ -209,24 +303,25 @@ void add_number(CLI::App& app, const std::string& names, std::optional<double>& 
 
 void add_integer(CLI::App& app, const std::string& names, int64_t& value, const std::string& help,
                  const std::string& placeholder, int64_t low, int64_t high) {
-  add_checked(
-      app, names, help, placeholder, [&value, low, high, name = shown_name(names)](const std::string& text) {
-        int64_t number = 0;
-        const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (text.empty() || at != text.data() + text.size() || error != std::errc() || number < low ||
-            number > high) {
-          throw InputError(fmt::format("'{}'", text), name,
-                           high == INT64_MAX ? fmt::format("a whole number of at least {}", low)
-                                             : fmt::format("a whole number from {} to {}", low, high));
-        }
-        value = number;
-      });
+  add_checked(app, names, help, placeholder, std::to_string(value),
+              [&value, low, high, name = shown_name(names)](const std::string& text) {
+                int64_t number = 0;
+                const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+                if (text.empty() || at != text.data() + text.size() || error != std::errc() || number < low ||
+                    number > high) {
+                  throw InputError(fmt::format("'{}'", text), name,
+                                   high == INT64_MAX
+                                       ? fmt::format("a whole number of at least {}", low)
+                                       : fmt::format("a whole number from {} to {}", low, high));
+                }
+                value = number;
+              });
 }
 
 void add_choice(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
                 const std::vector<std::string>& choices) {
   const std::string all = fmt::format("{}", fmt::join(choices, "|"));
-  add_checked(app, names, help, all,
+  add_checked(app, names, help, all, value,
               [&value, choices, all, name = shown_name(names)](const std::string& text) {
                 if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
                   throw InputError(fmt::format("'{}'", text), name, "one of " + all);
@@ -268,11 +363,18 @@ void add_common(Command& command, const std::string& example) {
              "exact: the same bits on every device; fast: hardware functions", {"exact", "fast"});
   add_flag(app, "--json", common.json, "one JSON document on stdout and nothing else");
   add_flag(app, "--quiet", common.quiet, "errors and fallbacks only on stderr");
+  add_integer(
+      app, "--check", common.check,
+      "every N-th launch (--check alone: each) also runs on the interpreter, with checks; exit code 1 where "
+      "it finds something",
+      "N", 1, INT32_MAX);
   add_file(app, "--config", common.config, "options from a TOML file; those of the command line win");
+  add_text(app, "--input-memory", common.input_memory,
+           "memory for all that is read, such as 8G (default: three quarters of what is free)", "SIZE");
   add_output_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage");
   add_output_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto");
   for (const char* name : {"--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet",
-                           "--config", "--telemetry", "--trace"}) {
+                           "--check", "--config", "--input-memory", "--telemetry", "--trace"}) {
     app.get_option(name)->group("Common options");
   }
   set_footer(app, "Example:\n  " + example);

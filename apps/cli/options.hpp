@@ -5,6 +5,7 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +14,8 @@
 // CLI11 is a heavy header: only main, options, config and completion include it.
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace lockstep::cli {
 
@@ -21,15 +23,18 @@ namespace lockstep::cli {
 struct CommonOptions {
   std::string device = "auto";
   std::string numerics = "exact";
-  int64_t threads = 0;
+  int64_t threads = 0, check = 0;
   bool no_fallback = false, json = false, quiet = false;
-  std::string config, telemetry, trace;
+  std::string config, telemetry, trace, input_memory;
 };
+
+struct BoundOptions;
 
 /// One command: its options, filled by CLI11, and what it does. `run` returns the exit code.
 struct Command {
   CLI::App* app = nullptr;
   CommonOptions common;
+  std::shared_ptr<BoundOptions> bound;  // those of a schema
   std::function<int()> run;
 };
 
@@ -45,6 +50,16 @@ void add_text(CLI::App& app, const std::string& names, std::string& value, const
 /// A file that is read; no command writes over it.
 void add_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
               const std::string& placeholder = "FILE");
+enum class FileUse : uint8_t { input, output_file, output_folder };
+/// An option whose text `set` takes; of two values the last one holds.
+CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::string& help,
+                         const std::string& placeholder, std::string value,
+                         std::function<void(const std::string&)> set);
+/// The file of an option, for check_files().
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use);
+/// The value that the record of a run has of an option, and whether it changes no number.
+void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
+
 /// A file, a folder that is written: see check_files().
 void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
                      const std::string& placeholder = "FILE");
@@ -63,6 +78,8 @@ void add_positional(CLI::App& app, const std::string& name, std::vector<std::str
                     const std::string& help);
 /// Before commands are added: of an earlier run of the program in this process nothing stays.
 void forget_files();
+/// Where this variable names a folder, no output may be outside of it: `reproduce` runs records that it does not trust.
+inline constexpr auto kOutputsBelow = "LOCKSTEP_OUTPUTS_BELOW";
 /// Before a command runs: throws InputError for an output that cannot be written, is an input or another output.
 void check_files(const CLI::App& app);
 
@@ -73,6 +90,17 @@ struct Request {
   std::vector<std::pair<std::string, std::string>> inputs, options;
 };
 Request request_of(const CLI::App& app);
+
+/// An option as the record of a run has it: flags by "true" or "false"; empty: no default.
+struct Setting {
+  std::string name, value;
+  bool given = false, positional = false;
+  bool file = false, output = false;  // of an input or an output; of an output
+  bool display = false;               // changes no number
+};
+std::vector<Setting> settings_of(const CLI::App& app);
+/// The folder of --out, where the command has one; else empty.
+std::string output_folder_of(const CLI::App& app);
 
 /// Whether the command line or the file of --config has it, whatever its value.
 bool given(const CLI::App& app, const std::string& option);
@@ -103,6 +131,9 @@ std::vector<std::string> split_list(const std::string& text, const std::string& 
 /// "a=1,b=2.5": names, each once, with what stands after them.
 std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
                                                              const std::string& option);
+
+/// Bytes from "8G", "8GiB", "512M", "4096".
+int64_t parse_bytes(const std::string& text, const std::string& option);
 
 /// The number of an option's text, or InputError.
 double number_of(const std::string& text, const std::string& option);

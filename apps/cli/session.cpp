@@ -8,10 +8,13 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
 #include "core/reports/telemetry.hpp"
 #include "core/reports/trace.hpp"
+#include "lockstep/check.hpp"
+#include "record/record.hpp"
 #include "subprocess.hpp"
 #include "version.hpp"
 
@@ -27,6 +30,23 @@ nlohmann::ordered_json to_json(const std::vector<std::pair<std::string, std::str
   for (const auto& [name, value] : values) object[name] = value;
   return object;
 }
+
+/// Findings of the checked launches of this run.
+void add_checks(nlohmann::ordered_json& result) {
+  nlohmann::ordered_json& list = result["checks"];
+  if (!list.is_array()) list = nlohmann::ordered_json::array();
+  for (const CheckFinding& f : check_findings())
+    list.push_back({{"kind", f.kind},
+                    {"kernel", f.kernel},
+                    {"place", f.place},
+                    {"launched", f.launched},
+                    {"text", f.text},
+                    {"launches", f.launches}});
+  nlohmann::ordered_json others = nlohmann::ordered_json::array();
+  for (const UncheckedLaunches& u : unchecked_launches())
+    others.push_back({{"what", u.what}, {"why", u.why}, {"launches", u.count}});
+  result["checked"] = {{"every", checked_every()}, {"launches", checked_launches()}, {"not_checked", others}};
+}
 }  // namespace
 
 void set_request(Request request) { current_request() = std::move(request); }
@@ -39,7 +59,7 @@ void expect_few_streams() {
 }
 
 void print_result(const std::string& text) {
-  std::string out = text;
+  std::string out = logging::printable(text);
   if (!out.empty() && out.back() != '\n') out += '\n';
   if (std::fwrite(out.data(), 1, out.size(), stdout) != out.size() || std::fflush(stdout) != 0) {
     throw InputError("the result cannot be written", "stdout", "an open stdout with room");
@@ -50,6 +70,7 @@ Session::Session(const CommonOptions& options)
     : options_(options), date_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))) {
   if (options.quiet) logging::set_level(logging::Level::error);
   Progress::enable(!options.quiet);
+  if (options.check > 0) check_launches(options.check);
   if (!options.telemetry.empty()) Telemetry::global().open(options.telemetry);
   if (!options.trace.empty()) Trace::global().open(options.trace);
   summary_.set_numerics(options.numerics);
@@ -116,6 +137,10 @@ void Session::collect() {
 
 void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   collect();
+  nlohmann::ordered_json summary = {{"driver", ""}, {"started", date_}};
+  if (context_) summary["driver"] = context_->device().info().description;
+  summary_.add_to(summary);
+  note_summary(std::move(summary));
   Telemetry::global().close();
   Trace::global().close();
   if (options_.json) {
@@ -126,11 +151,15 @@ void Session::finish(nlohmann::ordered_json result, const std::string& text) {
     result["inputs"] = to_json(request.inputs);
     result["options"] = to_json(request.options);
     summary_.add_to(result);
-    print_result(result.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    if (checked_every() > 0) add_checks(result);
+    print_result(json_text(result, 2));
   } else if (!text.empty()) {
     print_result(text);
   }
   if (!options_.quiet) logging::line(summary_.table());
+  if (checked_every() > 0 && !options_.quiet)
+    logging::line(
+        fmt::format("check: {} launches checked, {} findings", checked_launches(), check_findings().size()));
 }
 
 }  // namespace lockstep::cli

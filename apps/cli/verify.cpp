@@ -29,6 +29,8 @@ ordered_json number(double value) {
 
 ordered_json to_json(const VerifyRow& row) {
   const Comparison& c = row.comparison;
+  ordered_json relative_max = ordered_json::array();
+  for (const double error : c.relative_max) relative_max.push_back(number(error));
   return {{"case", row.name},
           {"size", row.size},
           {"dtype", row.dtype},
@@ -40,6 +42,7 @@ ordered_json to_json(const VerifyRow& row) {
           {"rel_l2", number(c.rel_l2)},
           {"max_ulp", number(c.max_ulp)},
           {"finite_equal", number(c.finite_equal)},
+          {"relative_max", relative_max},
           {"bound", row.bound},
           {"pass", row.pass}};
 }

@@ -61,7 +61,7 @@ struct DeviceStatus {
 
 struct DeviceOptions {
   Numerics numerics = Numerics::exact;
-  int threads = 0;                            // CPU threads; 0 = all
+  int threads = 0;                            // CPU threads, at most 4096; 0 = all
   std::function<void(Limits&)> lower_limits;  // called with the queried limits before first use
   bool wide_index = false;                    // element offsets in 64 bits even where 32 suffice; for tests
 };
@@ -319,7 +319,7 @@ class Device {
   }
   /// Shape and elements of the buffer (or window).
   Array download(const Buffer& buffer) const;
-  /// Device to device, same storage and element count, both contiguous.
+  /// Device to device, same storage and element count, both contiguous; they may overlap.
   void copy(const Buffer& from, const Buffer& to, const Stream& stream = {}) const;
   /// Sets all bytes of a contiguous buffer to zero.
   void clear(const Buffer& buffer, const Stream& stream = {}) const;
@@ -330,7 +330,7 @@ class Device {
   void prepare(const Kernel& kernel) const;
   /// Runs a kernel over a domain, slowest axis first: points of a points kernel, groups of a groups kernel. Checks the arguments,
   /// in the order of the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
-  /// A buffer that the kernel writes may share no element with its other buffers.
+  /// A buffer that the kernel writes may share no byte with its other buffers.
   template <class... A>
   void launch(const LaunchedKernel& kernel, const Shape& extent, const A&... arguments) const {
     launch_on({}, kernel, extent, arguments...);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <numbers>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,7 @@
 
 #include "lockstep/array.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::flow {
 
@@ -56,11 +58,20 @@ enum class ForcingKind : uint8_t {
 };
 enum class Initial : uint8_t { mcwilliams, vortices, noise, taylor_green, shear };
 
-std::string_view name(Integrator integrator);
-std::string_view name(Dealias dealias);
-std::string_view name(Closure closure);
-std::string_view name(ForcingKind kind);
-std::string_view name(Initial initial);
+/// Names as options have them.
+std::span<const Choice<Integrator>> choices(Integrator);
+std::span<const Choice<Dealias>> choices(Dealias);
+std::span<const Choice<Closure>> choices(Closure);
+std::span<const Choice<ClosureForm>> choices(ClosureForm);
+std::span<const Choice<Averaging>> choices(Averaging);
+std::span<const Choice<Advection>> choices(Advection);
+std::span<const Choice<ForcingKind>> choices(ForcingKind);
+std::span<const Choice<Initial>> choices(Initial);
+template <class E>
+  requires requires { choices(E{}); }
+std::string_view name(E value) {
+  return name_among(choices(value), value);
+}
 
 struct BoxGrid {
   int64_t nx = 256, ny = 256;
@@ -103,10 +114,29 @@ struct Stepping {
   double cfl = 0;
 };
 
+/// The settings of a Solver.
+struct SolverOptions {
+  Model model;
+  Stepping stepping;
+  Storage precision = Storage::f32;
+  int64_t members = 1;
+};
+
+void describe(Schema<BoxGrid>& schema);
+void describe(Schema<Forcing>& schema);
+void describe(Schema<Model>& schema);
+void describe(Schema<Stepping>& schema);
+void describe(Schema<SolverOptions>& schema);
+/// Options of storage: f32 and f64.
+std::vector<Choice<Storage>> precisions();
+
 /// Largest stable cfl (advection) of an integrator with these kept modes, and the largest stable dt of the
 /// linear terms (infinity for etdrk4).
 double cfl_limit(const Model& model, Integrator integrator);
 double linear_dt_limit(const Model& model, Integrator integrator);
+/// Largest product of dt and an eddy viscosity with which half of the integrator's reach along the negative real axis
+/// is left to the other terms, m2. Adaptive steps of local dynamic closures observe it.
+double eddy_limit(const Model& model, Integrator integrator);
 /// Throws InputError for fewer than 4 points along an axis, lengths and dt not above 0, negative
 /// or non-finite coefficients, a linear term that `dt` makes unstable, cfl beyond the limit and cfl with ab3
 /// or etdrk4.

@@ -1,26 +1,50 @@
-// Everything a user of Lockstep needs.
+// Everything a user of Lockstep needs: each public header, directly or through another (tests/misuse/test_headers.py).
 #pragma once
 
-#include "lockstep/array.hpp"
-#include "lockstep/autodiff.hpp"
-#include "lockstep/autodiff/geometry.hpp"
-#include "lockstep/context.hpp"
-#include "lockstep/device.hpp"
-#include "lockstep/emit.hpp"
-#include "lockstep/error.hpp"
-#include "lockstep/fft.hpp"
-#include "lockstep/flow.hpp"
-#include "lockstep/kernel/function.hpp"
-#include "lockstep/kernel/kernel.hpp"
-#include "lockstep/kernel/math.hpp"
-#include "lockstep/kernel/vec.hpp"
-#include "lockstep/optimize.hpp"
-#include "lockstep/pde.hpp"
-#include "lockstep/pde/examples.hpp"
-#include "lockstep/pde/study.hpp"
-#include "lockstep/primitives.hpp"
-#include "lockstep/solve.hpp"
-#include "lockstep/types.hpp"
-#include "lockstep/urban.hpp"
-#include "lockstep/urban/series.hpp"
-#include "lockstep/verify.hpp"
+#include "lockstep/array.hpp"              // IWYU pragma: export
+#include "lockstep/autodiff.hpp"           // IWYU pragma: export
+#include "lockstep/autodiff/geometry.hpp"  // IWYU pragma: export
+#include "lockstep/check.hpp"              // IWYU pragma: export
+#include "lockstep/context.hpp"            // IWYU pragma: export
+#include "lockstep/device.hpp"             // IWYU pragma: export
+#include "lockstep/emit.hpp"               // IWYU pragma: export
+#include "lockstep/error.hpp"              // IWYU pragma: export
+#include "lockstep/fft.hpp"                // IWYU pragma: export
+#include "lockstep/flow.hpp"               // IWYU pragma: export
+#include "lockstep/flow/codec.hpp"         // IWYU pragma: export
+#include "lockstep/flow/memory.hpp"        // IWYU pragma: export
+#include "lockstep/flow/pipeline.hpp"      // IWYU pragma: export
+#include "lockstep/flow/run.hpp"           // IWYU pragma: export
+#include "lockstep/flow/surrogate.hpp"     // IWYU pragma: export
+#include "lockstep/forecast/curve.hpp"     // IWYU pragma: export
+#include "lockstep/forecast/encoder.hpp"   // IWYU pragma: export
+#include "lockstep/forecast/gru.hpp"       // IWYU pragma: export
+#include "lockstep/forecast/observe.hpp"   // IWYU pragma: export
+#include "lockstep/forecast/predict.hpp"   // IWYU pragma: export
+#include "lockstep/forecast/rollout.hpp"   // IWYU pragma: export
+#include "lockstep/forecast/sweep.hpp"     // IWYU pragma: export
+#include "lockstep/forecast/train.hpp"     // IWYU pragma: export
+#include "lockstep/kernel.hpp"             // IWYU pragma: export
+#include "lockstep/kernel/wide.hpp"        // IWYU pragma: export
+#include "lockstep/native.hpp"             // IWYU pragma: export
+#include "lockstep/nn/model.hpp"           // IWYU pragma: export
+#include "lockstep/nn/network.hpp"         // IWYU pragma: export
+#include "lockstep/nn/optimizer.hpp"       // IWYU pragma: export
+#include "lockstep/optimize.hpp"           // IWYU pragma: export
+#include "lockstep/pde.hpp"                // IWYU pragma: export
+#include "lockstep/pde/check.hpp"          // IWYU pragma: export
+#include "lockstep/pde/examples.hpp"       // IWYU pragma: export
+#include "lockstep/pde/run.hpp"            // IWYU pragma: export
+#include "lockstep/pde/study.hpp"          // IWYU pragma: export
+#include "lockstep/primitives.hpp"         // IWYU pragma: export
+#include "lockstep/solve.hpp"              // IWYU pragma: export
+#include "lockstep/solve/covariance.hpp"   // IWYU pragma: export
+#include "lockstep/solve/evaluation.hpp"   // IWYU pragma: export
+#include "lockstep/solve/factors.hpp"      // IWYU pragma: export
+#include "lockstep/solve/files.hpp"        // IWYU pragma: export
+#include "lockstep/solve/run.hpp"          // IWYU pragma: export
+#include "lockstep/stage.hpp"              // IWYU pragma: export
+#include "lockstep/types.hpp"              // IWYU pragma: export
+#include "lockstep/urban.hpp"              // IWYU pragma: export
+#include "lockstep/urban/series.hpp"       // IWYU pragma: export
+#include "lockstep/verify.hpp"             // IWYU pragma: export

@@ -133,6 +133,10 @@ class System {
   /// Adds weight / N sum m R^2 to the loss. Residuals of one name are reported as one term.
   void residual(std::string name, const Value& r, double weight = 1);
 
+  /// The system as JSON, and the same system again: same fields, residuals and bits.
+  std::string text() const;
+  static System of_text(std::string_view text);
+
   int dimensions() const;
   /// Components of a field. Throws InputError for an unknown name.
   int components(std::string_view field) const;
@@ -245,10 +249,11 @@ class BoundLoss {
   /// Launches what computes the loss into `value` (1), f32 or f64; nothing waits.
   void loss_into(const Buffer& value) const;
   /// The same loss on other arrays of the storage, the shapes and the alignment (to 16 bytes) of those it was bound to;
-  /// what is not given stays. Traces, compiles and allocates nothing. Scratch memory is shared: runs of the two must
+  /// what is not given stays; and with other numbers for parameters. Traces, compiles and allocates nothing. Scratch memory is shared: runs of the two must
   /// follow one another on the device. Throws InputError for another size or storage and UnsupportedError for
   /// trajectories and several members.
-  BoundLoss rebind(const FieldBuffers& fields, const FieldBuffers& gradients, const Buffer& mask = {}) const;
+  BoundLoss rebind(const FieldBuffers& fields, const FieldBuffers& gradients, const Buffer& mask = {},
+                   const std::map<std::string, double>& parameters = {}) const;
   /// Gradient of a field at a level, of the field's storage and the shape it was given in. Empty where not
   /// asked for.
   Buffer gradient(std::string_view field, int level) const;
@@ -292,10 +297,28 @@ class Loss {
   std::map<std::string, std::array<Buffer, 3>> vjp(const Device& device, const Inputs& inputs,
                                                    const Buffer& cotangents,
                                                    const LossOptions& options = {}) const;
+  /// Numbers given besides the fields, by name: tangents of them, or derivatives by them. A profile's numbers are those of
+  /// its array, one after the other.
+  struct Numbers {
+    std::map<std::string, double> parameters;
+    std::map<std::string, std::vector<double>> profiles;
+  };
   /// Jacobian-vector product of the residuals: (K, members * nz, ny, nx) for tangents of the fields (shapes
-  /// as the fields; missing ones are zero; rows under the empty name).
+  /// as the fields; missing ones are zero; rows under the empty name) and of parameters and profiles.
   Buffer jvp(const Device& device, const Inputs& inputs,
-             const std::map<std::string, std::array<Buffer, 3>>& tangents) const;
+             const std::map<std::string, std::array<Buffer, 3>>& tangents, const Numbers& along = {}) const;
+  /// Derivatives of the loss by every parameter and every number of the profiles, where residuals or sides name them.
+  Numbers number_gradients(const Device& device, const Inputs& inputs) const;
+  /// The same for cotangents (K, members * nz, ny, nx) of the residuals.
+  Numbers number_vjp(const Device& device, const Inputs& inputs, const Buffer& cotangents) const;
+  /// Product of the loss' Hessian, by all fields, parameters and profiles, with tangents of these: what a step along them
+  /// adds to each gradient. Throws UnsupportedError for rows and several members.
+  struct Product {
+    FieldBuffers fields;
+    Numbers numbers;
+  };
+  Product hessian_product(const Device& device, const Inputs& inputs, const FieldBuffers& tangents,
+                          const Numbers& along = {}) const;
 
   /// Derivative of the loss by the value b of every dirichlet_face and ghost side, for each component of each
   /// field by itself; where sides share a value, add what they share.

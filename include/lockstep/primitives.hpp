@@ -140,7 +140,9 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
 /// counted.
 void histogram(const Device& device, const Buffer& keys, const Buffer& counts, const Stream& stream = {});
 /// Equal bins over [low, high]: bin floor((x - low) * (bins / (high - low))) in the type of x; `high` falls
-/// into the last bin; NaN and values outside are not counted. x is f32 or f64, counts u32.
+/// into the last bin; NaN and values outside are not counted. Where high - low or the bins in a unit of it are no normal
+/// numbers of that type, x, low and high count multiplied by a power of two. x is f32 or f64, counts u32; low and high
+/// are finite.
 void histogram(const Device& device, const Buffer& x, double low, double high, const Buffer& counts,
                const Stream& stream = {});
 

@@ -80,7 +80,8 @@ struct RobustLoss {
   double scale = 1;
   std::function<Value(const Value& s)> rho = {};  // of Kind::expression
 };
-/// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text or a scale that is not positive.
+/// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text, a kind without its scale, or a
+/// scale that is not positive.
 RobustLoss parse_robust_loss(const std::string& text);
 /// rho(s) by a function that is called once, when terms are added. It should grow with s; where its slope is
 /// negative, the Jacobian takes 0 for it.
@@ -99,12 +100,13 @@ Value robust_loss(const RobustLoss& loss, const Value& s);
 /// The arguments of a residual: blocks and data of its instance.
 class TermArguments {
  public:
-  TermArguments(autodiff::Tape& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data)
-      : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)) {}
+  TermArguments(autodiff::Tape& graph, std::vector<std::vector<Value>> blocks, std::vector<Value> data,
+                std::string term = "")
+      : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)), term_(std::move(term)) {}
   autodiff::Tape& graph() const { return *graph_; }
-  /// Numbers of the block in slot `slot`.
-  std::span<const Value> block(int slot) const { return blocks_.at(size_t(slot)); }
-  const Value& x(int slot, int component = 0) const { return blocks_.at(size_t(slot)).at(size_t(component)); }
+  /// Numbers of the block in slot `slot`. These three throw InputError for what the instance does not have.
+  std::span<const Value> block(int slot) const;
+  const Value& x(int slot, int component = 0) const;
   autodiff::Vec2 vec2(int slot) const { return {{x(slot, 0), x(slot, 1)}}; }
   autodiff::Vec3 vec3(int slot, int first = 0) const {
     return {{x(slot, first), x(slot, first + 1), x(slot, first + 2)}};
@@ -114,13 +116,14 @@ class TermArguments {
     return {x(slot, first), x(slot, first + 1), x(slot, first + 2), x(slot, first + 3)};
   }
   /// Numbers of the instance that do not move.
-  const Value& data(int k) const { return data_.at(size_t(k)); }
+  const Value& data(int k) const;
   int data_count() const { return int(data_.size()); }
 
  private:
   autodiff::Tape* graph_;
   std::vector<std::vector<Value>> blocks_;
   std::vector<Value> data_;
+  std::string term_;  // name of the term type, for errors
 };
 
 /// A residual, written once. It is traced when terms are added; control flow on values is `select`.
@@ -134,13 +137,15 @@ struct TermType {
   bool energy = false;
 };
 
-/// Blocks that were added together.
+/// Blocks that were added together. Belongs to one Problem, which refuses the sets of others.
 struct BlockSet {
   int id = -1;
+  uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
-/// Instances that were added together, by their number in the order of adding.
+/// Instances that were added together, by their number in the order of adding. Belongs to one Problem.
 struct TermSet {
   int id = -1;
+  uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
 
 /// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were
@@ -210,6 +215,8 @@ class Problem {
   int64_t variable_count() const;  // tangent coordinates that are not held
   /// Topologies, hence kernels of each kind.
   int64_t batch_count() const;
+  /// Differs between the problems of a process; moves with the problem's content.
+  uint64_t number() const;
 
   struct State;
   const State& state() const { return *state_; }
@@ -249,8 +256,8 @@ enum class Termination : uint8_t {
 };
 /// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
 enum class Placement : uint8_t { gpu, cpu, automatic };
-/// D in the damped J^T J + lambda D: clamp(diag J^T J, 1e-6, 1e32), which does not depend on
-/// the unknowns' units, or the identity. The radius of dogleg is measured in sqrt(D).
+/// D in the damped J^T J + lambda D: diag J^T J, which does not depend on the unknowns' units, or the identity. The radius
+/// of dogleg is measured in sqrt(D).
 enum class Damping : uint8_t { diagonal, identity };
 std::string_view name(Method method);
 std::string_view name(Linear linear);
@@ -285,11 +292,16 @@ struct Options {
   int64_t batch_size = 0;
   Damping damping = Damping::diagonal;
   int max_iterations = 100;
-  double function_tolerance = 1e-9;    // |cost change| / cost
-  double gradient_tolerance = 1e-12;   // largest |gradient component|
-  double parameter_tolerance = 1e-12;  // |step| / (|x| + itself)
+  double function_tolerance = 1e-9;  // |cost change| / cost
+  /// Methods with J: cosine of the angle between the residuals and their tangent space, sqrt(-g.s / 2 cost) for the
+  /// undamped step s. lbfgs and the first-order methods: largest |gradient component| over the length of the
+  /// residuals (over 1 with energies), relative to the start.
+  double gradient_tolerance = 1e-12;
+  /// |step| / |x|, of each set of blocks by itself, and of each number of a set's only Euclidean block.
+  double parameter_tolerance = 1e-12;
   double initial_damping = 1e-4;
-  double initial_radius = 1e4;  // dogleg
+  /// Dogleg. With diagonal damping over the length of the residuals at the start.
+  double initial_radius = 1e4;
   int max_linear_iterations = 500;
   double forcing = 0.1;  // first relative residual of an inexact step
   int lbfgs_history = 10;
@@ -302,6 +314,8 @@ struct Options {
   /// device; else they are the start until the end.
   bool update_values = false;
   double time_limit = 0;  // seconds after which no iteration begins; 0: none
+  /// The clock of time_limit: seconds that never decrease. Empty: the system's steady clock.
+  std::function<double()> clock = {};
   /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): minimises with the scales of all
   /// robust losses widened, first so far that the largest |r| lies within them, then narrower by `factor` each
   /// time for `iterations` iterations, and at last as they are, until a tolerance is met. Far outliers and bad
@@ -335,6 +349,8 @@ struct Summary {
   int64_t linear_iterations = 0, residuals = 0, variables = 0, kernels = 0;
   Termination termination = Termination::failure;
   std::string message;
+  /// Remarks for people: parts that no residual connects, directions that change no residual.
+  std::vector<std::string> notes;
   Method method = Method::lm;
   Linear linear_given = Linear::automatic, linear_used = Linear::automatic;
   Precision precision = Precision::f64;

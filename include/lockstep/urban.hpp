@@ -107,9 +107,9 @@ enum class SkyPatches { p145, p153, p305, p609 };
 /// `open`: always sky, as solweig does.
 enum class ZenithRule { umep, open };
 
-/// Edges of the annuli of the 609-patch sky: UMEP has 4.5° after the first band, solweig 4°. The other sets
-/// agree.
-enum class AnnulusEdges { umep, solweig };
+/// Edges of the annuli of the 609-patch sky. `centred`: midway between the bands, every 6°. The published programs
+/// place them half a band too low: UMEP at 4.5°, 9°, 15°, …, solweig at 4°, 9°, 15°, …. The other skies agree.
+enum class AnnulusEdges { umep, solweig, centred };
 
 /// Options of every function that casts rays.
 struct RayOptions {
@@ -155,7 +155,7 @@ struct WallOptions {
 struct SkyOptions {
   SkyPatches patches = SkyPatches::p153;
   ZenithRule zenith = ZenithRule::umep;
-  AnnulusEdges edges = AnnulusEdges::umep;
+  AnnulusEdges edges = AnnulusEdges::centred;
   RayOptions rays;
   bool keep_states = false;  ///< return the packed sky states too
 };
@@ -344,6 +344,7 @@ struct RunResult {
       1;  ///< its projection's: pixels are pixel_size_m / projection_scale on the ground
   std::vector<OutputGrid> outputs;
   std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
+  std::vector<std::string> warnings;             ///< doubts about the inputs, as they were printed
   std::vector<StageRecord> host_stages;          ///< "read" and "write"; the context has the others
   TileReport tiles;
 };

@@ -83,6 +83,7 @@ struct Comparison {
   double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;
   double finite_equal =
       100;  // % of elements that are finite on both sides, or the same NaN or infinity on both
+  std::vector<double> relative_max;  // per output: max |got − expected| / max |expected|; NaN for integers
   bool within(const Bound& bound) const;
 };
 /// Throws InputError where number, storage or shape of the arrays differ.
@@ -94,7 +95,7 @@ enum class Against { cpu, interp, reference };
 struct VerifyRow {
   std::string name, size, dtype;
   Comparison comparison;
-  std::string bound;
+  std::string bound;  // the case's, and the output that exceeds its own if one does
   bool pass = false;
   std::string skipped;  // the reason, else empty
 };

@@ -6,13 +6,14 @@ lockstep.jax, which import their framework. docs/python.md is the guide.
 import importlib as _importlib
 
 from ._array import Array, asarray, empty, zeros
-from ._device import Device, Graph, default_device, devices, fallbacks, per_replay
-from ._errors import DeviceError, Error, FallbackWarning, InputError, UnsupportedError
-from ._expr import (WORDS as _WORDS, Vec, bitcast, cast, clamp, cross, dot, norm, round, rounded_product, safe_norm,
-                    safe_sqrt, uniform, where)
+from ._device import Device, Graph, check, default_device, devices, fallbacks, per_replay
+from ._errors import CheckError, DeviceError, Error, FallbackWarning, InputError, UnsupportedError
+from ._expr import (WORDS as _WORDS, Vec, bitcast, cast, clamp, cross, dot, norm, round, rounded, rounded_product,
+                    safe_norm, safe_sqrt, uniform, where)
 from ._kernel import Kernel, bench, cases, kernel, verify
 from ._language import (At, Grid, Group, InOut, Out, barrier, break_, continue_, else_, for_, group_max, group_min,
                         group_sum, if_, local, return_, shared, var, while_)
+from ._options import options
 from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
 
 globals().update(_WORDS)  # abs, min, max, fma, sqrt, exp, sin …

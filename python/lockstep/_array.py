@@ -35,14 +35,37 @@ class Array:
     PyTorch, JAX and CuPy take it by DLPack or `__cuda_array_interface__` without a copy.
     """
 
-    __slots__ = ("_buffer", "_shape", "_dtype", "_kind", "device", "readonly", "__weakref__")
+    __slots__ = ("_buffer", "_shape", "_dtype", "_kind", "_tensor", "device", "readonly", "__weakref__")
 
-    def __init__(self, buffer, device, readonly=False):
+    def __init__(self, buffer, device, readonly=False, tensor=None):
         self._buffer, self.device, self.readonly = buffer, device, readonly
+        self._tensor = tensor  # of torch, whose memory it is
         self._shape = tuple(buffer.shape)
         name = buffer.dtype
         self._dtype = _types.BY_NAME[name]
         self._kind = (device, name, len(self._shape), readonly)  # all that a launch asks of an argument
+
+    def __reduce__(self):
+        """The elements by way of the host, on a device of the same name; a copy may be written."""
+        return _restored, (self._dtype.name, self._shape, self._bytes(), self.device)
+
+    def __copy__(self):
+        return _restored(*self.__reduce__()[1])
+
+    def __deepcopy__(self, memo):
+        return self.__copy__()
+
+    def _bytes(self):
+        host = np.empty(self._shape, self._dtype.numpy)
+        if self.size:
+            source = self if self._buffer.contiguous else asarray(self, self.device, copy=True)
+            source.device._core.read(source._buffer, host.ctypes.data, host.nbytes)
+        return host.tobytes()
+
+    def _note_write(self):
+        """Tells torch's autograd that its tensor's memory changes, as an operation in place would."""
+        if self._tensor is not None:
+            self._tensor.detach().as_strided((0,), (1,)).zero_()
 
     @property
     def shape(self):
@@ -192,9 +215,13 @@ def _from_numpy(x, name):
     return _Memory(address, kind, x.shape, strides, "cpu", readonly, x)
 
 
+def _package(x):
+    return type(x).__module__.partition(".")[0]
+
+
 def _framework_stream(x):
     """The stream that a framework works on now, as CUDA's handle; 0, the legacy default stream, where unknown."""
-    package = type(x).__module__.partition(".")[0]
+    package = _package(x)
     module = sys.modules.get(package)
     if package == "torch" and module is not None:
         return module.cuda.current_stream(x.device).cuda_stream
@@ -218,6 +245,7 @@ def _from_dlpack(x, name):
         except TypeError:
             capsule = x.__dlpack__()
     address, dtype, shape, strides, _, _, readonly, owner = _core.from_dlpack(capsule)
+    readonly = readonly or _package(x) in ("jax", "jaxlib")  # programs count on the elements of arrays of JAX
     if dtype not in _types.BY_NAME or dtype == "bool":
         raise InputError(f"elements of {dtype}", name, "f32, f64, i32, u32, i64, u64, f16, bf16 or u8")
     if kind in (_DL_CPU, _DL_CUDA_HOST):
@@ -295,6 +323,8 @@ def asarray(x, device=None, *, copy=None, name=_WHERE):
         if host.dtype == np.float64 and not isinstance(x, np.generic):
             host = host.astype(np.float32)
         if host.dtype == np.int64 and not isinstance(x, np.generic):
+            if host.size and not -2**31 <= host.min() <= host.max() < 2**31:
+                raise InputError("whole numbers of more than 32 bits", name, "np.asarray(…, dtype=np.int64), or numbers of i32")
             host = host.astype(np.int32)
         return _upload(np.ascontiguousarray(host), chosen(device), name)
     if device is None:
@@ -315,7 +345,7 @@ def asarray(x, device=None, *, copy=None, name=_WHERE):
         if n == 1:  # the stride of a single element means nothing
             strides[axis] = max(strides[axis], 1)
     buffer = target._core.wrap(memory.dtype.name, shape, memory.address, strides, memory.owner, memory.stream)
-    return Array(buffer, target, memory.readonly)
+    return Array(buffer, target, memory.readonly, x if _package(x) == "torch" else None)
 
 
 def _on_host(x, memory):
@@ -354,3 +384,8 @@ def _upload(host, device, name, kind=None):
     if host.nbytes:
         device._core.write(out._buffer, host.ctypes.data, host.nbytes)
     return out
+
+
+def _restored(dtype, shape, content, device):
+    kind = _types.BY_NAME[dtype]
+    return _upload(np.frombuffer(content, kind.numpy).reshape(shape), device, "lockstep.Array", kind)

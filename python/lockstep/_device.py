@@ -1,9 +1,10 @@
 """Devices: opened once per name and options, chosen by `with`."""
+import contextlib
 import contextvars
 import warnings
 
 from . import _core
-from ._errors import FallbackWarning
+from ._errors import FallbackWarning, InputError
 
 _open = {}
 _current = contextvars.ContextVar("lockstep.device", default=None)
@@ -13,28 +14,37 @@ class Device:
     """An open device: "auto", "cpu", "cuda[:N]", "webgpu[:N]" or "interp".
 
     numerics: "exact" (IEEE, the same bits on CPU and CUDA) or "fast". threads: of the CPU, 0 = all.
-    fallback: False makes a failing stage raise DeviceError instead of running on the CPU.
+    fallback: False makes a failing stage raise DeviceError instead of running on the CPU. check: True, or N for every
+    N-th, also runs launches on the interpreter, as lockstep.check() does for all devices.
     Handles of equal arguments are one device. `with Device(...):` makes it the default inside.
     """
 
-    __slots__ = ("_core", "_info", "_tokens", "__weakref__")
+    __slots__ = ("_core", "_info", "_tokens", "_options", "__weakref__")
 
-    def __new__(cls, name="auto", *, numerics="exact", threads=0, fallback=True):
+    def __new__(cls, name="auto", *, numerics="exact", threads=0, fallback=True, check=False):
         if isinstance(name, Device):
             return name
-        key = (name, numerics, threads, fallback)
+        key = (name, numerics, threads, fallback, every := _every(check))
         found = _open.get(key)
         if found is None:
             core = _core.Device(name, numerics, threads, fallback)
             info = core.info
-            exact = (info["name"], numerics, threads, fallback)
+            exact = (info["name"], numerics, threads, fallback, every)
             found = _open.get(exact)
             if found is None:
+                core.check_launches(every)
                 found = object.__new__(cls)
                 found._core, found._info, found._tokens = core, info, []
+                found._options = {"numerics": numerics, "threads": threads, "fallback": fallback, "check": every}
                 _open[exact] = found
             _open[key] = found
         return found
+
+    def __reduce__(self):
+        return _opened, (self.name, self._options)
+
+    def __deepcopy__(self, memo):
+        return self  # handles of equal arguments are one device
 
     @property
     def info(self):
@@ -87,6 +97,31 @@ class Device:
 
     def __repr__(self):
         return f"lockstep.Device({self.name!r})"
+
+
+def _opened(name, options):
+    return Device(name, **options)
+
+
+def _every(check):
+    if not isinstance(check, int) or check < 0:
+        raise InputError(f"check={check!r}", "lockstep.check", "True, False or N, for every N-th launch")
+    return int(check)
+
+
+@contextlib.contextmanager
+def check(every=1):
+    """Inside, every N-th launch of all devices also runs on the interpreter, on copies of its inputs.
+
+    Accesses out of bounds, races, reads of uninitialised memory, false uniform() and bits that differ raise CheckError
+    with the file and line of the kernel. Graphs are checked where a CPU device records and replays them inside.
+    """
+    earlier = _core.checked_every()
+    _core.check_launches(_every(every))
+    try:
+        yield
+    finally:
+        _core.check_launches(earlier)
 
 
 class Graph:

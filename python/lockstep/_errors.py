@@ -32,5 +32,9 @@ class DeviceError(Error):
     """A device failed while it worked."""
 
 
+class CheckError(Error):
+    """A checked launch found a fault of its kernel: `where` is the kernel and the line of its author."""
+
+
 class FallbackWarning(RuntimeWarning):
     """A stage failed on its device and was run again on the CPU."""

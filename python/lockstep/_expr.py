@@ -1,7 +1,9 @@
 """Traced expressions: of kernels (`Val`) and of residuals (`Value`), and the functions that take both."""
+import functools
 import math
 import os
 import sys
+import threading
 
 from . import _core, _types
 from ._errors import InputError
@@ -9,12 +11,64 @@ from ._errors import InputError
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
 
+@functools.cache
+def _is_ours(path):
+    return os.path.dirname(os.path.abspath(path)) == _PACKAGE
+
+
+def frame_of_caller():
+    """The frame of the code that uses the package."""
+    frame = sys._getframe(1)
+    while frame and _is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def caller():
     """File and line of the code that uses the package."""
-    frame = sys._getframe(1)
-    while frame and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _PACKAGE:
-        frame = frame.f_back
+    frame = frame_of_caller()
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else "?"
+
+
+class _Trace(threading.local):
+    """What this thread traces now: the blocks around the current line, by number; statements that began; what was left."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.scope, self.blocks, self.unused, self.left_open, self.last_if = [0], 0, [], [], None
+
+
+trace = _Trace()
+
+
+def mark():
+    """What the trace records from here on comes from the caller's line."""
+    frame = frame_of_caller()
+    if frame:
+        _core.at(frame.f_code.co_filename, frame.f_lineno)
+
+
+def number(kind, value):
+    """A number of the host as a constant of the kernel: of a type that holds it."""
+    mark()
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if not isinstance(value, (bool, int, float)):
+        raise InputError(f"{type(value).__name__} with a traced {kind}", caller(), "a number or a traced value")
+    if isinstance(value, float) and kind not in ("f32", "f64"):
+        raise InputError(f"{value!r} with a traced {kind}", caller(),
+                         "a whole number, or lockstep.cast to a float type first (NumPy gives a float here)")
+    if isinstance(value, int) and not -2**63 <= value < 2**64:
+        raise InputError(f"{value} with a traced {kind}", caller(), "a number of at most 64 bits")
+    return _core.number(kind, value)
+
+
+def core_of(kind, value):
+    """A traced value, or a number of that type, as the core takes it."""
+    mark()
+    return value._core_value() if isinstance(value, Val) else number(kind, value)
 
 
 class Expr:
@@ -65,18 +119,33 @@ class Expr:
         raise InputError("a Python loop over a traced value", caller(), "`for i in lockstep.for_(begin, end)`")
 
     def __float__(self):
-        raise InputError("a traced value as a Python number", caller(), "lockstep.cast")
+        raise InputError("a traced value as a Python number", caller(),
+                         "lockstep.cast, and the functions of lockstep instead of those of math")
 
-    __int__ = __float__
+    __int__ = __complex__ = __trunc__ = __floor__ = __ceil__ = __float__
+
+    def __round__(self, digits=None):
+        raise InputError("round of a traced value", caller(),
+                         "lockstep.rint (halves to even, as Python rounds) or lockstep.round (halves away from zero)")
+
+    def __format__(self, spec):
+        if spec:
+            raise InputError(f"a traced value formatted by {spec!r}", caller(), "a number: it has no value while tracing")
+        return str(self)
 
 
 class Val(Expr):
     """A value of one lane of the kernel that is being traced."""
 
-    __slots__ = ("_v",)
+    __slots__ = ("_v", "_scope")
+    __hash__ = None  # a key of a set or a dict would be the name, not the value
 
     def __init__(self, core):
-        self._v = core
+        self._v, self._scope = core, trace.scope[-1]
+
+    def _is_visible(self):
+        """Whether the block is open in which the value was made."""
+        return getattr(self, "_scope", 0) in trace.scope
 
     @property
     def dtype(self):
@@ -88,34 +157,67 @@ class Val(Expr):
     @staticmethod
     def _op(word, *operands):
         values = lift(operands)
+        if len({v.type for v in values}) > 1:
+            raise InputError(f"{word} of " + " and ".join(v.type for v in values), caller(),
+                             "one type: lockstep.cast, or lockstep.where for a condition")
         if word == "/" and values[0].type not in ("f32", "f64"):
             raise InputError("/ of whole numbers", caller(), "// (rounds down as in Python), or cast to a float type")
         return Val(_core.apply(word, values))
 
+    def __pos__(self):
+        """The value at this moment, also of a variable."""
+        return Val(core_of("", self))
+
     def _power(self, n):
-        if isinstance(n, int):
+        mark()
+        kind = self._core_value().type
+        if kind not in ("f32", "f64") and (not isinstance(n, int) or n < 0):
+            raise InputError(f"** of a traced {kind}", caller(),
+                             "a whole power from 0 that is known while tracing, or lockstep.cast to a float type first")
+        if isinstance(n, int) and abs(n) < 2**31:
             return Val(_core.powi(self._core_value(), n))
         return self._op("pow", self, n)
 
+    def __rpow__(self, base):
+        if self._core_value().type not in ("f32", "f64"):
+            raise InputError(f"{base} ** a traced {self.dtype.name}", caller(), "1 << n, or lockstep.cast to a float type")
+        return self._op("pow", base, self)
+
+    def __divmod__(self, o): return _floor_div(self, o)
+    def __rdivmod__(self, o): return _floor_div(o, self)
     def __floordiv__(self, o): return _floor_div(self, o)[0]
     def __rfloordiv__(self, o): return _floor_div(o, self)[0]
     def __mod__(self, o): return _floor_div(self, o)[1]
     def __rmod__(self, o): return _floor_div(o, self)[1]
-    def __lshift__(self, o): return self._op("<<", self, o)
-    def __rshift__(self, o): return self._op(">>", self, o)
+    def __lshift__(self, o): return self._shift("<<", self, o)
+    def __rshift__(self, o): return self._shift(">>", self, o)
+    def __rlshift__(self, o): return self._shift("<<", o, self)
+    def __rrshift__(self, o): return self._shift(">>", o, self)
+
+    @staticmethod
+    def _shift(word, a, n):
+        values = lift((a, n))
+        width = 64 if values[0].type in ("i64", "u64") else 32
+        if isinstance(n, int) and not 0 <= n < width:
+            raise InputError(f"{word} {n}", caller(), f"a shift from 0 to {width - 1}: traced ones count modulo {width}")
+        return Val._op(word, a, n)
     def __xor__(self, o): return self._op("^", self, o)
     def __rxor__(self, o): return self._op("^", o, self)
 
     def __repr__(self):
-        return f"<traced {self.dtype.name}>"
+        try:
+            return f"<traced {self.dtype.name}>"
+        except InputError:  # of another trace
+            return "<traced value>"
 
 
 def lift(operands):
     """Operands as traced values of one type: that of the first that is traced."""
+    mark()
     kind = next((o._core_value().type for o in operands if isinstance(o, Val)), None)
     if kind is None:
         raise InputError("numbers without a traced value", caller(), "at least one traced operand")
-    return [o._core_value() if isinstance(o, Val) else _core.number(kind, o) for o in operands]
+    return [o._core_value() if isinstance(o, Val) else number(kind, o) for o in operands]
 
 
 def _floor_div(a, b):
@@ -195,22 +297,46 @@ def where(condition, yes, no):
         values = [o._v if isinstance(o, Value) else condition._v.constant(float(o)) for o in (condition, yes, no)]
         return Value(_core.make_value("select", values, 0), condition._owner)
     if isinstance(condition, Val):
+        chosen = condition_of(condition)
+        if not isinstance(yes, Val) and not isinstance(no, Val):  # two numbers: their own type, as lockstep.var has it
+            kind = "f32" if float in (type(yes), type(no)) else "bool" if type(yes) is type(no) is bool else "i32"
+            return Val(_core.select(chosen, number(kind, yes), number(kind, no)))
         yes, no = lift((yes, no))
-        return Val(_core.select(condition._core_value(), yes, no))
+        if yes.type != no.type:
+            raise InputError(f"where of {yes.type} and {no.type}", caller(), "one type: lockstep.cast")
+        return Val(_core.select(chosen, yes, no))
     return yes if condition else no
+
+
+def condition_of(value):
+    """A traced bool as the core takes it."""
+    core = core_of("bool", value)
+    if core.type != "bool":
+        raise InputError(f"a condition that is a traced {core.type}", caller(), "a comparison, such as x != 0")
+    return core
 
 
 def cast(to, value):
     """A number converted to another type: floats to whole numbers truncate and saturate, NaN gives 0."""
     kind = _types.value_type(_types.dtype(to, "lockstep.cast"))
+    mark()
     if isinstance(value, Val):
         return Val(_core.convert(value._core_value(), kind.name))
-    return Val(_core.number(kind.name, value))
+    return Val(number(kind.name, value))
 
 
 def bitcast(to, value):
     """The same bits as another type of the same size."""
+    mark()
     return Val(_core.bitcast(value._core_value(), _types.dtype(to, "lockstep.bitcast").name))
+
+
+def rounded(x):
+    """x as it is after its own rounding: no sum contracts a product across it into an fma."""
+    (core,) = lift((x,))
+    if core.type not in ("f32", "f64"):
+        raise InputError(f"rounded of a traced {core.type}", caller(), "f32 or f64")
+    return Val(_core.rounded(core))
 
 
 def rounded_product(a, b):
@@ -220,6 +346,7 @@ def rounded_product(a, b):
 
 def uniform(value):
     """States that all lanes of a group agree on the value."""
+    mark()
     return Val(_core.uniform(value._core_value()))
 
 
@@ -257,7 +384,7 @@ globals().update(WORDS)
 
 def round(value):  # noqa: A001
     """To nearest, halves away from zero."""
-    return Val(_core.round(value._core_value()))
+    return Val(_core.round(*lift((value,))))
 
 
 def clamp(value, low, high):

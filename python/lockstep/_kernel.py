@@ -1,8 +1,9 @@
 """Kernels written in Python: traced once per argument types, launched on any device."""
 import inspect
+import os
 import time
 
-from . import _core, _language, _types
+from . import _blocks, _captured, _core, _language, _types
 from ._array import Array, asarray, empty
 from ._device import Device, chosen
 from ._errors import InputError
@@ -37,7 +38,9 @@ class Bound:
     def __init__(self, kernel, device, extent):
         self._kernel, self._device, self._extent = kernel, device, extent
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **named):
+        if named or len(arguments) != len(self._kernel._parameters):
+            arguments = self._kernel._complete(arguments, named)
         self._kernel._launch(self._device, self._extent, arguments)
 
 
@@ -46,10 +49,11 @@ class Kernel:
 
     kernel[device, extent](*arguments) launches it; kernel[extent](…) on the device of the arguments. The extent counts
     points (or groups), slowest axis first. Arguments are lockstep.Array or arrays of other libraries, which are used in
-    place, and numbers.
+    place, and numbers, also by keyword; numbers may have defaults. Numbers and small tables that the function reads of
+    its module are constants of a trace: a launch after they have changed traces anew.
     """
 
-    def __init__(self, function, domain=None, group=None, min_blocks=0):
+    def __init__(self, function, domain=None, group=None, min_blocks=0, contract=True):
         self._function = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.name = function.__name__
@@ -65,8 +69,18 @@ class Kernel:
         self._group = (tuple(group) + (1, 1, 1))[:3] if group else (0, 0, 0)
         if self._domain == "groups" and not group:
             raise InputError(f"groups kernel {self.name}", "lockstep.kernel", "group=(lanes along x[, y, z])")
-        self._min_blocks = min_blocks
+        self._min_blocks, self._contract = min_blocks, contract
+        for p in names:
+            if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+                raise InputError(f"parameter {p}", f"kernel {self.name}", "parameters by name, each with an annotation")
+        self._defaults = {p.name: p.default for p in names[1:] if p.default is not p.empty}
         self._parameters = [(p.name, self._parameter(p.name, hints)) for p in names[1:]]
+        self._written = [k for k, (_, hint) in enumerate(self._parameters)
+                         if isinstance(hint, _language.BufferType) and hint.access != "read"]
+        for name, hint in self._parameters:
+            if name in self._defaults and isinstance(hint, _language.BufferType):
+                raise InputError(f"a default of {name}", f"kernel {self.name}", "defaults of numbers alone")
+        self._captured = None  # of the last trace
         self._traces = {}
         self._ready = {}  # launches that were checked, by the kinds of their arguments
 
@@ -111,16 +125,37 @@ class Kernel:
             found.append((hint.access, kind, rank))
         return tuple(found)
 
+    def _complete(self, arguments, named):
+        """All arguments in their order, with those by keyword and the defaults."""
+        names = [n for n, _ in self._parameters]
+        values = dict(zip(names, arguments))
+        for name in named:
+            if name not in names or name in values:
+                raise InputError(f"argument {name}" + (" twice" if name in values else ""), f"kernel {self.name}",
+                                 ", ".join(f"{n}: {t!r}" for n, t in self._parameters))
+        values = {**self._defaults, **values, **named}
+        if len(arguments) > len(names) or len(values) < len(names):
+            self._types_of(arguments + tuple(named.values()))
+        return tuple(values[n] for n in names)
+
+    def _look_again(self):
+        """Forgets launches that were checked where what the function reads of the host has changed."""
+        if self._captured is None or self._captured.has_changed():
+            self._captured = _captured.Captured(self._function)
+            self._ready.clear()
+
     def _traced(self, rank, kinds):
         if self._rank not in (None, rank):
             raise InputError(f"an extent of rank {rank}", f"kernel {self.name}", f"rank {self._rank}")
-        key = (rank, kinds)
+        self._look_again()
+        key = (rank, kinds, self._captured.state)
         found = self._traces.get(key)
         if found is None:
             found = self._traces[key] = TracedKernel(self._trace(rank, kinds), kinds, self._domain, rank)
         return found
 
     def _trace(self, rank, kinds):
+        code = self._function.__code__
         place = _language.Group(rank) if self._domain == "groups" else _language.At(rank)
 
         def body(handles):
@@ -130,16 +165,15 @@ class Kernel:
                     arguments.append(Val(handle))
                 else:
                     arguments.append(_language.TracedGrid(handle, _types.BY_NAME[kind], axes, access, name))
-            _language._left_open.clear()
-            _language._last_if = None
-            result = self._function(place, *arguments)
-            if _language._left_open:
-                raise InputError("a Python break or return out of for_", _language._left_open[0],
-                                 "lockstep.break_() or lockstep.return_()")
+            with _blocks.traced():
+                result = self._function(place, *arguments)
             if result is not None:
-                raise InputError("a kernel that returns a value", f"kernel {self.name}", "stores into Out or InOut")
+                raise InputError("a kernel that returns a value",
+                                 f"kernel {self.name}, {os.path.basename(code.co_filename)}:{code.co_firstlineno}",
+                                 "stores into Out or InOut")
 
-        return _core.trace(self.name, self._domain, rank, self._group, self._min_blocks, list(kinds), body)
+        return _core.trace(self.name, self._domain, rank, self._group, self._min_blocks, self._contract,
+                           (code.co_filename, code.co_firstlineno), list(kinds), body)
 
     def trace(self, *arguments, extent=None):
         """The core's kernel for these arguments; annotations with dtype and rank need none."""
@@ -191,12 +225,16 @@ class Kernel:
                 kinds.append(type(value))
                 values.append(value)
         kinds = tuple(kinds)
+        if self._captured and self._captured.has_changed():
+            self._look_again()
         ready = self._ready.get(kinds)
         if ready is None:
             ready = self._checked(device, extent, arguments, kinds)
             if ready is None:
                 return
         ready[0](ready[1], extent, values)
+        for k in self._written:
+            arguments[k]._note_write()
 
     def _checked(self, device, extent, arguments, kinds):
         """(launch, kernel) of arguments that are arrays and numbers of ours; others are brought in and launched here."""
@@ -209,6 +247,8 @@ class Kernel:
             found = self._ready[kinds] = (device._core.launch, traced._core)
             return found
         device._core.launch(traced._core, extent, [a._buffer if isinstance(a, Array) else a for a in bound])
+        for k in self._written:
+            bound[k]._note_write()
         return None
 
     def __repr__(self):
@@ -225,10 +265,10 @@ def _annotations(function):
     return hints
 
 
-def kernel(function=None, *, domain=None, group=None, min_blocks=0):
+def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=True):
     """Makes a kernel of a function. Its first parameter is the place: `at` (one lane per point) or, with
     group=(lanes…), a Group. The others are annotated: Grid, Out, InOut with [dtype, rank] (or without: taken from the
-    arguments), or an element type for a number.
+    arguments), or an element type for a number. contract=False keeps products rounded where a sum takes them.
 
         @lockstep.kernel
         def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
@@ -237,8 +277,8 @@ def kernel(function=None, *, domain=None, group=None, min_blocks=0):
         heat[device, (64, 64, 64)](now, next, 0.1)
     """
     if function is None:
-        return lambda f: Kernel(f, domain, group, min_blocks)
-    return Kernel(function, domain, group, min_blocks)
+        return lambda f: Kernel(f, domain, group, min_blocks, contract)
+    return Kernel(function, domain, group, min_blocks, contract)
 
 
 class Comparison(dict):

@@ -1,16 +1,44 @@
 """The kernel language: places, buffers, variables and control flow of the kernel that is being traced."""
-from . import _core, _types
+from . import _blocks, _core, _types
 from ._errors import InputError
-from ._expr import Expr, Val, caller
+from ._expr import Expr, Val, caller, condition_of, core_of, lift, mark, number, trace
 
 
-def _index(value):
-    """A coordinate as the core takes it."""
+def _whole(value, what):
+    """A whole number that is known while tracing."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or isinstance(value, Expr):
+        raise InputError(f"{what} {value!r}", caller(), "a whole number that is known while tracing")
+    value = value.__index__()
+    if not -2**31 <= value < 2**31:
+        raise InputError(f"{what} {value}", caller(), "a number of 32 bits")
+    return value
+
+
+def _index(value, count=None):
+    """A coordinate as the core takes it; of an axis of `count` elements where that is known."""
     if isinstance(value, Val):
-        return value._core_value()
-    if isinstance(value, bool) or not isinstance(value, int):
+        return core_of("i32", value)
+    if isinstance(value, bool) or not hasattr(value, "__index__") or isinstance(value, Expr):
         raise InputError(f"a coordinate {value!r}", caller(), "a whole number or a traced i32")
-    return _core.number("i32", value)
+    if value < 0 or count is not None and value >= count:
+        raise InputError(f"a coordinate {value}", caller(),
+                         f"0 to {count - 1}" if count else "0 or more: negative ones do not count from the end")
+    return number("i32", value)
+
+
+class _NoSequence:
+    """Memory that is read by its elements while tracing."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        raise InputError("a Python loop over traced memory", caller(), "`for i in lockstep.for_(begin, end)` and [i]")
+
+    def __contains__(self, _):
+        raise InputError("`in` of traced memory", caller(), "a loop that compares")
+
+    def __len__(self):
+        raise InputError("len of traced memory", caller(), "size(axis), which is traced")
 
 
 class Axis(Val):
@@ -28,7 +56,7 @@ class Axis(Val):
 
     def __call__(self, shift):
         offsets = list(self._point._offsets)
-        offsets[self._axis] += shift
+        offsets[self._axis] += _whole(shift, "a shift of a point by")
         return Point(offsets)
 
 
@@ -122,17 +150,17 @@ class BufferType:
 Grid, Out, InOut = BufferType("read"), BufferType("write"), BufferType("read_write")
 
 
-class TracedGrid:
+class TracedGrid(_NoSequence):
     """A buffer parameter while its kernel is traced.
 
     g[at], g[at.x(+1)]: at a point of the domain; reads beyond the edge clamp, wrap (`periodic()`), give 0 (`zero()`) or
     are not checked (`unchecked()`). g[c, at]: leading coordinates and a point. g[i, j, k]: explicit coordinates, slowest
-    axis first, which must lie inside.
+    axis first, which must lie inside, unless a rule (`clamped()`, `periodic()`, `zero()`) is named.
     """
 
     __slots__ = ("_core", "dtype", "rank", "_access", "_boundary", "_streaming", "_name")
 
-    def __init__(self, core, dtype, rank, access, name, boundary="clamp", streaming=False):
+    def __init__(self, core, dtype, rank, access, name, boundary=None, streaming=False):
         self._core, self.dtype, self.rank, self._access = core, dtype, rank, access
         self._name, self._boundary, self._streaming = name, boundary, streaming
 
@@ -140,6 +168,7 @@ class TracedGrid:
         return TracedGrid(self._core, self.dtype, self.rank, self._access, self._name, boundary or self._boundary,
                           self._streaming if streaming is None else streaming)
 
+    def clamped(self): return self._with("clamp")
     def periodic(self): return self._with("periodic")
     def zero(self): return self._with("zero")
     def unchecked(self): return self._with("unchecked")
@@ -156,26 +185,27 @@ class TracedGrid:
     def shape(self):
         return tuple(self.size(a) for a in range(self.rank))
 
-    @staticmethod
-    def _split(key):
+    def _split(self, key):
+        mark()
         key = key if isinstance(key, tuple) else (key,)
-        if isinstance(key[-1], Point):
+        if key and isinstance(key[-1], Point):
             return [_index(k) for k in key[:-1]], list(key[-1]._offsets)
-        return [_index(k) for k in key], None
+        if self._boundary in (None, "unchecked"):
+            return [_index(k) for k in key], None
+        return [core_of("i32", k) if isinstance(k, Val) else number("i32", _whole(k, "a coordinate")) for k in key], None
 
     def __getitem__(self, key):
         if self._access == "write":
             raise InputError(f"a read of {self._name}, which is Out", caller(), "InOut, or Grid")
         lead, offsets = self._split(key)
         if offsets is None:
-            return Val(self._core.load(lead, self._streaming))
-        return Val(self._core.load_point(lead, offsets, self._boundary, self._streaming))
+            return Val(self._core.load(lead, self._boundary or "", self._streaming))
+        return Val(self._core.load_point(lead, offsets, self._boundary or "clamp", self._streaming))
 
     def __setitem__(self, key, value):
         if self._access == "read":
             raise InputError(f"a store into {self._name}, which is Grid", caller(), "Out or InOut")
-        kind = _types.value_type(self.dtype).name
-        core = value._core_value() if isinstance(value, Val) else _core.number(kind, value)
+        core = core_of(_types.value_type(self.dtype).name, value)
         lead, offsets = self._split(key)
         if offsets is None:
             self._core.store(lead, core, self._streaming)
@@ -185,8 +215,7 @@ class TracedGrid:
     def atomic(self, op, key, value):
         """add, min, max, or, and, exchange on i32 and u32; gives the old value."""
         key = key if isinstance(key, tuple) else (key,)
-        kind = _types.value_type(self.dtype).name
-        core = value._core_value() if isinstance(value, Val) else _core.number(kind, value)
+        core = core_of(_types.value_type(self.dtype).name, value)
         return Val(self._core.atomic(op, [_index(k) for k in key], core))
 
     def atomic_add(self, key, value):
@@ -194,21 +223,29 @@ class TracedGrid:
 
 
 class Var(Val):
-    """A mutable variable of one lane: `v.set(x)`, `v += x`; read it like any value."""
+    """A mutable variable of one lane: `v.set(x)`, `v += x`; read it like any value, +v for its value at this moment."""
 
     __slots__ = ("_var",)
 
     def __init__(self, initial, dtype=None):
         if dtype is None and not isinstance(initial, Val):
-            dtype = {bool: _types.boolean, int: _types.i32, float: _types.f32}[type(initial)]
-        core = initial._core_value() if isinstance(initial, Val) else _core.number(_types.dtype(dtype).name, initial)
-        self._var = _core.Var(core)
+            dtype = {bool: _types.boolean, int: _types.i32, float: _types.f32}.get(type(initial))
+            if dtype is None:
+                raise InputError(f"a variable of {type(initial).__name__}", caller(), "a number or a traced value")
+        if dtype is not None:
+            dtype = _types.dtype(dtype, "lockstep.var").name
+            if isinstance(initial, Val) and initial.dtype.name != dtype:
+                raise InputError(f"a variable of {dtype} that begins as {initial.dtype.name}", caller(), "lockstep.cast")
+        self._var, self._scope = _core.Var(core_of(dtype, initial)), trace.scope[-1]
 
     def _core_value(self):
         return self._var.get()
 
     def set(self, value):
-        core = value._core_value() if isinstance(value, Val) else _core.number(self._var.type, value)
+        _blocks.check_names(self)
+        core = core_of(self._var.type, value)
+        if core.type != self._var.type:
+            raise InputError(f"a traced {core.type} for a variable of {self._var.type}", caller(), "lockstep.cast")
         self._var.set(core)
 
     def _assign(self, value):
@@ -219,9 +256,14 @@ class Var(Val):
     def __isub__(self, o): return self._assign(self - o)
     def __imul__(self, o): return self._assign(self * o)
     def __itruediv__(self, o): return self._assign(self / o)
+    def __ifloordiv__(self, o): return self._assign(self // o)
+    def __imod__(self, o): return self._assign(self % o)
+    def __ipow__(self, o): return self._assign(self ** o)
     def __iand__(self, o): return self._assign(self & o)
     def __ior__(self, o): return self._assign(self | o)
     def __ixor__(self, o): return self._assign(self ^ o)
+    def __ilshift__(self, o): return self._assign(self << o)
+    def __irshift__(self, o): return self._assign(self >> o)
 
 
 def var(initial, dtype=None):
@@ -229,138 +271,165 @@ def var(initial, dtype=None):
     return Var(initial, dtype)
 
 
-class _Array:
+class _Array(_NoSequence):
     def __init__(self, core, dtype):
         self._core, self.dtype = core, dtype
 
+    def __len__(self):
+        return self._core.count
+
     def __getitem__(self, at):
-        return Val(self._core.load(_index(at)))
+        mark()
+        return Val(self._core.load(_index(at, len(self))))
 
     def __setitem__(self, at, value):
-        core = value._core_value() if isinstance(value, Val) else _core.number(self.dtype.name, value)
-        self._core.store(_index(at), core)
+        core = core_of(self.dtype.name, value)
+        if core.type != self.dtype.name:
+            raise InputError(f"a traced {core.type} stored in an array of {self.dtype.name}", caller(), "lockstep.cast")
+        self._core.store(_index(at, len(self)), core)
 
     def atomic_add(self, at, value):
         """Of shared arrays of i32 and u32; gives the old value."""
-        core = value._core_value() if isinstance(value, Val) else _core.number(self.dtype.name, value)
-        return Val(self._core.atomic_add(_index(at), core))
+        return Val(self._core.atomic_add(_index(at, len(self)), core_of(self.dtype.name, value)))
 
 
 def local(dtype, count):
     """An array of one lane; its first contents are undefined."""
     kind = _types.dtype(dtype, "lockstep.local")
-    return _Array(_core.LocalArray(kind.name, count), kind)
+    mark()
+    return _Array(_core.LocalArray(kind.name, _whole(count, "a local array of")), kind)
 
 
 def shared(dtype, count):
     """An array that the lanes of a group share; its first contents are undefined. Groups kernels only."""
     kind = _types.dtype(dtype, "lockstep.shared")
-    return _Array(_core.SharedArray(kind.name, count), kind)
+    mark()
+    return _Array(_core.SharedArray(kind.name, _whole(count, "a shared array of")), kind)
 
 
-_last_if = None
-
-
-class if_:  # noqa: N801
+class if_(_blocks.Block):  # noqa: N801
     """with lockstep.if_(condition): …, and right behind it `with lockstep.else_(): …`."""
 
     def __init__(self, condition):
+        super().__init__("if_")
         if not isinstance(condition, Expr):
             raise InputError(f"if_({condition!r})", caller(), "a traced condition; Python's own if serves the rest")
-        self._condition = condition._core_value()
+        self._condition = condition_of(condition)
 
-    def __enter__(self):
-        self._block = _core.open_block()
+    def open(self):
+        return _core.open_block()
 
-    def __exit__(self, kind, *_):
-        global _last_if
-        if kind is None:
-            _last_if = _core.close_if(self._condition, self._block)
+    def close(self, block):
+        trace.last_if = _core.close_if(self._condition, block)
 
 
-class else_:  # noqa: N801
+class else_(_blocks.Block):  # noqa: N801
     """The other branch of the if_ right before it."""
 
-    def __enter__(self):
-        if _last_if is None:
+    def __init__(self):
+        super().__init__("else_")
+
+    def open(self):
+        if trace.last_if is None:
             raise InputError("else_ without if_", caller(), "else_ right behind if_")
-        self._block = _core.open_else(_last_if)
+        return _core.open_else(trace.last_if)
 
-    def __exit__(self, kind, *_):
-        if kind is None:
-            _core.close_block(self._block)
+    def close(self, block):
+        _core.close_block(block)
 
 
-def for_(begin, end=None, step=1):
+class for_(_blocks.Statement):  # noqa: N801
     """for i in lockstep.for_(begin, end, step): … runs its body once, while tracing; i is a traced i32.
 
     One argument counts from 0. The bounds are evaluated once. `break_()` leaves the traced loop; Python's break may not.
     """
-    if end is None:
-        begin, end = 0, begin
-    kind = next((b._core_value().type for b in (begin, end) if isinstance(b, Val)), "i32")
-    first, last = (b._core_value() if isinstance(b, Val) else _core.number(kind, b) for b in (begin, end))
-    block = _core.open_for(first, last, step)
-    where = caller()
-    try:
-        yield Val(_core.loop_index(first))
-    except GeneratorExit:  # an error inside, or Python's break: the kernel's trace tells
-        _left_open.append(where)
-        return
-    _core.close_for(first, last, step, block)
+
+    def __init__(self, begin, end=None, step=1):
+        super().__init__("for_")
+        if end is None:
+            begin, end = 0, begin
+        self._step = _whole(step, "for_ by a step of")
+        if isinstance(begin, Val) or isinstance(end, Val):
+            self._first, self._last = lift((begin, end))
+        else:
+            self._first, self._last = number("i32", begin), number("i32", end)
+
+    def __iter__(self):
+        self.begun()
+        _blocks.check_for_statement()
+        return self._passes()
+
+    def _passes(self):
+        mark()
+        block = _core.open_for(self._first, self._last, self._step)
+        names = _blocks.Names()
+        try:
+            yield Val(_core.loop_index(self._first))
+        except GeneratorExit:  # an error inside, or Python's break: the kernel's trace tells
+            trace.left_open.append(self.where)
+            return
+        names.check("for_")
+        _core.close_for(self._first, self._last, self._step, block)
 
 
-_left_open = []  # for_ loops of this trace that Python left without their end
-
-
-class while_:  # noqa: N801
+class while_(_blocks.Block):  # noqa: N801
     """with lockstep.while_(lambda: condition): … repeats its body as long as the condition, asked before every pass."""
 
     def __init__(self, condition):
+        super().__init__("while_")
+        if isinstance(condition, Expr) or not callable(condition):
+            raise InputError("while_ of a value", caller(), "a function that is asked before every pass: lambda: x < 3")
         self._condition = condition
 
-    def __enter__(self):
-        self._block = _core.open_block()
-        stop = ~self._condition()
+    def open(self):
+        block = _core.open_block()
+        asked = self._condition()
+        if not isinstance(asked, Expr):
+            raise InputError(f"while_ on {asked!r}", caller(), "a traced condition, or a bound of for_")
+        stop = ~Val(condition_of(asked))
         inner = _core.open_block()
         _core.effect("break")
         _core.close_if(stop._core_value(), inner)
+        return block
 
-    def __exit__(self, kind, *_):
-        if kind is None:
-            _core.close_loop(self._block)
+    def close(self, block):
+        _core.close_loop(block)
 
 
 def break_():
     """Ends the innermost traced loop."""
+    mark()
     _core.effect("break")
 
 
 def continue_():
     """Begins the next pass of the innermost traced loop."""
+    mark()
     _core.effect("continue")
 
 
 def return_():
     """Ends the lane."""
+    mark()
     _core.effect("return")
 
 
 def barrier():
     """Waits for all lanes of the group; memory written before is seen after."""
+    mark()
     _core.effect("barrier")
 
 
 def group_sum(value):
     """Sum over the group's lanes by a fixed tree; all lanes get it."""
-    return Val(_core.reduce("sum", value._core_value()))
+    return Val(_core.reduce("sum", *lift((value,))))
 
 
 def group_min(value):
     """Least value of the group's lanes."""
-    return Val(_core.reduce("min", value._core_value()))
+    return Val(_core.reduce("min", *lift((value,))))
 
 
 def group_max(value):
     """Greatest value of the group's lanes."""
-    return Val(_core.reduce("max", value._core_value()))
+    return Val(_core.reduce("max", *lift((value,))))

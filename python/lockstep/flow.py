@@ -10,6 +10,7 @@ time. With paths instead of arrays the functions are the program's commands of t
 Mathematics: docs/flow.md.
 """
 import os
+import warnings
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from . import _core
 from ._array import Array, empty
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError
+from ._options import described
 
 
 def _box(n, box):
@@ -62,13 +64,10 @@ def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
 class Simulation:
     """Flows of one model on a device, advanced together; a member has the same bits as by itself.
 
-    n: points along each axis, or (ny, nx). box: length, or (lx, ly). members, precision ("f32", "f64"). Options:
-    viscosity, closure (none, smagorinsky, leith, dynamic-smagorinsky, dynamic-leith), constant, closure_form (divergence,
-    simple), averaging (global, local), forcing (none, kolmogorov, stochastic) with forcing_wavenumber, forcing_amount and
-    forcing_seed, drag, beta, hyper_viscosity, hyper_power, hypo_viscosity, hypo_power, dealias (two-thirds, padded,
-    filter, none), advection (stress, flux), integrator (rk2, ssprk3, rk4, ab3, etdrk4), dt or cfl.
+    n: points along each axis, or (ny, nx). box: length, or (lx, ly).
     """
 
+    @described("flow.simulation")
     def __init__(self, n, *, box=None, members=1, precision="f32", device=None, **options):
         self.device = chosen(device)
         self.members, self._shape, self._precision = int(members), _box(n, box), precision
@@ -96,10 +95,16 @@ class Simulation:
         self._core.set_end(float(time))
         return self
 
+    def _warn(self):
+        for member, step in self.blown_up():
+            warnings.warn(f"member {member} of the flow blew up by step {step}: a smaller dt, more viscosity or a closure; "
+                          "last_sound_vorticity() is at most ten steps older", RuntimeWarning, stacklevel=3)
+
     def vorticity(self, out=None):
-        """(members, ny, nx) as NumPy has it; or into a lockstep.Array of f32 on the simulation's device, without a wait or
+        """(members, ny, nx) as NumPy has it, with a RuntimeWarning if a member blew up; or into a lockstep.Array of f32 on the simulation's device, without a wait or
         a copy to the host (out=True makes one)."""
         if out is None:
+            self._warn()
             return self._core.vorticity()
         if out is True:
             out = empty(self.shape, "f32", self.device)
@@ -111,7 +116,9 @@ class Simulation:
         return self._core.last_sound_vorticity()
 
     def budget(self):
-        """Means of each member: energy <|u|^2> / 2, enstrophy <w^2> / 2, palinstrophy <|grad w|^2> / 2."""
+        """Means of each member: energy <|u|^2> / 2, enstrophy <w^2> / 2, palinstrophy <|grad w|^2> / 2. A RuntimeWarning if a
+        member blew up."""
+        self._warn()
         return self._core.budget()
 
     def spectra(self):
@@ -192,10 +199,10 @@ def read(path, *, device=None):
     return Encoded(_core.flow_read(os.fspath(path)), chosen(device))
 
 
+@described("flow.encode")
 def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None, **options):
     """Fields (frames, ny, nx), f32, as short latents; with max_error as bytes from which no point differs by more (0: not by
-    a bit). time: of each frame (0, 1, 2 … unless given). Options: codec (v2, classic), share, cut (v2), low, middle, threshold, box_points, anchor_count, anchors
-    (classic), codec_seed. With a path: a run's file, encoded to the file `out`."""
+    a bit). time: of each frame (0, 1, 2 … unless given). With a path: a run's file, encoded to the file `out`."""
     given = _options({**options, "max_error": max_error})
     if _is_path(fields):
         return _command(_core.flow_encode_file, device, {**given, "fields": os.fspath(fields), "out": _required(out, "encode")})
@@ -261,9 +268,10 @@ class Surrogate:
         return cls(_core.flow_surrogate({n: _host(a) for n, a in arrays.items()}, "lockstep.flow.Surrogate"))
 
 
+@described("flow.learn")
 def learn(latents, out=None, *, device=None, **options):
-    """A Surrogate of latents (frames, numbers). Options: method (ridge, dmd), train_share, delays, vectors, vector_share,
-    ridge. With a path: of a file of `encode`, into the file `out`, with its scores."""
+    """A Surrogate of latents (frames, numbers). With a path: of a file of `encode`, into the file `out`, with its scores; `rollout` is
+    how those are predicted."""
     if _is_path(latents):
         return _command(_core.flow_learn_file, device, _options({**options, "latents": latents, "out": _required(out, "learn")}))
     values = _host(latents.latents(device=device) if isinstance(latents, Encoded) else latents)
@@ -278,15 +286,16 @@ def rollout(model, steps, out=None, *, start=None, device=None, **options):
                                                                "out": _required(out, "rollout")}))
 
 
-def run(out, *, n=None, box=None, device=None, **options):
-    """A whole simulation into the folder `out`, as `lockstep flow run`: options of Simulation and initial (a name or a
-    file), seed, steps or time, save_every, members, format (nc, npz), pictures, video, checkpoint, progress."""
-    return _command(_core.flow_run, device, {**_options(options, n, box), "out": os.fspath(out)})
+@described("flow.run")
+def run(out, *, n=None, box=None, progress=None, device=None, **options):
+    """A whole simulation into the folder `out`, as `lockstep flow run`. progress: a function of (done, total)."""
+    return _command(_core.flow_run, device, {**_options(options, n, box), "progress": progress, "out": os.fspath(out)})
 
 
+@described("flow.pipeline")
 def pipeline(out, *, n=None, box=None, device=None, **options):
-    """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`: options of run, encode
-    and learn and stride, decoder, rollout, place (device, mixed, cpu)."""
+    """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`. sizes, strides, precisions and
+    places make several runs."""
     return _command(_core.flow_pipeline, device, {**_options(options, n, box), "out": os.fspath(out)})
 
 

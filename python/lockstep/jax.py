@@ -5,13 +5,14 @@ its own memory, on the CPU or on CUDA (in the order of XLA's stream; nothing wai
 where this JAX has no `jax.ffi`, the call goes through the host by `jax.pure_callback`.
 """
 import functools
+import weakref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _core
-from ._errors import InputError
+from . import _core, pde
+from ._errors import InputError, UnsupportedError
 
 _FFI = getattr(jax, "ffi", None)
 _NAME = "lockstep_pde_loss"
@@ -28,7 +29,9 @@ def pde_loss(loss, *arrays, parameters=None, mask=None, device=None):
 
     arrays: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
     lockstep.pde tells; None for a level that no residual mentions), of f32, f64, f16 or bf16. mask: a NumPy array
-    (nz, ny, nx). device: a name ("interp", "webgpu"): the engine then computes there, through the host.
+    (nz, ny, nx). parameters: numbers, or arrays of one element, which get gradients; those are read when the program runs,
+    so that one compiled program serves all values. device: a name ("interp", "webgpu"): the engine then computes there,
+    through the host. The loss lives as long as the programs that call it. Second derivatives are refused.
     """
     names = list(loss.system.fields)
     if len(arrays) != 3 * len(names):
@@ -38,8 +41,20 @@ def pde_loss(loss, *arrays, parameters=None, mask=None, device=None):
     given = tuple(jnp.asarray(a) for a in arrays if a is not None)
     _check(loss, names, present, given)
     made = _compiled if _FFI is not None and device is None else _called_back
-    return made(loss, present, tuple(sorted((parameters or {}).items())), None if mask is None else _Held(mask),
-                device)(*given)
+    fixed, names, numbers = _numbers_of(parameters, _value_type(given[0].dtype))
+    return made(loss, present, fixed, names, None if mask is None else _Held(mask), device)(*given, *numbers)
+
+
+def _numbers_of(parameters, kind):
+    """Parameters that are Python's numbers as (name, value), names of those that are arrays, and one array of these."""
+    fixed = {n: v for n, v in (parameters or {}).items() if not isinstance(v, jax.Array)}
+    names = tuple(sorted(n for n in (parameters or {}) if n not in fixed))
+    for name in names:
+        value = parameters[name]
+        if value.size != 1 or not jnp.issubdtype(value.dtype, jnp.number) or jnp.iscomplexobj(value):
+            raise InputError(f"an array of {value.dtype} and shape {value.shape}", f"parameter {name}", "one number")
+    numbers = [jnp.stack([parameters[n].reshape(()).astype(kind) for n in names])] if names else []
+    return tuple(sorted(pde.numbers_of(fixed).items())), names, numbers
 
 
 def _check(loss, names, present, given):
@@ -66,6 +81,18 @@ def _value_type(dtype):
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
+def _once_differentiable(function):
+    """The function, whose own derivative is refused by name."""
+    wrapped = jax.custom_jvp(function)
+
+    @wrapped.defjvp
+    def _(primals, tangents):
+        raise UnsupportedError("a second derivative", "lockstep.jax.pde_loss",
+                               "first derivatives; products with the Hessian are Loss.hessian_product, those with J and its transpose Loss.jvp and Loss.vjp")
+
+    return wrapped
+
+
 def _with_gradients(value, value_and_gradients):
     """A custom_vjp of a function that gives the loss, and one that gives it with all gradients."""
     @jax.custom_vjp
@@ -79,12 +106,14 @@ def _with_gradients(value, value_and_gradients):
     def backward(gradients, seed):
         return tuple((g * seed).astype(g.dtype) for g in gradients)
 
+    value_and_gradients = _once_differentiable(value_and_gradients)
+
     function.defvjp(forward, backward)
     return function
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(loss, present, parameters, mask, _):
+def _compiled(loss, present, parameters, names, mask, _):
     _register()
     fields = [(name, loss.system._core.components(name)) for name in loss.system.fields]
     used = "".join("1" if one else "0" for name in loss.system.fields for one in loss.system._core.used(name))
@@ -94,7 +123,8 @@ def _compiled(loss, present, parameters, mask, _):
     def number_of(dtype):
         if dtype not in numbers:
             own = None if held is None else held.astype(np.float64 if dtype == np.float64 else np.float32)
-            numbers[dtype] = _core.xla_loss(loss._core, fields, present, used, dict(parameters), own)
+            numbers[dtype] = _core.xla_loss(loss._core, fields, present, used, dict(parameters), list(names), own)
+            weakref.finalize(loss, _core.xla_forget, numbers[dtype])
         return np.int64(numbers[dtype])
 
     def call(arrays, shapes):
@@ -114,23 +144,30 @@ def _compiled(loss, present, parameters, mask, _):
 
 
 @functools.lru_cache(maxsize=64)
-def _called_back(loss, present, parameters, mask, device):
+def _called_back(loss, present, parameters, numbers, mask, device):
     names = list(loss.system.fields)
-    options = dict(parameters=dict(parameters), mask=None if mask is None else mask.value, device=device or "cpu")
+    options = dict(mask=None if mask is None else mask.value, device=device or "cpu")
 
-    def fields_of(arrays):
-        given = iter(np.ascontiguousarray(a) for a in arrays)
-        slots = [next(given) if one == "1" else None for one in present]
-        return {name: tuple(slots[3 * k:3 * k + 3]) for k, name in enumerate(names)}
+    def given_of(arrays):
+        """Fields and options of a call; parameters that are arrays come last."""
+        given = [np.ascontiguousarray(a) for a in arrays]
+        by_name = dict(parameters, **dict(zip(numbers, given.pop().tolist() if numbers else ())))
+        rest = iter(given)
+        slots = [next(rest) if one == "1" else None for one in present]
+        return {name: tuple(slots[3 * k:3 * k + 3]) for k, name in enumerate(names)}, dict(options, parameters=by_name)
 
     def value(*arrays):
-        return np.asarray(loss(fields_of(arrays), **options), _value_type(arrays[0].dtype))
+        fields, given = given_of(arrays)
+        return np.asarray(loss(fields, **given), _value_type(arrays[0].dtype))
 
     def value_and_gradients(*arrays):
-        found, gradients = loss.value_and_gradients(fields_of(arrays), **options)
+        fields, given = given_of(arrays)
+        found, gradients = loss.value_and_gradients(fields, **given)
         flat = [g for k, g in enumerate(g for name in names for g in gradients[name]) if present[k] == "1"]
+        slopes = loss.number_gradients(fields, **given)[0] if numbers else {}
         return (np.asarray(found, _value_type(arrays[0].dtype)),
-                *[np.zeros_like(a) if g is None else g.numpy().reshape(a.shape) for g, a in zip(flat, arrays)])
+                *[np.zeros_like(a) if g is None else g.numpy().reshape(a.shape) for g, a in zip(flat, arrays)],
+                *[np.asarray([slopes[n] for n in numbers], a.dtype) for a in arrays[len(flat):]])
 
     def scalar(arrays):
         return jax.ShapeDtypeStruct((), _value_type(arrays[0].dtype))

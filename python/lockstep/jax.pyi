@@ -6,5 +6,5 @@ import jax as _jax
 
 from . import pde
 
-def pde_loss(loss: pde.Loss, *arrays: Any, parameters: Mapping[str, float] | None = ..., mask: Any = ...,
+def pde_loss(loss: pde.Loss, *arrays: Any, parameters: Mapping[str, float | _jax.Array] | None = ..., mask: Any = ...,
              device: str | None = ...) -> _jax.Array: ...

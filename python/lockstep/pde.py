@@ -10,13 +10,16 @@ A field is given at the time levels -1, 0, +1 that the residuals mention, as arr
 (components, nz, ny, nx) with component 0 = x; leading axes of one cell may be left out. The loss is
 sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
 """
+import itertools
 import os
+import weakref
 
 from . import _core
 from ._array import Array, asarray
 from ._device import Device, chosen, warn_fallbacks
 from ._errors import InputError
 from ._expr import Value, Vec
+from ._numpy import np
 
 
 class Field:
@@ -37,6 +40,11 @@ class System:
     def __init__(self, dimensions, *, _core_system=None):
         self._core = _core_system or _core.System(dimensions)
         self._fields = {}
+
+    def __reduce__(self):
+        """Copies and pickles are the same system; expressions that were made before belong to the first one."""
+        return _system_of, (self._core.text(), {n: None if f is None else (f._core.index, f.components)
+                                                for n, f in self._fields.items()})
 
     @property
     def dimensions(self):
@@ -135,6 +143,13 @@ class System:
         self._core.residual(name, r._v, float(weight))
 
 
+def _system_of(text, fields):
+    system = System(0, _core_system=_core.System.of_text(text))
+    for name, field in fields.items():
+        system._fields[name] = field and Field(_core.Field(*field), name)
+    return system
+
+
 def transport(dimensions, **options):
     """The transport loss of docs/pde.md: a density sigma and a velocity u. Options: weight_sigma, weight_u,
     sigma_transport, sigma_divergence, momentum, upwind, viscosity, pressure, forcing, weight_divergence, weight_speed."""
@@ -179,7 +194,15 @@ class Loss:
 
     def __init__(self, system, mesh):
         self.system, self.mesh = system, mesh
+        self._number = next(_numbers)
+        _losses[self._number] = self
         self._core = _core.Loss(system._core, list(mesh.cells), list(mesh.spacing), mesh.dt, mesh.boundary, mesh.order)
+
+    def __reduce__(self):
+        return Loss, (self.system, self.mesh)
+
+    def __deepcopy__(self, memo):
+        return self  # nothing changes it
 
     def _shape(self, name):
         components = self.system._core.components(name)
@@ -219,7 +242,7 @@ class Loss:
         """What every call hands to the core, the device, and what must stay alive."""
         arrays, device = self._arrays(fields, None if device is None else Device(device))
         mask, profiles = self._mask(mask, device), self._profiles(profiles, device)
-        core = (_buffers(arrays), dict(parameters or {}), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
+        core = (_buffers(arrays), numbers_of(parameters), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
         return core, device, (arrays, mask, profiles)
 
     def bind(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
@@ -228,7 +251,7 @@ class Loss:
         sides by name. members: grids one after the other in every array (members, nz, ny, nx); the loss is their mean."""
         if members != 1:
             stacked, device = self._stacked(fields, members, device)
-            core, keep = (stacked[0], dict(parameters or {}), {}, None), stacked[1]
+            core, keep = (stacked[0], numbers_of(parameters), {}, None), stacked[1]
             if mask is not None or profiles:
                 raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
         else:
@@ -289,7 +312,7 @@ class Loss:
         in_time = {n: [asarray(p, device, copy=False, name=f"profile {n}") for p in row]
                    for n, row in (profiles_in_time or {}).items()}
         core = self._core.bind_trajectory(
-            device._core, {n: [a._buffer for a in row] for n, row in arrays.items()}, dict(parameters or {}),
+            device._core, {n: [a._buffer for a in row] for n, row in arrays.items()}, numbers_of(parameters),
             {n: p._buffer for n, p in profiles.items()},
             {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()},
             {n: [p._buffer for p in row] for n, row in in_time.items()}, mask and mask._buffer, float(seed), 1, gradients, path,
@@ -315,17 +338,73 @@ class Loss:
         found = self._core.vjp(device._core, *core, given._buffer)
         return {name: [None if g is None else Array(g, device) for g in levels] for name, levels in found.items()}
 
-    def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None):
-        """The residuals' derivative (K, nz, ny, nx) along tangents of the fields, shaped as those."""
+    def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None, parameter_tangents=None,
+            profile_tangents=None):
+        """The residuals' derivative (K, nz, ny, nx) along tangents of the fields, shaped as those, and of parameters and
+        profiles."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
-        return Array(self._core.jvp(device._core, *core, _buffers(along)), device)
+        return Array(self._core.jvp(device._core, *core, _buffers(along), numbers_of(parameter_tangents),
+                                    _flat(profile_tangents)), device)
+
+    def hessian_product(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None,
+                        parameter_tangents=None, profile_tangents=None):
+        """The loss' Hessian, by all fields, parameters and profiles, times tangents of these: ({field: [level -1, 0, +1]},
+        {parameter: number}, {profile: numbers})."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        along, _ = self._arrays(tangents, device)
+        found, by_parameter, by_profile = self._core.hessian_product(
+            device._core, *core, _buffers(along), numbers_of(parameter_tangents), _flat(profile_tangents))
+        return ({n: [None if g is None else Array(g, device) for g in row] for n, row in found.items()}, by_parameter,
+                by_profile)
+
+    def number_gradients(self, fields, *, parameters=None, profiles=None, mask=None, cotangents=None, device=None):
+        """({parameter: derivative of the loss}, {profile: by each of its numbers}); with cotangents (K, nz, ny, nx) of the
+        residuals those of their product."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        given = None if cotangents is None else asarray(cotangents, device, copy=False, name="cotangents")
+        return self._core.number_gradients(device._core, *core, given and given._buffer)
+
+    def check(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", seed=1, device=None):
+        """Compares residuals, loss, gradients and products with J and its transpose at these data with complex steps of
+        plain C++ and each other, along random directions: {"passed", "checks": [{"what", "error", "bound", "passed"}]}."""
+        core, device, keep = self._given(fields, parameters, profiles, mask, device)
+        return _core.pde_check(self.system._core, self._core, device._core, *core, int(seed), path)
 
     def boundary_gradients(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """Derivatives of the loss by the value of each dirichlet_face and ghost side: rows of field, component, axis, end (0
         low, 1 high), value, parameter (that gives it, or "") and cells (where a profile gives it)."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         return self._core.boundary_gradients(device._core, *core)
+
+
+_numbers = itertools.count()
+_losses = weakref.WeakValueDictionary()  # by the number that compiled programs know them by
+
+
+def loss_of(number):
+    """The loss of a number, for compiled programs."""
+    found = _losses.get(number)
+    if found is None:
+        raise InputError("a call of a loss that is gone", "lockstep.pde",
+                         "a Loss that lives as long as the programs that call it")
+    return found
+
+
+def numbers_of(parameters):
+    """Parameters as numbers, by name."""
+    found = {}
+    for name, value in (parameters or {}).items():
+        try:
+            found[name] = float(value)
+        except (TypeError, ValueError):
+            raise InputError(f"{type(value).__name__} {value!r}", f"parameter {name}", "one number") from None
+    return found
+
+
+def check(system, mesh, fields, **options):
+    """Loss(system, mesh).check(fields, …)."""
+    return Loss(system, mesh).check(fields, **options)
 
 
 def examples():
@@ -370,6 +449,11 @@ class BoundLoss:
         """Gradient of a field at level -1, 0 or +1 (0 to T - 1 of a trajectory), or None."""
         buffer = self._core.gradient(field, level)
         return None if buffer is None else Array(buffer, self.device)
+
+
+def _flat(profiles):
+    """Each profile's numbers, one after the other."""
+    return {n: [float(x) for x in np.asarray(p, np.float64).ravel()] for n, p in (profiles or {}).items()}
 
 
 def _buffers(arrays):

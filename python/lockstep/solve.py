@@ -19,21 +19,21 @@ from ._expr import Value, Vec, where  # noqa: F401
 
 
 class BlockSet:
-    """Blocks that were added together."""
+    """Blocks that were added together, of one Problem."""
 
-    __slots__ = ("_id", "name", "size")
+    __slots__ = ("_id", "_owner", "name", "size")
 
-    def __init__(self, number, name, size):
-        self._id, self.name, self.size = number, name, size
+    def __init__(self, number, name, size, owner=None):
+        self._id, self._owner, self.name, self.size = number, owner, name, size
 
 
 class TermSet:
-    """Instances that were added together, by their number in the order of adding."""
+    """Instances that were added together, by their number in the order of adding, of one Problem."""
 
-    __slots__ = ("_id", "name", "data")
+    __slots__ = ("_id", "_owner", "name", "data")
 
-    def __init__(self, number, name, data):
-        self._id, self.name, self.data = number, name, data
+    def __init__(self, number, name, data, owner=None):
+        self._id, self._owner, self.name, self.data = number, owner, name, data
 
 
 def _numbers(values, name, columns=None):
@@ -78,10 +78,18 @@ class Problem:
     def __init__(self, *, _core_problem=None):
         self._core = _core_problem or _core.Problem()
 
+    def _own(self, handle):
+        """The number of a handle, which must be of this problem."""
+        if handle._owner is not self._core:
+            kind, source = ("blocks", "add_blocks") if isinstance(handle, BlockSet) else ("terms", "add_terms")
+            raise InputError(f"{kind} {handle.name!r} of another problem", "lockstep.solve.Problem",
+                             f"{kind} that this problem's {source} gave")
+        return handle._id
+
     def add_blocks(self, name, values, manifold="euclidean"):
         """Blocks of unknowns, values (count, size); manifold: euclidean, so2, so3, se2, se3 or sphere2."""
         array = _numbers(values, f"blocks {name}")
-        return BlockSet(self._core.add_blocks(name, manifold, array), name, array.shape[1])
+        return BlockSet(self._core.add_blocks(name, manifold, array), name, array.shape[1], self._core)
 
     def add_terms(self, name, residual, blocks, indices, data=None, *, loss="none", energy=False):
         """One instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
@@ -104,67 +112,67 @@ class Problem:
             rho = loss
             loss = lambda s: rho(Value(s, self._core))._v  # noqa: E731
         number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1],
-                                      _traced(residual, self._core, None), loss, energy, [b._id for b in blocks], table,
+                                      _traced(residual, self._core, None), loss, energy, [self._own(b) for b in blocks], table,
                                       numbers)
-        return TermSet(number, name, numbers.shape[1])
+        return TermSet(number, name, numbers.shape[1], self._core)
 
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
     def append_blocks(self, blocks, values):
         """More blocks at the end of a set; gives the number of the first."""
-        first = self._core.block_count(blocks._id)
-        self._core.append_blocks(blocks._id, _numbers(values, f"blocks {blocks.name}", blocks.size))
+        first = self._core.block_count(self._own(blocks))
+        self._core.append_blocks(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
         return first
 
     def set_data(self, terms, data, first=0):
         """Data (n, k) of the instances from `first` on."""
-        self._core.set_data(terms._id, _numbers(data, f"terms {terms.name}, data", terms.data), int(first))
+        self._core.set_data(self._own(terms), _numbers(data, f"terms {terms.name}, data", terms.data), int(first))
 
     def enable(self, terms, instances=None, enabled=True):
         """Instances (all, or those of the numbers) count or do not; their places stay."""
         if instances is None:
-            self._core.enable_all(terms._id, enabled)
+            self._core.enable_all(self._own(terms), enabled)
         else:
-            self._core.enable(terms._id, [int(i) for i in np.atleast_1d(instances)], enabled)
+            self._core.enable(self._own(terms), [int(i) for i in np.atleast_1d(instances)], enabled)
 
     def enabled(self, terms, instance):
         """Whether an instance counts."""
-        return self._core.enabled(terms._id, int(instance))
+        return self._core.enabled(self._own(terms), int(instance))
 
     def weigh(self, terms, weights):
         """Each instance counts weight times 1/2 rho(|r|^2): one number of 0 or more, or one by instance."""
-        self._core.weigh(terms._id, [float(w) for w in np.atleast_1d(weights)])
+        self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def remove(self, terms):
         """Takes instances out for good."""
-        self._core.remove(terms._id)
+        self._core.remove(self._own(terms))
 
     def instance_count(self, terms):
         """Disabled ones too."""
-        return self._core.instance_count(terms._id)
+        return self._core.instance_count(self._own(terms))
 
     def fix(self, blocks, block, fixed=True):
         """Holds a block."""
-        self._core.fix(blocks._id, int(block), fixed)
+        self._core.fix(self._own(blocks), int(block), fixed)
 
     def fix_coordinates(self, blocks, block, coordinates):
         """Holds tangent coordinates of a block; those given before are free again."""
-        self._core.fix_coordinates(blocks._id, int(block), [int(c) for c in coordinates])
+        self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
 
     def column(self, blocks, block):
         """The column of the first coordinate of a block that moves, in gradients and Jacobians; -1 where none does."""
-        return self._core.first_column(blocks._id, int(block))
+        return self._core.first_column(self._own(blocks), int(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
         """Bounds of a component of a Euclidean block."""
-        self._core.bound(blocks._id, int(block), int(component), float(lower), float(upper))
+        self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def values(self, blocks):
         """A copy of the blocks' values, (count, size)."""
-        return self._core.values(blocks._id)
+        return self._core.values(self._own(blocks))
 
     def set_values(self, blocks, values):
-        self._core.set_values(blocks._id, _numbers(values, f"blocks {blocks.name}", blocks.size))
+        self._core.set_values(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
 
     @property
     def residual_count(self):
@@ -211,11 +219,11 @@ class Problem:
     def covariance(self, blocks, *, free_gauge=False, device=None):
         """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the problem's values, in the order given.
         free_gauge: where the whole may move freely, the inverse within what may not (up to 3,000 unknowns)."""
-        return self._core.covariance(chosen(device)._core, [(s._id, int(k)) for s, k in blocks], free_gauge)
+        return self._core.covariance(chosen(device)._core, [(self._own(s), int(k)) for s, k in blocks], free_gauge)
 
     def marginals(self, blocks, *, free_gauge=False, device=None):
         """The covariance of each block of a set, (count, t, t); zeros for those that are held."""
-        return self._core.marginals(chosen(device)._core, blocks._id, free_gauge)
+        return self._core.marginals(chosen(device)._core, self._own(blocks), free_gauge)
 
 
 def _sparse(parts):
@@ -241,55 +249,137 @@ class Summary(dict):
 
 
 class Result(Summary):
-    """x, cost, status, message, nfev, success, and the Summary of the minimisation as `summary`."""
+    """x, cost, fun, jac, grad, optimality, active_mask, status, message, nfev, njev, success, and the Summary of the
+    minimisation as `summary`."""
 
 
 _STATUS = {"gradient_tolerance": 1, "function_tolerance": 2, "parameter_tolerance": 3, "max_iterations": 0, "stopped": -2,
-           "no_descent": 4, "failure": -1}
-_SCIPY_LOSSES = {"linear": "none", "huber": "huber", "cauchy": "cauchy", "arctan": "arctan"}
+           "time_limit": -2, "no_descent": 4, "failure": -1}
+_METHODS = {"trf": "lm", "lm": "lm", "dogbox": "dogleg", "dogleg": "dogleg", "gn": "gn", "lbfgs": "lbfgs"}
+# SciPy's losses of one residual, by f_scale: arctan is a^2 atan(s / a^2), which is "arctan" here with the scale a^2.
+_SCIPY_LOSSES = {"linear": lambda a: "none", "huber": lambda a: f"huber:{a!r}", "soft_l1": lambda a: f"soft_l1:{a!r}",
+                 "cauchy": lambda a: f"cauchy:{a!r}", "arctan": lambda a: f"arctan:{a * a!r}"}
+_LEAST_SQUARES = "lockstep.solve.least_squares"
 
 
-def least_squares(fun, x0, args=(), *, bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12, loss="linear",
-                  f_scale=1.0, max_nfev=None, device=None, callback=None):
-    """Minimises 1/2 sum of fun(p, *row)^2 over p, with SciPy's names.
+def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12,
+                  x_scale="jac", loss="linear", f_scale=1.0, max_nfev=None, verbose=0, device=None, callback=None, **unknown):
+    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with SciPy's names and losses.
 
-    fun(p, *row) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each array of
-    `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp, ls.where
-    …). Without args, fun(p) gives all residuals. bounds: (lower, upper). loss: linear, huber, cauchy or arctan.
-    Gives x, cost, status (SciPy's numbers; 4: no step lowers the cost), message, nfev, success and summary.
+    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each
+    array of `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp,
+    ls.where …). Without args, fun(p) gives all residuals. bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear,
+    huber, soft_l1, cauchy or arctan, of each residual by itself. method: trf and lm are Levenberg-Marquardt, dogbox is dogleg;
+    also gn and lbfgs. jac: derivatives are always exact; "2-point", "3-point" and "cs" mean the same. x_scale: "jac", or 1 for
+    damping by the identity. max_nfev: iterations. verbose: 0, 1 (a report at the end) or 2 (a line an iteration too).
+
+    Gives x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status (SciPy's numbers;
+    4: no step lowers the cost), message, nfev, njev, success and summary.
     """
+    for name in unknown:
+        raise InputError(f"argument {name}", _LEAST_SQUARES, "those of its documentation: derivatives are exact, and the linear "
+                         "solver is an option of Problem.minimize")
     start = np.atleast_1d(np.asarray(x0, dtype=np.float64))
     if start.ndim != 1:
-        raise InputError(f"x0 of shape {start.shape}", "lockstep.solve.least_squares", "one axis")
-    columns = [np.asarray(a, dtype=np.float64) for a in args]
-    rows = len(columns[0]) if columns else 1
-    for k, column in enumerate(columns):
-        if column.ndim == 0 or len(column) != rows:
-            raise InputError(f"args[{k}] of shape {column.shape}", "lockstep.solve.least_squares", f"{rows} rows, as args[0]")
-    if loss not in _SCIPY_LOSSES:
-        raise InputError(f"loss {loss!r}", "lockstep.solve.least_squares", ", ".join(_SCIPY_LOSSES))
+        raise InputError(f"x0 of shape {start.shape}", _LEAST_SQUARES, "one axis")
+    if jac not in ("exact", "2-point", "3-point", "cs"):
+        raise InputError("jac as a function" if callable(jac) else f"jac {jac!r}", _LEAST_SQUARES,
+                         "none: fun is traced and differentiated exactly")
+    if not (isinstance(x_scale, str) and x_scale == "jac") and not (np.ndim(x_scale) == 0 and x_scale in (None, 1)):
+        raise InputError(f"x_scale {x_scale!r}", _LEAST_SQUARES, '"jac", which scales by the Jacobian, or 1')
+    for what, value, known in (("loss", loss, _SCIPY_LOSSES), ("method", method, _METHODS)):
+        if not isinstance(value, str) or value not in known:
+            raise InputError(f"{what} as a function" if callable(value) else f"{what} {value!r}", _LEAST_SQUARES, ", ".join(known))
+    if not (np.isfinite(f_scale) and f_scale > 0):
+        raise InputError(f"f_scale {f_scale}", _LEAST_SQUARES, "a finite number above 0")
+    if verbose not in (0, 1, 2):
+        raise InputError(f"verbose {verbose!r}", _LEAST_SQUARES, "0, 1 or 2")
     problem = Problem()
     block = problem.add_blocks("x", start.reshape(1, -1))
-    if bounds is not None:
-        lower, upper = (np.broadcast_to(np.asarray(b, float), start.shape) for b in bounds)
-        for k in range(len(start)):
-            if np.isfinite(lower[k]) or np.isfinite(upper[k]):
-                problem.bound(block, 0, k, lower[k], upper[k])
-    data = np.concatenate([c.reshape(rows, -1) for c in columns], axis=1) if columns else np.zeros((1, 0))
-    robust = _SCIPY_LOSSES[loss]
-    problem._core.add_terms("fun", [len(start)], data.shape[1],
-                            _traced(fun, problem._core, [c.shape[1:] for c in columns]),
-                            robust if robust == "none" else f"{robust}:{f_scale}", False, [block._id],
-                            np.zeros((rows, 1), np.int32), np.ascontiguousarray(data))
-    names = {"trf": "lm", "lm": "lm", "dogbox": "dogleg", "dogleg": "dogleg", "gn": "gn", "lbfgs": "lbfgs"}
-    if method not in names:
-        raise InputError(f"method {method!r}", "lockstep.solve.least_squares", ", ".join(names))
-    summary = problem.minimize(device=device, callback=callback, method=names[method], function_tolerance=float(ftol),
-                               parameter_tolerance=float(xtol), gradient_tolerance=float(gtol),
+    lower, upper = _bounds(bounds, start)
+    for k in range(len(start)):
+        if np.isfinite(lower[k]) or np.isfinite(upper[k]):
+            problem.bound(block, 0, k, lower[k], upper[k])
+    rows, outputs = _add_rows(problem, block, fun, args, kwargs or {}, _SCIPY_LOSSES[loss](float(f_scale)))
+
+    def each(row):
+        if verbose == 2:
+            print(f"{row['iteration']:5} cost {row['cost']:.6e} change {row['cost_change']:.2e} step {row['step_norm']:.2e}")
+        return callback(row) if callback is not None else None
+
+    summary = problem.minimize(device=device, callback=each, method=_METHODS[method], function_tolerance=float(ftol or 0),
+                               parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0),
+                               damping="identity" if x_scale == 1 else "diag",
                                max_iterations=int(max_nfev or 100 * (len(start) + 1)))
-    status = _STATUS[summary.termination.replace(" ", "_")]
-    return Result(x=problem.values(block)[0], cost=summary.final_cost, status=status, message=summary.message,
-                  nfev=1 + len(summary.trace), success=status > 0, summary=summary)
+    status = _STATUS[summary.termination]
+    message = summary.message or summary.termination.replace("_", " ")
+    x = problem.values(block)[0]
+    plain = problem.evaluate(apply_loss=False, device=device)
+    scaled = plain if loss == "linear" else problem.evaluate(device=device)
+    order = np.arange(rows * outputs).reshape(outputs, rows).T.ravel() if loss != "linear" else np.arange(rows * outputs)
+    grad = scaled.gradient
+    # Coleman and Li's scaling, as SciPy's: the distance to the bound that the negative gradient points to.
+    room = np.where((grad < 0) & np.isfinite(upper), upper - x, np.where((grad > 0) & np.isfinite(lower), x - lower, 1.0))
+    result = Result(x=x, cost=summary.final_cost, fun=plain.residuals[order], jac=_dense(scaled.jacobian, len(start))[order],
+                    grad=grad, optimality=float(np.max(np.abs(grad * room), initial=0.0)),
+                    active_mask=np.where(x <= lower, -1, np.where(x >= upper, 1, 0)), status=status, message=message,
+                    nfev=1 + len(summary.trace), njev=1 + sum(row["accepted"] for row in summary.trace), success=status > 0,
+                    summary=summary)
+    if verbose:
+        print(f"{message}: {result.nfev} evaluations, cost {summary.initial_cost:.6e} to {result.cost:.6e}, "
+              f"optimality {result.optimality:.2e}")
+    return result
+
+
+def _bounds(bounds, start):
+    """Lower and upper bounds by unknown."""
+    if bounds is None:
+        bounds = (-np.inf, np.inf)
+    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
+        bounds = (bounds.lb, bounds.ub)
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(b, float), start.shape) for b in bounds)
+    except (TypeError, ValueError):
+        raise InputError(f"bounds {bounds!r}", _LEAST_SQUARES, f"(lower, upper), numbers or {len(start)} of them each") from None
+    return lower, upper
+
+
+def _add_rows(problem, block, fun, args, kwargs, loss):
+    """Terms of fun, a row of args each; gives (rows, residuals of a row). A loss is of one residual by itself, so each
+    residual of a row is a term of its own, set after set."""
+    columns = [np.asarray(a, dtype=np.float64) for a in args]
+    rows = len(columns[0]) if columns and columns[0].ndim else 1
+    for k, column in enumerate(columns):
+        if column.ndim == 0 or len(column) != rows:
+            raise InputError(f"args[{k}] of shape {column.shape}", _LEAST_SQUARES, f"{rows} rows, as args[0]")
+    data = np.ascontiguousarray(np.concatenate([c.reshape(rows, -1) for c in columns], axis=1)) if columns else np.zeros((1, 0))
+    whole = _traced(lambda *given: fun(*given, **kwargs), problem._core, [c.shape[1:] for c in columns])
+    count = 1
+
+    def one(number):
+        def residual(blocks, data):
+            nonlocal count
+            found = whole(blocks, data)
+            count = len(found)
+            return found if number is None else found[number:number + 1]
+
+        problem._core.add_terms("fun", [block.size], data.shape[1], residual, loss, False, [problem._own(block)],
+                                np.zeros((rows, 1), np.int32), data)
+
+    one(None if loss == "none" else 0)
+    for number in range(1, count if loss != "none" else 1):
+        one(number)
+    return rows, count
+
+
+def _dense(matrix, columns):
+    """A matrix that _sparse gave, as an array."""
+    if hasattr(matrix, "toarray"):
+        return matrix.toarray()
+    data, indices, first = matrix
+    out = np.zeros((len(first) - 1, columns))
+    out[np.repeat(np.arange(len(first) - 1), np.diff(first)), indices] = data
+    return out
 
 
 def read_g2o(file, *, loss="none"):
@@ -400,4 +490,4 @@ read_obj = read_mesh
 
 
 def _set(problem, number, name):
-    return None if number < 0 else BlockSet(number, name, problem._core.values(number).shape[1])
+    return None if number < 0 else BlockSet(number, name, problem._core.values(number).shape[1], problem._core)

@@ -2,7 +2,8 @@
 
 The loss is computed together with all gradients in the forward pass; the backward pass scales them. Work is ordered
 with torch's current stream, and nothing waits for the device. Tensors: f32, f64, f16 or bf16 on the CPU or one CUDA
-device, contiguous.
+device, contiguous. Parameters may be tensors too, of one element: their gradients come with those of the fields, and
+reading them waits for their device.
 """
 import collections
 
@@ -11,7 +12,7 @@ import torch
 from . import _core, pde
 from ._array import asarray
 from ._device import Device
-from ._errors import InputError
+from ._errors import InputError, UnsupportedError
 
 _NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
 _KEPT = 8  # prepared calls of a loss
@@ -24,7 +25,7 @@ def _detached(tensor):
 class _Call:
     """A loss prepared for tensors of one type, device and layout, with gradients by some of them."""
 
-    def __init__(self, loss, tensors, wanted, mask, parameters, path, scale):
+    def __init__(self, loss, tensors, wanted, mask, path, scale):
         like = _first(tensors)
         self.names = list(loss.system.fields)
         self.device = Device("cpu" if like.device.type == "cpu" else f"cuda:{like.device.index or 0}")
@@ -42,10 +43,10 @@ class _Call:
         slots = [(self.names[k // 3], k % 3 - 1, list(loss._shape(self.names[k // 3])), one)
                  for k, one in zip(self.slots, self.wanted)]
         only = sorted({self.names[k // 3] for k in asked})
-        self.core = _core.LossCall(loss._core, self.device._core, self.storage, slots, parameters, scale, gradients, path, only)
+        self.core = _core.LossCall(loss._core, self.device._core, self.storage, slots, scale, gradients, path, only)
 
-    def __call__(self, tensors, mask):
-        """(loss, [gradient of each tensor, or None]), as the device will have them."""
+    def __call__(self, tensors, mask, names, numbers, by_parameter):
+        """(loss, gradient by the parameters or None, [gradient of each tensor, or None]), as the device will have them."""
         given = [tensors[k] for k in self.slots]
         if not all(t.is_contiguous() for t in given):
             bad = next(k for k in self.slots if not tensors[k].is_contiguous())
@@ -54,10 +55,13 @@ class _Call:
         like = given[0]
         value = torch.empty((), dtype=self.value, device=like.device)
         gradients = [torch.empty_like(t) if one else None for t, one in zip(given, self.wanted)]
-        self.core.run([t.data_ptr() for t in given], [0 if g is None else g.data_ptr() for g in gradients],
-                      0 if mask is None else mask.data_ptr(), value.data_ptr(), self.value == torch.float64, _stream(like))
+        parameters = dict(zip(names, [] if numbers is None else numbers.tolist()))
+        slopes = self.core.run([t.data_ptr() for t in given], [0 if g is None else g.data_ptr() for g in gradients],
+                               0 if mask is None else mask.data_ptr(), value.data_ptr(), self.value == torch.float64,
+                               parameters, by_parameter, _stream(like))
         found = iter(gradients)
-        return value, [None if t is None else next(found) for t in tensors]
+        by_number = torch.tensor([slopes[n] for n in names], dtype=torch.float64) if by_parameter else None
+        return value, by_number, [None if t is None else next(found) for t in tensors]
 
 
 def _first(tensors):
@@ -78,16 +82,33 @@ def _check_mask(loss, mask, like, device):
     loss._mask(mask.detach(), device)
 
 
-def _call_of(loss, tensors, wanted, mask, parameters, path, scale):
+def _numbers_of(parameters):
+    """Names of the parameters and their values, (P,) of f64 on the CPU; values that are tensors stay in the graph."""
+    names = tuple(sorted(parameters or {}))
+    if not names:
+        return names, None
+    values = []
+    for name in names:
+        value = parameters[name]
+        if not isinstance(value, torch.Tensor):
+            value = torch.tensor(pde.numbers_of({name: value})[name] if not _is_compiling() else float(value),
+                                 dtype=torch.float64)
+        elif value.numel() != 1 or value.is_complex():
+            raise InputError(f"a tensor of {value.dtype} and shape {tuple(value.shape)}", f"parameter {name}", "one number")
+        values.append(value.reshape(()).to(device="cpu", dtype=torch.float64))
+    return names, torch.stack(values)
+
+
+def _call_of(loss, tensors, wanted, mask, names, path, scale):
     """The call that was prepared for such tensors, or a new one."""
     kept = loss.__dict__.setdefault("_torch_calls", collections.OrderedDict())
     like = _first(tensors)
     key = (like.dtype, like.device, tuple(None if t is None else t.shape for t in tensors), tuple(wanted),
            None if mask is None else (mask.dtype, mask.device, mask.shape, mask.is_contiguous()),
-           tuple(sorted(parameters.items())), path, scale)
+           names, path, scale)
     found = kept.get(key)
     if found is None:
-        found = kept[key] = _Call(loss, tensors, wanted, mask, parameters, path, scale)
+        found = kept[key] = _Call(loss, tensors, wanted, mask, path, scale)
         while len(kept) > _KEPT:
             kept.popitem(last=False)
     return found
@@ -95,19 +116,22 @@ def _call_of(loss, tensors, wanted, mask, parameters, path, scale):
 
 class _PdeLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, call, scale, mask, *tensors):
-        value, gradients = call([_detached(t) for t in tensors], mask)
-        ctx.call, ctx.scale = call, scale
+    def forward(ctx, call, scale, mask, names, numbers, *tensors):
+        by_parameter = ctx.needs_input_grad[4]
+        value, slopes, gradients = call([_detached(t) for t in tensors], mask, names, _detached(numbers), by_parameter)
+        ctx.call, ctx.scale, ctx.slopes = call, scale, slopes
         ctx.save_for_backward(*[g for g in gradients if g is not None])
         ctx.present = [g is not None for g in gradients]
         return value
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, seed):
-        found = _scaled(ctx.call, ctx.saved_tensors, seed, ctx.scale)
-        given = iter(found)
-        return (None, None, None, *[next(given) if present else None for present in ctx.present])
+        if torch.is_grad_enabled():
+            raise UnsupportedError("a second derivative", "lockstep.torch.pde_loss",
+                                   "first derivatives: no create_graph=True; products with the Hessian are Loss.hessian_product, those with J and its transpose Loss.jvp and Loss.vjp")
+        slopes = None if ctx.slopes is None else ctx.slopes * seed.to(ctx.slopes)
+        given = iter(_scaled(ctx.call, ctx.saved_tensors, seed, ctx.scale))
+        return (None, None, None, None, slopes, *[next(given) if present else None for present in ctx.present])
 
 
 def _scaled(call, gradients, seed, scale):
@@ -136,24 +160,17 @@ def _times(gradient, seed):
 
 # ── torch.compile: an operation of torch.library, which a compiled graph keeps whole ──
 
-_registered = []  # losses by the number that the operation gets
 
-
-def _number_of(loss):
-    if not hasattr(loss, "_torch_number"):
-        loss._torch_number = len(_registered)
-        _registered.append(loss)
-    return loss._torch_number
-
-
-def _evaluate_op(number, tensors, mask, present, names, values, path, scale):
-    """(loss, gradients of the tensors that are present) as tensors of torch's own."""
-    loss, given = _registered[number], iter(tensors)
+def _evaluate_op(number, tensors, mask, present, names, numbers, path, scale):
+    """(loss, gradients by the parameters, and of the tensors that are present) as tensors of torch's own."""
+    loss, given = pde.loss_of(number), iter(tensors)
     flat = [next(given) if one == "1" else None for one in present]
-    parameters = dict(zip(names.split(",") if names else (), values))
-    call = _call_of(loss, flat, [True] * len(flat), mask, parameters, path, scale)
-    value, gradients = call(flat, mask)
-    return [value, *[torch.zeros_like(t) if g is None else g for g, t in zip(gradients, flat) if t is not None]]
+    names = tuple(names.split(",")) if names else ()
+    call = _call_of(loss, flat, [True] * len(flat), mask, names, path, scale)
+    by_parameter = len(names) > 0
+    value, slopes, gradients = call(flat, mask, names, numbers, by_parameter)
+    return [value, slopes if by_parameter else torch.zeros_like(numbers),
+            *[torch.zeros_like(t) if g is None else g for g, t in zip(gradients, flat) if t is not None]]
 
 
 def _make_op():
@@ -163,21 +180,22 @@ def _make_op():
 
     @torch.library.custom_op("lockstep::pde_loss", mutates_args=())
     def op(number: int, tensors: list[torch.Tensor], mask: torch.Tensor | None, present: str, names: str,
-           values: list[float], path: str, scale: float) -> list[torch.Tensor]:
-        return _evaluate_op(number, [t.detach() for t in tensors], mask, present, names, values, path, scale)
+           numbers: torch.Tensor, path: str, scale: float) -> list[torch.Tensor]:
+        return _evaluate_op(number, [t.detach() for t in tensors], mask, present, names, numbers.detach(), path, scale)
 
     @op.register_fake
-    def _(number, tensors, mask, present, names, values, path, scale):
+    def _(number, tensors, mask, present, names, numbers, path, scale):
         kind = torch.float64 if tensors[0].dtype == torch.float64 else torch.float32
-        return [tensors[0].new_empty((), dtype=kind), *[torch.empty_like(t) for t in tensors]]
+        return [tensors[0].new_empty((), dtype=kind), torch.empty_like(numbers), *[torch.empty_like(t) for t in tensors]]
 
     def keep(ctx, inputs, output):
         ctx.save_for_backward(*output[1:])
-        ctx.numbers, ctx.scale = len(inputs[5]), inputs[7]
+        ctx.scale = inputs[7]
 
     def backward(ctx, seeds):
-        gradients = [_times(g, seeds[0] / ctx.scale) for g in ctx.saved_tensors]
-        return None, gradients, None, None, None, [None] * ctx.numbers, None, None
+        slopes, *gradients = ctx.saved_tensors
+        gradients = [_times(g, seeds[0] / ctx.scale) for g in gradients]
+        return None, gradients, None, None, None, slopes * seeds[0].to(slopes), None, None
 
     op.register_autograd(backward, setup_context=keep)
     return op
@@ -207,13 +225,14 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
     tensors: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
     lockstep.pde tells; None for a level that no residual mentions). mask: a tensor (nz, ny, nx) without gradient.
     gradient_scale: of the gradients while they wait for the backward pass in the tensors' type, above 1 where those of f16
-    would vanish; what comes out is not scaled. Double backward is refused.
+    would vanish; what comes out is not scaled. parameters: numbers, or tensors of one element, which get gradients.
+    Double backward is refused.
     """
+    names_of_numbers, numbers = _numbers_of(parameters)
     if _is_compiling():
-        parameters = parameters or {}
-        return _op(_number_of(loss), [t for t in tensors if t is not None], mask,
-                   "".join("0" if t is None else "1" for t in tensors), ",".join(parameters), list(parameters.values()),
-                   path, float(gradient_scale))[0]
+        return _op(loss._number, [t for t in tensors if t is not None], mask,
+                   "".join("0" if t is None else "1" for t in tensors), ",".join(names_of_numbers),
+                   torch.zeros(0, dtype=torch.float64) if numbers is None else numbers, path, float(gradient_scale))[0]
     names = list(loss.system.fields)
     if len(tensors) != 3 * len(names):
         raise InputError(f"{len(tensors)} tensors", "lockstep.torch.pde_loss",
@@ -222,15 +241,12 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
     _check(tensors, labels)
     wanted = [t is not None and t.requires_grad and torch.is_grad_enabled() for t in tensors]
     mask = None if mask is None else torch.as_tensor(mask).detach()
-    call = _call_of(loss, tensors, wanted, mask, dict(parameters or {}), path, float(gradient_scale))
-    _number_of(loss)
-    return _PdeLoss.apply(call, float(gradient_scale), mask, *tensors)
+    call = _call_of(loss, tensors, wanted, mask, names_of_numbers, path, float(gradient_scale))
+    return _PdeLoss.apply(call, float(gradient_scale), mask, names_of_numbers, numbers, *tensors)
 
 
 def _loss_of(system, shape, spacing, dt, boundary, order):
-    loss = pde.Loss(system, pde.Mesh(shape[::-1], spacing, dt, boundary, order))
-    _number_of(loss)
-    return loss
+    return pde.Loss(system, pde.Mesh(shape[::-1], spacing, dt, boundary, order))
 
 
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "disable"):

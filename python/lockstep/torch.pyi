@@ -6,7 +6,7 @@ import torch as _torch
 
 from . import Array, Device, pde
 
-def pde_loss(loss: pde.Loss, *tensors: _torch.Tensor | None, parameters: Mapping[str, float] | None = ...,
+def pde_loss(loss: pde.Loss, *tensors: _torch.Tensor | None, parameters: Mapping[str, float | _torch.Tensor] | None = ...,
              mask: _torch.Tensor | None = ..., path: str = ..., gradient_scale: float = ...) -> _torch.Tensor: ...
 def transport_loss(*, spacing: Sequence[float] = ..., dt: float = ..., boundary: str = ..., order: int = ...,
                    weights: tuple[float, float] = ..., mask: _torch.Tensor | None = ..., path: str = ...,

@@ -4,6 +4,7 @@ Grids are (rows, cols) in metres, row 0 north, column 0 west, square pixels. NaN
 A grid may be an array, an xarray.DataArray, an open rasterio dataset or a path that rasterio reads; pixel size and
 nodata come from those where they have them. Formulas and sources: docs/urban.md.
 """
+import datetime
 import os
 
 import numpy as np
@@ -16,73 +17,184 @@ SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
                        for side in ("", "_east", "_south", "_west", "_north"))
 
 
-class _Grid:
-    """A grid as float32, with what its source knows of it."""
+_EAST = ("x", "lon", "longitude", "easting", "col", "cols", "column")
+_HEIGHTS = ("dsm", "dem", "cdsm", "tdsm", "wall_height")
+_NORTH = ("y", "lat", "latitude", "northing", "row", "rows")
 
-    def __init__(self, source, name):
-        self.pixel_size = self.nodata = None
+
+class _Grid:
+    """A grid as float32, row 0 north and column 0 west, missing cells NaN, with what its source knows of its place."""
+
+    def __init__(self, source, name, nodata=None):
+        self.name = name
+        self.pixel_size = self.corner = self.crs = None  # metres; x and y of the north-west corner; the CRS's text
         self.source = source if type(source).__module__.partition(".")[0] == "xarray" else None
+        self._turned = self._south_up = self._east_left = False  # how the source differs from `values`
         if isinstance(source, (str, os.PathLike)):
-            if os.fspath(source).endswith(".npy"):
-                source = np.load(source)
-            else:
-                source = self._open(source, name)
-        if hasattr(source, "read") and hasattr(source, "transform"):
-            self.pixel_size = self._size_of(source.transform, name)
-            self.nodata = source.nodata
-            source = source.read(1)
+            source = np.load(source) if os.fspath(source).endswith(".npy") else self._open(source)
+        if self.source is not None:
+            missing, source = self._of_xarray(source)
+        elif hasattr(source, "read") and hasattr(source, "transform"):
+            missing, source = self._of_rasterio(source)
+        else:
+            missing = None
+        mask = np.ma.getmaskarray(source) if isinstance(source, np.ma.MaskedArray) else None
         values = np.asarray(source)
         if values.ndim != 2 or values.dtype.kind not in "fiu":
             raise InputError(f"an array of shape {values.shape}, {values.dtype}", f"argument {name}",
                              "numbers of shape (rows, cols), metres")
-        self.values = np.ascontiguousarray(values, dtype=np.float32)
+        gone = np.zeros(values.shape, bool) if mask is None else mask
+        for marker in (missing, nodata):
+            if marker is not None and np.isfinite(marker):
+                gone = gone | (values == np.asarray(marker).astype(values.dtype))
+        values = values.astype(np.float32)
+        values[gone] = np.nan
+        self.values = np.ascontiguousarray(self._flipped(values.T if self._turned else values))
 
-    @staticmethod
-    def _open(path, name):
+    def _flipped(self, values):
+        return values[..., ::-1 if self._south_up else 1, ::-1 if self._east_left else 1]
+
+    def restored(self, values):
+        """A result, its last two axes as those of the source."""
+        values = self._flipped(values)
+        return np.ascontiguousarray(values.swapaxes(-1, -2) if self._turned else values)
+
+    def take_along(self, other):
+        """Another grid on this one: a bare array has its axes; refuses one that is elsewhere, where both tell."""
+        if other is not self and other.corner is None:
+            turned = other.values.T if self._turned and other.source is None else other.values
+            other.values = np.ascontiguousarray(self._flipped(turned))
+        if other.values.shape != self.values.shape:
+            raise InputError(f"shape {other.values.shape}", f"argument {other.name}", f"that of {self.name}, {self.values.shape}")
+        if self.pixel_size and other.pixel_size and abs(other.pixel_size / self.pixel_size - 1) > 1e-3:
+            raise InputError(f"pixels of {other.pixel_size:g} m", f"argument {other.name}", f"{self.pixel_size:g} m as {self.name}")
+        if self.corner and other.corner and max(abs(a - b) for a, b in zip(self.corner, other.corner)) > 0.01 * self.pixel_size:
+            raise InputError(f"corner {other.corner[0]:g}, {other.corner[1]:g}", f"argument {other.name}",
+                             f"{self.corner[0]:g}, {self.corner[1]:g} as {self.name}")
+        if self.crs and other.crs and self.crs != other.crs:
+            raise InputError("another coordinate reference system", f"argument {other.name}", f"that of {self.name}")
+
+    def _refuse_degrees(self):
+        raise InputError("its coordinates are degrees", f"argument {self.name}",
+                         "a projected CRS in metres, since heights are metres")
+
+    def _place(self, x, y, dx, dy):
+        """Corner and steps of columns and rows as the source has them."""
+        if abs(abs(dx) - abs(dy)) > 1e-3 * abs(dx):
+            raise InputError(f"pixels of {abs(dx):g} by {abs(dy):g} m", f"argument {self.name}", "square pixels")
+        self._south_up, self._east_left = dy > 0, dx < 0
+        self.pixel_size = (abs(dx) + abs(dy)) / 2
+        self.corner = (x, y)
+
+    def _of_rasterio(self, source):
+        t, crs = source.transform, getattr(source, "crs", None)
+        if t.b or t.d:
+            raise InputError("rotated pixels", f"argument {self.name}", "rows that run from west to east")
+        if crs:
+            if getattr(crs, "is_geographic", False):
+                self._refuse_degrees()
+            unit = getattr(crs, "linear_units_factor", ("metre", 1.0))[1]
+            if abs(unit - 1) > 1e-9:
+                raise InputError(f"one unit of its CRS is {unit:g} m", f"argument {self.name}", "a CRS in metres")
+            self.crs = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
+        unit = (getattr(source, "units", None) or (None,))[0]
+        if unit and self.name in _HEIGHTS and unit.lower() not in ("m", "metre", "meter", "metres", "meters"):
+            raise InputError(f"heights in {unit}", f"argument {self.name}", "metres (paths of all grids are converted)")
+        values = source.read(1)
+        rows, cols = np.shape(values)
+        self._place(min(t.c, t.c + cols * t.a), max(t.f, t.f + rows * t.e), t.a, t.e)
+        if hasattr(source, "dataset_mask"):
+            values = np.ma.masked_array(values, source.read_masks(1) == 0)
+        scale, offset = (getattr(source, "scales", None) or (1,))[0], (getattr(source, "offsets", None) or (0,))[0]
+        if (scale, offset) != (1, 0):
+            return None, np.ma.masked_array(np.asarray(values) * scale + offset, np.ma.getmaskarray(values))
+        return source.nodata, values
+
+    def _of_xarray(self, source):
+        """Orientation by the names and coordinates of the axes; CRS of CF's grid mapping."""
+        if source.ndim != 2:
+            raise InputError(f"an array of shape {source.shape}", f"argument {self.name}", "numbers of shape (rows, cols), metres")
+        names = [str(dim).lower() for dim in source.dims]
+        self._turned = names[0] in _EAST and names[1] in _NORTH
+        axes = [source.coords[d] if d in source.coords else None for d in source.dims]
+        if self._turned:
+            axes.reverse()
+        for axis in axes:
+            if axis is not None and str(axis.attrs.get("units", "")).startswith("degree") or \
+                    axis is not None and str(axis.dims[0]).lower() in ("lat", "lon", "latitude", "longitude"):
+                self._refuse_degrees()
+        mapping = source.attrs.get("grid_mapping") or getattr(source, "encoding", {}).get("grid_mapping") or "spatial_ref"
+        facts = source.coords[mapping].attrs if mapping in source.coords else {}
+        self.crs = facts.get("crs_wkt") or facts.get("spatial_ref")
+        if facts.get("grid_mapping_name") == "latitude_longitude" or str(self.crs or "").startswith(("GEOG", "GEODCRS")):
+            self._refuse_degrees()
+        if all(axis is not None and axis.ndim == 1 and axis.size > 1 for axis in axes):
+            y, x = (np.asarray(axis, float) for axis in axes)
+            steps = [(c[-1] - c[0]) / (c.size - 1) for c in (x, y)]
+            for axis, c, step in ((axes[1], x, steps[0]), (axes[0], y, steps[1])):
+                if not step or np.abs(np.diff(c) - step).max() > 0.01 * abs(step):
+                    raise InputError(f"uneven steps of {axis.name}", f"argument {self.name}", "pixels of one size")
+            half = abs(steps[0]) / 2
+            self._place(x.min() - half, y.max() + half, *steps)
+        missing = source.attrs.get("_FillValue", source.attrs.get("missing_value"))
+        return missing, source.values
+
+    def _open(self, path):
         try:
             import rasterio
         except ImportError:
-            raise InputError(f"the path {path}", f"argument {name}", "an array, or rasterio installed to read it") from None
+            raise InputError(f"the path {path}", f"argument {self.name}",
+                             "an array, or rasterio installed to read it") from None
         return rasterio.open(path)
-
-    @staticmethod
-    def _size_of(transform, name):
-        if abs(abs(transform.a) - abs(transform.e)) > 1e-6 * abs(transform.a) or transform.b or transform.d:
-            raise InputError("pixels that are not square or are turned", f"argument {name}", "square pixels, north up")
-        return abs(transform.a)
 
 
 def _city(dsm, dem, cdsm, tdsm, pixel_size, canopy, dsm_heights, trunk_ratio, nodata):
-    grids = {n: None if g is None else _Grid(g, n) for n, g in
+    if dsm is None:
+        raise InputError("no dsm", "lockstep.urban", "heights of ground and buildings, (rows, cols), metres")
+    grids = {n: None if g is None else _Grid(g, n, nodata) for n, g in
              (("dsm", dsm), ("dem", dem), ("cdsm", cdsm), ("tdsm", tdsm))}
     first = grids["dsm"]
-    if first is None:
-        raise InputError("no dsm", "lockstep.urban", "heights of ground and buildings, (rows, cols), metres")
-    for name, grid in grids.items():
-        if grid is not None and grid.values.shape != first.values.shape:
-            raise InputError(f"shape {grid.values.shape}", f"argument {name}", f"that of dsm, {first.values.shape}")
-    size = pixel_size if pixel_size is not None else first.pixel_size
-    if size is None:
-        raise InputError("no pixel size", "lockstep.urban", "pixel_size=metres, or rasters that have one")
+    for grid in grids.values():
+        if grid is not None:
+            first.take_along(grid)
+    size = _pixel_size(pixel_size, first, "lockstep.urban")
     for what, value, allowed in (("canopy", canopy, ("above_ground", "absolute")),
                                  ("dsm_heights", dsm_heights, ("absolute", "above_ground"))):
         if value not in allowed:
             raise InputError(f"{what}={value!r}", "lockstep.urban", " or ".join(allowed))
-    missing = nodata if nodata is not None else first.nodata
     core = _core.city(*(None if g is None else g.values for g in grids.values()), pixel_size=float(size),
                       canopy_absolute=canopy == "absolute", dsm_above_ground=dsm_heights == "above_ground",
-                      trunk_ratio=float(trunk_ratio), nodata=None if missing is None else float(missing))
+                      trunk_ratio=float(trunk_ratio), nodata=None)
     return core, first
 
 
+def _pixel_size(given, grid, where):
+    if given is None and grid.pixel_size is None:
+        raise InputError("no pixel size", where, "pixel_size=metres, or rasters that have one")
+    if given is not None and grid.pixel_size and abs(given / grid.pixel_size - 1) > 1e-3:
+        raise InputError(f"pixels of {grid.pixel_size:g} m", f"argument {grid.name}", f"{given:g} m, as pixel_size says")
+    return grid.pixel_size if given is None else given
+
+
 def _result(grids, like):
-    """A dictionary, or an xarray.Dataset where the dsm came from xarray."""
+    """A dictionary, or an xarray.Dataset where the dsm came from xarray; axes as those of the dsm."""
+    grids = {name: like.restored(values) for name, values in grids.items()}
     if like.source is None:
         return grids
     import xarray
-    return xarray.Dataset({name: like.source.copy(data=values) if values.ndim == 2 else ((*("word",), *like.source.dims),
-                                                                                        values)
-                           for name, values in grids.items()})
+    def on_grid(values):
+        dims = (*like.source.dims,) if values.ndim == 2 else ("word", *like.source.dims)
+        return xarray.DataArray(values, {k: c for k, c in like.source.coords.items() if set(c.dims) <= set(dims)}, dims)
+    return xarray.Dataset({name: on_grid(values) for name, values in grids.items()})
+
+
+def _layers(like, **layers):
+    """Further grids on the dsm's, as arrays or None."""
+    read = [None if grid is None else _Grid(grid, name) for name, grid in layers.items()]
+    for grid in read:
+        if grid is not None:
+            like.take_along(grid)
+    return [None if grid is None else grid.values for grid in read]
 
 
 def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_size=None, wall_height=None,
@@ -102,8 +214,7 @@ def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_siz
         raise InputError("wall_height and wall_aspect not both", "lockstep.urban.shadows", "both or none")
     device = chosen(device)
     grids = _core.urban_shadows(device._core, city, float(azimuth), float(altitude),
-                                None if wall_height is None else _Grid(wall_height, "wall_height").values,
-                                None if wall_aspect is None else _Grid(wall_aspect, "wall_aspect").values,
+                                *_layers(like, wall_height=wall_height, wall_aspect=wall_aspect),
                                 float(max_reach), int(tile), int(workers))
     warn_fallbacks(device)
     return _result(grids, like)
@@ -122,21 +233,21 @@ def walls(dsm, *, dem=None, pixel_size=None, dsm_heights="absolute", minimum_hei
     return _result(grids, like)
 
 
-def svf(dsm, *, dem=None, cdsm=None, tdsm=None, pixel_size=None, patches=153, zenith="umep", annuli="umep",
+def svf(dsm, *, dem=None, cdsm=None, tdsm=None, pixel_size=None, patches=153, zenith="umep", annuli="centred",
         canopy="above_ground", dsm_heights="absolute", trunk_ratio=0.25, nodata=None, max_reach=float("inf"),
         keep_states=False, tile=0, workers=0, device=None):
     """Sky view factors, 0 … 1: the fifteen grids of SKY_VIEW_NAMES (buildings, vegetation, vegetation before buildings;
     whole sky and four half skies).
 
-    patches: 145, 153, 305 or 609. zenith: "umep" or "open". annuli: "umep" or "solweig" edges of the 609-patch sky.
+    patches: 145, 153, 305 or 609. zenith: "umep" or "open". annuli: "centred", "umep" or "solweig" edges of the 609-patch sky.
     keep_states: adds sky_states, (words, rows, cols) of uint32, two bits a patch. Other arguments as of `shadows`.
     """
     city, like = _city(dsm, dem, cdsm, tdsm, pixel_size, canopy, dsm_heights, trunk_ratio, nodata)
-    for what, value, allowed in (("zenith", zenith, ("umep", "open")), ("annuli", annuli, ("umep", "solweig"))):
+    for what, value, allowed in (("zenith", zenith, ("umep", "open")), ("annuli", annuli, ("centred", "umep", "solweig"))):
         if value not in allowed:
             raise InputError(f"{what}={value!r}", "lockstep.urban.svf", " or ".join(allowed))
     device = chosen(device)
-    grids = _core.urban_svf(device._core, city, int(patches), zenith == "open", annuli == "solweig", float(max_reach),
+    grids = _core.urban_svf(device._core, city, int(patches), zenith == "open", annuli, float(max_reach),
                             bool(keep_states), int(tile), int(workers))
     warn_fallbacks(device)
     return _result(grids, like)
@@ -146,7 +257,6 @@ def sun_position(time, latitude, longitude, elevation=0.0):
     """(azimuth, altitude) of the sun in degrees, apparent, at a `datetime` with a time zone (or in universal time), at
     latitude and longitude in degrees north and east and elevation in m. By the Solar Position Algorithm."""
     if time.tzinfo is not None:
-        import datetime
         time = time.astimezone(datetime.timezone.utc)
     return _core.sun_position(time.year, time.month, time.day, float(time.hour), float(time.minute),
                               time.second + 1e-6 * time.microsecond, float(latitude), float(longitude), float(elevation))
@@ -162,7 +272,7 @@ def _is_path(value):
     return isinstance(value, (str, os.PathLike))
 
 
-def _weather_text(weather):
+def _weather_text(weather, utc_offset=None):
     """A table as the text of a CSV file: columns time, Ta, RH, wind, Kglobal … by name."""
     if hasattr(weather, "to_dict") and hasattr(weather, "columns"):
         weather = {str(name): list(weather[name]) for name in weather.columns}
@@ -175,13 +285,33 @@ def _weather_text(weather):
         if len(values) != rows:
             raise InputError(f"{len(values)} values of {name}", "lockstep.urban.run, argument weather", f"{rows}, as time")
 
+    columns["time"] = _times(columns["time"], utc_offset)
+
     def text(value):
-        if hasattr(value, "isoformat"):
-            return value.isoformat(timespec="minutes")[:16]
         return value if isinstance(value, str) else np.format_float_positional(float(value), trim="0")
 
     lines = [",".join(columns)] + [",".join(text(columns[n][k]) for n in columns) for k in range(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _times(values, utc_offset=None):
+    """Times as texts. Those with a time zone on one clock: utc_offset (h), else that of the first."""
+    clock = None if utc_offset is None else datetime.timezone(datetime.timedelta(hours=float(utc_offset)))
+    texts, aware = [], set()
+    for value in values:
+        if isinstance(value, np.datetime64):
+            value = value.astype("datetime64[s]").item()
+        if hasattr(value, "isoformat"):
+            zoned = getattr(value, "tzinfo", None) is not None
+            aware.add(zoned)
+            if zoned:
+                clock = clock or datetime.timezone(value.utcoffset())
+                value = value.astimezone(clock)
+            value = value.isoformat()
+        texts.append(str(value))
+    if len(aware) > 1:
+        raise InputError("times with and without a time zone", "lockstep.urban.run, argument weather", "one or the other")
+    return texts
 
 
 def _city_arrays(arguments):
@@ -191,16 +321,12 @@ def _city_arrays(arguments):
         return None, None
     arrays, first = {}, None
     for name, grid in given.items():
-        read = _Grid(grid, name)
+        read = _Grid(grid, name, arguments.get("nodata"))
         first = first or read
-        missing = arguments.get("nodata") if arguments.get("nodata") is not None else read.nodata
-        marked = missing is not None and np.isfinite(missing)
-        arrays[name] = np.where(read.values == np.float32(missing), np.float32(np.nan), read.values) if marked else read.values
+        first.take_along(read)
+        arrays[name] = read.values
         del arguments[name]
-    if arguments.get("pixel_size") is None:
-        if first.pixel_size is None:
-            raise InputError("no pixel size", "lockstep.urban.run", "pixel_size=metres, or rasters that have one")
-        arguments["pixel_size"] = float(first.pixel_size)
+    arguments["pixel_size"] = float(_pixel_size(arguments.get("pixel_size"), first, "lockstep.urban.run"))
     return arrays, first
 
 
@@ -208,10 +334,13 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=No
     """Radiation, mean radiant temperature and comfort of every pixel for every row of the weather.
 
     dsm and dem, cdsm, tdsm, land_cover, wall_height, wall_aspect: grids as everywhere here, or all of them paths. weather:
-    a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (ends of intervals, local), Ta (deg C), RH (%), wind
+    a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (ends of intervals, local; with a time zone they are put on
+    the clock of utc_offset, else of the first), Ta (deg C), RH (%), wind
     (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse, Ldown, pressure]. outputs: of OUTPUTS. Further: parameters, start, end,
-    utc_offset (h), latitude, longitude (degrees), elevation (m), pixel_size (m), nodata, preset (corrected, umep, solweig),
-    sky, body, posture, patches, max_reach (m), minimum_height (m), points, svf, tile, workers, memory (bytes), progress.
+    utc_offset (h), latitude, longitude (degrees), elevation (m), interval ("end", "start", "middle": what a time names),
+    direct ("normal", "horizontal": the plane of Kdirect), wind_height (m), leaf_days (first, last), evergreen, pixel_size (m),
+    nodata, preset (corrected, umep, solweig), sky, body, posture, patches, substeps (parts of an interval, each with its own
+    sun; "auto": about ten minutes each), max_reach (m), minimum_height (m), points, svf, tile, workers, memory (bytes), progress.
 
     Gives each output as (times, rows, cols) float32 and "times", or a Dataset where dsm is xarray's. With out=FOLDER
     the run writes its files there (formats=("nc", "tif", "npy"), pictures, video) and what it tells comes back.
@@ -220,11 +349,13 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=No
     outputs = [outputs] if isinstance(outputs, str) else list(outputs)
     arguments = {k: v for k, v in options.items() if v is not None}
     arguments.update(dsm=dsm, outputs=outputs)
+    if arguments.get("substeps") == "auto":
+        del arguments["substeps"]
     if "patches" in arguments:
         arguments["patches"] = str(arguments["patches"])
     arrays, like = _city_arrays(arguments)
     arguments.pop("nodata", None)
-    text = "" if _is_path(weather) else _weather_text(weather)
+    text = "" if _is_path(weather) else _weather_text(weather, arguments.get("utc_offset"))
     if not text:
         arguments["weather"] = os.fspath(weather)
     for name in (*_GRIDS, "svf", "parameters", "points"):
@@ -238,13 +369,21 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=No
         raise InputError("points without a folder", "lockstep.urban.run, argument points", "out=FOLDER, where their table is written")
     times, values = _core.urban_compute(device._core, arguments, arrays, text)
     warn_fallbacks(device)
-    grids = {name: values[:, k] for k, name in enumerate(outputs)}
+    grids = {name: values[:, k] if like is None else like.restored(values[:, k]) for k, name in enumerate(outputs)}
     if like is not None and like.source is not None:
         import xarray
         stamps = np.array(times, "datetime64[ns]")
         coordinates = {d: like.source.coords[d] for d in like.source.dims if d in like.source.coords}
         return xarray.Dataset({n: (("time", *like.source.dims), g) for n, g in grids.items()}, {"time": stamps, **coordinates})
     return {**grids, "times": times}
+
+
+def check(dsm, *, weather, device=None, **options):
+    """Doubts about the inputs of `run`, all of them paths, without computing: a list of dictionaries with check, value, unit,
+    verdict ("ok", "warning", "error") and text. Options as of `run`."""
+    if "patches" in options:
+        options["patches"] = str(options["patches"])
+    return _command(_core.urban_check, device, {**options, "dsm": os.fspath(dsm), "weather": os.fspath(weather)})
 
 
 def validate(*, measured, out, device=None, **options):
@@ -266,7 +405,8 @@ def sample(out, *, rows=512, cols=512, pixel_size=1.0, seed=1, epsg=3006, format
 
 def _command(work, device, arguments):
     device = chosen(device)
-    arguments = {k: os.fspath(v) if _is_path(v) else v for k, v in arguments.items() if v is not None}
+    arguments = {k: os.fspath(v) if _is_path(v) else v for k, v in arguments.items()
+                 if v is not None and (k, v) != ("substeps", "auto")}
     found = work(device._core, arguments)
     warn_fallbacks(device)
     return found

@@ -69,6 +69,7 @@ void bind_solve(nb::module_& module);
 void bind_urban(nb::module_& module);
 void bind_urban_run(nb::module_& module);
 void bind_flow(nb::module_& module);
+void bind_options(nb::module_& module);
 void bind_forecast(nb::module_& module);
 void bind_cases(nb::module_& module);
 void bind_xla(nb::module_& module);

@@ -2,6 +2,7 @@
 #include "bind.hpp"
 #include "core/dynamic_library.hpp"
 #include "cuda_number.hpp"
+#include "lockstep/check.hpp"
 
 namespace lockstep::python {
 
@@ -239,6 +240,8 @@ void bind_devices(nb::module_& module) {
   nb::class_<PerReplay>(module, "PerReplay");
   module.def("per_replay", &per_replay_of);
   module.def("cuda_number", &cuda_number);
+  module.def("check_launches", [](int64_t every) { check_launches(every); });
+  module.def("checked_every", &checked_every);
 
   nb::class_<OpenDevice> opened(module, "Device");
   bind_transfers(opened);
@@ -273,6 +276,7 @@ void bind_devices(nb::module_& module) {
       .def("wrap", &wrap, nb::arg("dtype"), nb::arg("shape"), nb::arg("address"), nb::arg("strides"),
            nb::arg("owner"), nb::arg("stream") = nb::none())
       .def("launch", &launch)
+      .def("check_launches", [](const OpenDevice& d, int64_t every) { check_launches(d.device(), every); })
       .def("record", &record)
       .def("replay", &replay)
       .def(

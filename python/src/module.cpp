@@ -1,6 +1,7 @@
 // The extension module lockstep._core: thin bindings of the public C++ interface. The package around it is Python.
 #include "bind.hpp"
 #include "cli/program.hpp"
+#include "lockstep/check.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -17,9 +18,9 @@ void translate(const std::exception_ptr& error, void*) {
     std::rethrow_exception(error);
   } catch (const InputError& e) { raise("InputError", e); } catch (const UnsupportedError& e) {
     raise("UnsupportedError", e);
-  } catch (const DeviceError& e) { raise("DeviceError", e); } catch (const Error& e) {
-    raise("Error", e);
-  }
+  } catch (const DeviceError& e) { raise("DeviceError", e); } catch (const CheckError& e) {
+    raise("CheckError", e);
+  } catch (const Error& e) { raise("Error", e); }
 }
 
 /// The program `lockstep` in this process: its arguments with its name first, and the words that start it anew.
@@ -52,6 +53,7 @@ NB_MODULE(_core, module) {
   bind_urban(module);
   bind_urban_run(module);
   bind_flow(module);
+  bind_options(module);
   bind_forecast(module);
   bind_cases(module);
   bind_xla(module);

@@ -120,17 +120,19 @@ Storage storage_of_xla(int type) {
 
 struct XlaLoss {
   XlaLoss(pde::Loss l, std::vector<std::pair<std::string, int>> f, std::string given, std::string mentioned,
-          std::map<std::string, double> p)
+          std::map<std::string, double> p, std::vector<std::string> n)
       : loss(std::move(l)),
         fields(std::move(f)),
         present(std::move(given)),
         used(std::move(mentioned)),
-        parameters(std::move(p)) {}
+        parameters(std::move(p)),
+        names(std::move(n)) {}
 
   pde::Loss loss;
   std::vector<std::pair<std::string, int>> fields;  // with their components
   std::string present, used;                        // a digit for each field and level: 1 where it is
-  std::map<std::string, double> parameters;         // given, and where a residual mentions it
+  std::map<std::string, double> parameters;         // those that stay
+  std::vector<std::string> names;                   // of those that come with each call, as its last array
   std::optional<Array> mask;
 
   /// The loss on a device for arrays of a storage, with or without gradients, and the mask there.
@@ -152,7 +154,6 @@ const XlaLoss::Ready& XlaLoss::ready(const Device& device, Storage storage, bool
   const auto& cells = loss.mesh().cells;
   LossCall::Form form;
   form.storage = storage;
-  form.parameters = parameters;
   form.options.gradients = gradients ? pde::Gradients::all : pde::Gradients::none;
   for (size_t slot = 0; slot < present.size(); ++slot) {
     if (present[slot] != '1') continue;
@@ -210,7 +211,24 @@ void evaluate_member(const XlaCall& call, const XlaLoss& target, const Device& d
   to.value = at(value, 1, to.value_storage);
   if (ready.mask) to.mask = ready.mask.native();
   to.stream = stream;
+  to.parameters = target.parameters;
+  const int64_t count = int64_t(target.names.size());
+  if (count == 0) return ready.call->run(to);
+  const XlaBuffer& numbers = call.arguments.at(int64_t(slots.size()));
+  const Storage number_storage = storage_of_xla(numbers.type);
+  const Buffer given = wrap_ordered(device, number_storage, {count}, at(numbers, count, number_storage));
+  const Array wide = device.download(given).to(Storage::f64);
+  for (size_t k = 0; k < target.names.size(); ++k) to.parameters[target.names[k]] = wide.as<double>()[k];
+  std::map<std::string, double> found;
+  if (gradients) to.by_parameter = &found;
   ready.call->run(to);
+  if (!gradients) return;
+  std::vector<double> derivatives;
+  for (const std::string& name : target.names) derivatives.push_back(found.at(name));
+  const XlaBuffer& out = call.results.at(int64_t(slots.size()) + 1);
+  const Array narrow = Array::of(std::move(derivatives), Sizes{count}).to(number_storage);
+  device.write(wrap_ordered(device, number_storage, {count}, at(out, count, number_storage)),
+               narrow.raw().data(), int64_t(narrow.raw().size()));
 }
 
 void evaluate_call(const XlaCall& call, const Device& device, std::optional<uint64_t> stream) {
@@ -219,7 +237,11 @@ void evaluate_call(const XlaCall& call, const Device& device, std::optional<uint
     const std::lock_guard lock(losses_mutex);
     target = losses().at(size_t(number_of(call)));
   }
-  const auto wanted = std::count(target->present.begin(), target->present.end(), '1');
+  if (!target)
+    throw InputError("a call of a loss that is gone", "lockstep.jax",
+                     "a lockstep.pde.Loss that lives as long as the programs that call it");
+  const auto wanted =
+      std::count(target->present.begin(), target->present.end(), '1') + (target->names.empty() ? 0 : 1);
   if (call.arguments.count != wanted || (call.results.count != 1 && call.results.count != wanted + 1))
     throw InputError(std::to_string(call.arguments.count) + " arrays", "lockstep.jax",
                      std::to_string(wanted));
@@ -281,6 +303,11 @@ XlaError* on_cuda(XlaCall* call) {
 }  // namespace
 
 void bind_xla(nb::module_& module) {
+  module.def("xla_forget", [](int64_t number) {
+    std::shared_ptr<const XlaLoss> gone;  // destroyed after the lock is free
+    const std::lock_guard lock(losses_mutex);
+    gone.swap(losses().at(size_t(number)));
+  });
   module.def("xla_target", [](const std::string& platform) {
     return nb::capsule(reinterpret_cast<void*>(platform == "cpu" ? &on_cpu : &on_cuda));
   });
@@ -288,15 +315,15 @@ void bind_xla(nb::module_& module) {
       "xla_loss",
       [](const pde::Loss& loss, const std::vector<std::pair<std::string, int>>& fields,
          const std::string& present, const std::string& used, const std::map<std::string, double>& parameters,
-         const nb::object& mask) {
-        auto target = std::make_shared<XlaLoss>(loss, fields, present, used, parameters);
+         const std::vector<std::string>& names, const nb::object& mask) {
+        auto target = std::make_shared<XlaLoss>(loss, fields, present, used, parameters, names);
         if (!mask.is_none()) target->mask = array_of(mask, "lockstep.jax, argument mask").copy();
         const std::lock_guard lock(losses_mutex);
         losses().push_back(std::move(target));
         return int64_t(losses().size()) - 1;
       },
       nb::arg("loss"), nb::arg("fields"), nb::arg("present"), nb::arg("used"), nb::arg("parameters"),
-      nb::arg("mask").none());
+      nb::arg("names"), nb::arg("mask").none());
 }
 
 }  // namespace lockstep::python

@@ -50,14 +50,16 @@ uint8_t number_of(Op op) {
   return kNumbers[size_t(op)];
 }
 
+thread_local uint64_t visits = 0;
+
 /// Numbers by node of a graph that are forgotten all at once. A call touches only the nodes it reaches, so
 /// its cost does not depend on the size of the graph.
 template <class T>
 class Marks {
  public:
   void clear(size_t size) {
-    if (stamp_.size() < size) stamp_.resize(size, 0), value_.resize(size);
-    if (++now_ == 0) std::fill(stamp_.begin(), stamp_.end(), 0), now_ = 1;
+    if (stamp_.size() < size) visits += size - stamp_.size(), stamp_.resize(size, 0), value_.resize(size);
+    if (++now_ == 0) visits += size, std::fill(stamp_.begin(), stamp_.end(), 0), now_ = 1;
   }
   bool has(uint32_t id) const { return stamp_[id] == now_; }
   T& operator[](uint32_t id) {
@@ -134,6 +136,7 @@ class Serialiser {
         const Node& node = graph_.node(id);
         if (next == node.args.size()) {
           s_.order.push_back(id);
+          ++visits;
           s_.stack.pop_back();
           continue;
         }
@@ -287,6 +290,7 @@ Topology topology(std::span<const Value> outputs, const std::function<LeafPlace(
   thread_local Scratch scratch;
   return Serialiser(outputs[0].graph(), scratch, place).run(outputs);
 }
+uint64_t topology_visits() { return visits; }
 Topology topology(std::span<const Value> outputs) {
   return topology(outputs, [](uint32_t leaf) { return LeafPlace{leaf, 0}; });
 }

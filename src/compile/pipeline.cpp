@@ -1,8 +1,11 @@
 // The order of the passes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <utility>
 
 #include "compile/lower.hpp"
 #include "compile/passes/expressions/contract_fma.hpp"
@@ -14,7 +17,9 @@
 #include "compile/passes/structure/inline_calls.hpp"
 #include "compile/passes/structure/licm.hpp"
 #include "compile/passes/structure/promote.hpp"
+#include "core/environment/environment.hpp"
 #include "core/files/atomic_file.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::compile {
 
@@ -36,18 +41,24 @@ constexpr Optimisation kOptimisations[] = {
     {"dead_code", dead_code},
 };
 
+std::string optimisation_names() {
+  std::set<std::string_view> names;
+  for (const Optimisation& o : kOptimisations) names.insert(o.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::vector<std::string> skipped_by_environment() {
   std::vector<std::string> names;
-  if (const char* text = std::getenv("LOCKSTEP_SKIP_PASSES")) {
-    std::string name;
-    for (const char* c = text;; ++c) {
-      if (*c && *c != ',') {
-        name += *c;
-        continue;
-      }
-      if (!name.empty()) names.push_back(std::exchange(name, {}));
-      if (!*c) break;
-    }
+  const char* text = environment::text("LOCKSTEP_SKIP_PASSES");
+  std::istringstream words(text ? text : "");
+  for (std::string name; std::getline(words, name, ',');) {
+    if (name.empty()) continue;
+    const bool known =
+        std::ranges::any_of(kOptimisations, [&](const Optimisation& o) { return o.name == name; });
+    if (!known)
+      throw InputError(fmt::format("\"{}\"", name), "LOCKSTEP_SKIP_PASSES",
+                       fmt::format("{}, with commas between them", optimisation_names()));
+    names.push_back(name);
   }
   return names;
 }
@@ -57,7 +68,7 @@ class Pipeline {
   Pipeline(ir::Function& f, const LowerOptions& options)
       : f_(f), options_(options), skip_(skipped_by_environment()) {
     skip_.insert(skip_.end(), options.skip.begin(), options.skip.end());
-    if (const char* folder = std::getenv("LOCKSTEP_DUMP_PASSES")) folder_ = folder;
+    if (const char* folder = environment::text("LOCKSTEP_DUMP_PASSES")) folder_ = folder;
 #ifndef NDEBUG
     verify_ = true;
 #endif

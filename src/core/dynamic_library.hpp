@@ -34,14 +34,22 @@ struct LibrarySearch {
   /// Folders below any `site-packages`, e.g. "nvidia/cu13/lib".
   std::vector<std::string> python_folders;
 
-  /// Tries, in this order: folders of $LOCKSTEP_LIBRARY_PATH, the program's folder and its ../lib, the same
-  /// of the Lockstep library, the system's search, Python's site-packages. On failure the handle is empty and
-  /// `reason`, if given, tells why.
+  /// Tries, in this order, by absolute names alone: folders of $LOCKSTEP_LIBRARY_PATH, the program's folder and its
+  /// ../lib, the same of the Lockstep library, the system's folders, Python's site-packages. Relative folders of other
+  /// variables, relative names with folders and files that everybody may write are passed over. The first call also
+  /// calls drop_relative_module_paths(). On failure the handle is empty and `reason`, if given, says why.
+  /// Throws InputError where $LOCKSTEP_LIBRARY_PATH names anything but absolute folders that exist.
   DynamicLibrary load(std::string* reason = nullptr) const;
   /// The folders that load() tries before and after the system's own.
   static std::vector<std::filesystem::path> folders_before_system();
+  /// Absolute folders of $LD_LIBRARY_PATH and the dynamic loader's own.
+  static std::vector<std::filesystem::path> system_folders();
   std::vector<std::filesystem::path> folders_after_system() const;
 };
+
+/// Removes relative paths from the variables in which libraries look for modules of their own (GDAL_DRIVER_PATH,
+/// HDF5_PLUGIN_PATH, VK_ICD_FILENAMES, …), with one line each: the current folder may hold what was downloaded.
+void drop_relative_module_paths();
 
 /// The folder of the running program.
 std::filesystem::path program_folder();

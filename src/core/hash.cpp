@@ -42,10 +42,12 @@ struct SipState {
 }  // namespace
 
 Hash128 hash128(std::span<const std::byte> bytes) {
-  constexpr uint64_t kKey0 = 0x0706050403020100ull;
-  constexpr uint64_t kKey1 = 0x0f0e0d0c0b0a0908ull;
-  SipState state{kKey0 ^ 0x736f6d6570736575ull, kKey1 ^ 0x646f72616e646f6dull ^ 0xee,
-                 kKey0 ^ 0x6c7967656e657261ull, kKey1 ^ 0x7465646279746573ull};
+  return hash128(HashKey{0x0706050403020100ull, 0x0f0e0d0c0b0a0908ull}, bytes);
+}
+
+Hash128 hash128(const HashKey& key, std::span<const std::byte> bytes) {
+  SipState state{key[0] ^ 0x736f6d6570736575ull, key[1] ^ 0x646f72616e646f6dull ^ 0xee,
+                 key[0] ^ 0x6c7967656e657261ull, key[1] ^ 0x7465646279746573ull};
   const std::byte* at = bytes.data();
   const size_t words = bytes.size() / 8;
   for (size_t k = 0; k < words; ++k, at += 8) state.absorb(load_word(at, 8));

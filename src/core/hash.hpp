@@ -20,6 +20,10 @@ struct Hash128 {
 Hash128 hash128(std::span<const std::byte> bytes);
 Hash128 hash128(std::string_view text);
 
+/// With a key that nobody else knows this authenticates: without the key no hash of other bytes can be made.
+using HashKey = std::array<uint64_t, 2>;
+Hash128 hash128(const HashKey& key, std::span<const std::byte> bytes);
+
 /// 32 lower-case hexadecimal digits, bytes in output order.
 std::string to_hex(const Hash128& hash);
 

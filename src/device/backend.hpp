@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -40,6 +41,7 @@ class Queue {
 class RecordedGraph {
  public:
   virtual ~RecordedGraph() = default;
+  bool checked = false;  // its launches check themselves (launch/check.hpp)
 };
 
 class Event {
@@ -86,6 +88,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual const DeviceInfo& info() const = 0;
+  std::atomic<int64_t> check_every{0};  // launches; 0: as for all devices (launch/check.hpp)
   /// May only lower. Called once, before anything else.
   virtual void set_limits(const Limits& limits) = 0;
   virtual MemoryInfo memory() const = 0;

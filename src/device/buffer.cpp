@@ -1,6 +1,10 @@
 // Buffers and their windows; host and device copies.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "device/launch/overlap.hpp"
 #include "device/stages/fault.hpp"
 #include "device/state.hpp"
 
@@ -21,6 +25,40 @@ std::array<int64_t, 4> contiguous_strides(const Shape& shape) {
 [[noreturn]] void refuse(const std::string& what, std::string_view where, const std::string& expected) {
   throw InputError(what, where, expected);
 }
+
+bool empty(const Shape& shape) {
+  for (int a = 0; a < shape.rank(); ++a)
+    if (shape[a] == 0) return true;
+  return false;
+}
+
+/// Axes as allocations have them.
+void check_axes(const Shape& shape, std::string_view where) {
+  if (shape.rank() < 1) refuse("shape of rank 0", where, "rank 1 to 4");
+  for (int a = 0; a < shape.rank(); ++a)
+    if (shape[a] < 0 || shape[a] > INT32_MAX)
+      refuse(fmt::format("shape {}", to_string(shape)), where, "axes of 0 to 2^31 - 1");
+}
+
+/// Elements of a shape that check_axes takes; nothing where 64 bits do not hold them.
+std::optional<int64_t> elements_of(const Shape& shape) {
+  if (empty(shape)) return 0;
+  int64_t n = 1;
+  for (int a = 0; a < shape.rank(); ++a)
+    if (__builtin_mul_overflow(n, shape[a], &n)) return {};
+  return n;
+}
+
+/// Memory of others, and what a buffer of it has: sums of two such sizes fit 64 bits.
+constexpr int64_t kMostBytes = (int64_t(1) << 61) - 1;
+
+/// `count` of an axis of `size` from `first` on.
+bool inside(int64_t first, int64_t count, int64_t size) {
+  return first >= 0 && first <= size && count >= 0 && count <= size - first;
+}
+
+/// Whether the backend copies memory onto itself as if through a copy of its own.
+bool moves(DeviceKind kind) { return kind == DeviceKind::cpu || kind == DeviceKind::interp; }
 
 /// Calls `visit(element offset, elements)` for each contiguous run of a window, in row-major order.
 template <class Visit>
@@ -45,6 +83,7 @@ void for_each_run(const Buffer& buffer, Visit visit) {
 }  // namespace
 
 bool Buffer::contiguous() const {
+  if (empty(shape_)) return true;
   int64_t step = 1;
   for (int a = shape_.rank() - 1; a >= 0; --a) {
     if (shape_[a] != 1 && strides_[a] != step) return false;
@@ -54,8 +93,9 @@ bool Buffer::contiguous() const {
 }
 
 Buffer Buffer::reshape(Shape shape) const {
-  if (!(shape.elements() == elements() && contiguous()))
-    refuse(fmt::format("reshape of {} to {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
+  check_axes(shape, "Buffer::reshape");
+  if (!(elements_of(shape) == elements() && contiguous()))
+    refuse(fmt::format("reshape of {} to shape {}", to_string(shape_), to_string(shape)), "Buffer::reshape",
            "a contiguous buffer and as many elements");
   Buffer b = *this;
   b.shape_ = shape;
@@ -64,9 +104,9 @@ Buffer Buffer::reshape(Shape shape) const {
 }
 
 Buffer Buffer::rows(int64_t first, int64_t count) const {
-  if (!(first >= 0 && count >= 0 && first + count <= shape_[0]))
-    refuse(fmt::format("rows {} to {}", first, first + count), "Buffer::rows",
-           fmt::format("0 to {}", shape_[0]));
+  if (!inside(first, count, shape_[0]))
+    refuse(fmt::format("first {} and count {}", first, count), "Buffer::rows",
+           fmt::format("rows from 0 to {}", shape_[0]));
   Buffer b = *this;
   b.shape_[0] = count;
   b.offset_ += first * strides_[0];
@@ -75,13 +115,14 @@ Buffer Buffer::rows(int64_t first, int64_t count) const {
 
 Buffer Buffer::window(const Shape& offset, const Shape& size) const {
   if (!(offset.rank() == shape_.rank() && size.rank() == shape_.rank()))
-    refuse("window of another rank", "Buffer::window", fmt::format("rank {}", shape_.rank()));
+    refuse(fmt::format("offset {} and size {}", to_string(offset), to_string(size)), "Buffer::window",
+           fmt::format("rank {}", shape_.rank()));
   Buffer b = *this;
   b.shape_ = size;
   for (int a = 0; a < shape_.rank(); ++a) {
-    if (!(offset[a] >= 0 && size[a] >= 0 && offset[a] + size[a] <= shape_[a]))
-      refuse(fmt::format("window {} + {}", to_string(offset), to_string(size)), "Buffer::window",
-             fmt::format("inside {}", to_string(shape_)));
+    if (!inside(offset[a], size[a], shape_[a]))
+      refuse(fmt::format("offset {} and size {}", to_string(offset), to_string(size)), "Buffer::window",
+             fmt::format("a part of {}", to_string(shape_)));
     b.offset_ += offset[a] * strides_[a];
   }
   return b;
@@ -91,10 +132,7 @@ Buffer Device::allocate(Storage storage, Shape shape) const {
   if (!(is_device_storage(storage)))
     refuse(fmt::format("elements of {}", name(storage)), "Device::allocate",
            "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 (Array::to converts)");
-  if (!(shape.rank() >= 1)) refuse("shape of rank 0", "Device::allocate", "rank 1 to 4");
-  for (int a = 0; a < shape.rank(); ++a)
-    if (!(shape[a] >= 0 && shape[a] <= INT32_MAX))
-      refuse(fmt::format("shape {}", to_string(shape)), "Device::allocate", "axes of 0 to 2^31 - 1");
+  check_axes(shape, "Device::allocate");
   const double bytes = double(size_of(storage)) * double(shape[0]) *
                        (shape.rank() > 1 ? double(shape[1]) : 1) * (shape.rank() > 2 ? double(shape[2]) : 1) *
                        (shape.rank() > 3 ? double(shape[3]) : 1);
@@ -119,33 +157,38 @@ Buffer Device::wrap(Storage storage, Shape shape, const Foreign& foreign) const 
   if (!is_device_storage(storage))
     refuse(fmt::format("elements of {}", name(storage)), kWhere,
            "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
-  if (shape.rank() < 1) refuse("shape of rank 0", kWhere, "rank 1 to 4");
-  for (int a = 0; a < shape.rank(); ++a)
-    if (shape[a] < 0 || shape[a] > INT32_MAX)
-      refuse(fmt::format("shape {}", to_string(shape)), kWhere, "axes of 0 to 2^31 - 1");
-  if (shape.elements() == 0) return allocate(storage, shape);
+  check_axes(shape, kWhere);
+  if (empty(shape)) return allocate(storage, shape);
   if (foreign.address == 0) refuse("a null address", kWhere, "the address of the first element");
   const int64_t size = size_of(storage);
   if (foreign.address % uint64_t(size) != 0)
     refuse(fmt::format("address {:#x}", foreign.address), kWhere,
            fmt::format("a multiple of {} bytes", size));
+  if (const auto elements = elements_of(shape); !elements || *elements > kMostBytes / size)
+    refuse(fmt::format("shape {}", to_string(shape)), kWhere, "less than 2^61 bytes");
   Buffer buffer;
   buffer.storage_ = storage;
   buffer.shape_ = shape;
-  buffer.strides_ = foreign.strides == std::array<int64_t, 4>{} ? contiguous_strides(shape) : foreign.strides;
-  const int last = shape.rank() - 1;
-  if (shape[last] == 1) buffer.strides_[size_t(last)] = 1;
-  int64_t span = 1;
-  for (int a = 0; a <= last; ++a) {
-    const int64_t stride = buffer.strides_[size_t(a)];
-    if (stride < 0 || (a == last && stride != 1))
+  buffer.strides_ = contiguous_strides(shape);
+  const bool strided = foreign.strides != std::array<int64_t, 4>{};
+  int64_t span = size;
+  for (int a = 0; a < shape.rank(); ++a) {
+    int64_t& stride = buffer.strides_[size_t(a)];
+    if (shape[a] == 1) continue;  // its stride counts for nothing
+    if (strided) stride = foreign.strides[size_t(a)];
+    if (stride < 0 || (a == shape.rank() - 1 && stride != 1))
       refuse(fmt::format("stride {} of axis {}", stride, a), kWhere,
              "strides of 0 or more, and 1 of the last axis");
-    span += (shape[a] - 1) * stride;
+    if (stride > (kMostBytes - span) / size / (shape[a] - 1))
+      refuse(fmt::format("stride {} of axis {} in shape {}", stride, a, to_string(shape)), kWhere,
+             "less than 2^61 bytes from the first to the last element");
+    span += (shape[a] - 1) * stride * size;
   }
+  if (foreign.address > UINT64_MAX - uint64_t(span))
+    refuse(fmt::format("address {:#x} with {} bytes", foreign.address, span), kWhere, "memory that exists");
   opened().check_alive();
   buffer.owner_ = state_;
-  buffer.memory_ = state_->backend->adopt(foreign, span * size);
+  buffer.memory_ = state_->backend->adopt(foreign, span);
   return buffer;
 }
 
@@ -195,6 +238,8 @@ void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const 
            "as many bytes as the buffer has");
   state_->refuse_recorded("Device::write");
   if (bytes == 0) return;
+  if (device::overlaps_itself(buffer.shape_, buffer.strides_))
+    refuse(device::layout_text(buffer), "Device::write", "a buffer without two positions of one element");
   state_->check_alive();
   device::Queue* const queue = state_->queue_for(stream, "Device::write");
   const int64_t size = size_of(buffer.storage());
@@ -251,9 +296,21 @@ void Device::copy(const Buffer& from, const Buffer& to, const Stream& stream) co
   device::Queue* const queue = state_->queue_for(stream, "Device::copy");
   if (device::Recording* own = state_->recording())
     own->memory.insert(own->memory.end(), {from.memory_, to.memory_});
-  const int64_t size = size_of(from.storage());
-  state_->backend->copy(queue, *from.memory_, from.offset_ * size, *to.memory_, to.offset_ * size,
-                        from.bytes());
+  const int64_t bytes = from.bytes(), size = size_of(from.storage());
+  const int64_t first = from.offset_ * size, target = to.offset_ * size;
+  int64_t apart = target - first;
+  if (from.memory_ != to.memory_) apart += int64_t(to.memory_->address - from.memory_->address);
+  const bool comparable = from.memory_ == to.memory_ || (from.memory_->address && to.memory_->address);
+  const bool shared = comparable && apart < bytes && -apart < bytes;
+  if (shared && apart == 0) return;  // onto itself
+  if (!shared || moves(state_->info.kind)) {
+    state_->backend->copy(queue, *from.memory_, first, *to.memory_, target, bytes);
+    return;
+  }
+  const std::shared_ptr<device::Memory> between = state_->pool.allocate(bytes);
+  if (device::Recording* own = state_->recording()) own->memory.push_back(between);
+  state_->backend->copy(queue, *from.memory_, first, *between, 0, bytes);
+  state_->backend->copy(queue, *between, 0, *to.memory_, target, bytes);
 }
 
 void Device::clear(const Buffer& buffer, const Stream& stream) const {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/reports/trace.hpp"
+#include "device/launch/check.hpp"
 #include "device/stages/fault.hpp"
 #include "device/state.hpp"
 
@@ -11,9 +12,9 @@ namespace lockstep {
 
 namespace device {
 
-std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
+std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, KernelForm form,
                                             const std::vector<int>& windows) {
-  const uint64_t key = kernel.id() * 2 + (index == Type::i64);
+  const uint64_t key = kernel.id() * 4 + (form.index == Type::i64 ? 1 : 0) + (form.long_axes ? 2 : 0);
   {
     SharedLock<SharedMutex> lock(modules_mutex);
     if (windows.empty()) {
@@ -37,7 +38,7 @@ std::shared_ptr<Module> DeviceState::module(const Kernel& kernel, Type index,
   const auto own = under_way[name] = std::make_shared<Compilation>();
   lock.unlock();
   try {
-    own->module = compile(kernel, index, windows);
+    own->module = compile(kernel, form, windows);
   } catch (...) { own->error = std::current_exception(); }
   lock.lock();
   own->done = true;
@@ -53,11 +54,11 @@ Support DeviceState::supports(const ir::Function& function, const NativeForm* na
   return native && native->product ? backend->supports_products() : backend->supports(function);
 }
 
-std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, Type index,
+std::shared_ptr<Module> DeviceState::compile(const Kernel& kernel, KernelForm form,
                                              const std::vector<int>& windows) {
   check_fault(DeviceFault::compile);
   const double begin_us = Trace::now_us();
-  const ir::Function& function = kernel.function(index);
+  const ir::Function& function = kernel.function(form.index, form.long_axes);
   if (native_form(kernel) && info.kind != DeviceKind::cuda)
     throw UnsupportedError(fmt::format("kernel {} on {}: a native CUDA kernel", kernel.name(), info.name),
                            "Device::launch", "a CUDA device, or the portable kernel");
@@ -81,6 +82,8 @@ namespace {
 thread_local Recording* own_recording = nullptr;
 thread_local const Stream* on_stream = nullptr;  // of Device::on
 }  // namespace
+
+bool recording_now() { return own_recording != nullptr; }
 
 Recording* DeviceState::recording() const {
   return own_recording && own_recording->device == this ? own_recording : nullptr;
@@ -158,7 +161,7 @@ Support Device::supports(const Kernel& kernel) const {
 }
 void Device::prepare(const Kernel& kernel) const {
   kernel.function();
-  opened().module(kernel, Type::i32, {});
+  opened().module(kernel, {}, {});
 }
 
 Stream Device::stream() const {
@@ -205,6 +208,7 @@ Graph Device::record(const std::function<void()>& work) const {
                               graph.memory_,
                               {},
                               std::make_shared<device::GraphNumbers>()};
+  const bool checked = device::checks_on(*state_->backend) && state_->info.kind == DeviceKind::cpu;
   device::own_recording = &recording;
   try {
     work();
@@ -217,6 +221,7 @@ Graph Device::record(const std::function<void()>& work) const {
   }
   device::own_recording = nullptr;
   graph.recorded_ = state_->backend->end_record(*recording.queue);
+  graph.recorded_->checked = checked;
   if (!recording.numbers->launches.empty()) graph.numbers_ = recording.numbers;
   if (!recording.reports.empty()) state_->keep_reports(graph.recorded_, std::move(recording.reports));
   return graph;
@@ -236,6 +241,8 @@ void Device::replay(const Graph& graph, const Arguments& values) const {
   device::GraphNumbers& numbers = graph.numbers_ ? *graph.numbers_ : none;
   const std::lock_guard lock(numbers.mutex);
   if (!values.list_.empty()) numbers.set(values.list_, *state_->backend, *graph.recorded_);
+  if (device::checks_on(*state_->backend) && !graph.recorded_->checked)
+    device::note_unchecked_graph(*state_->backend, state_->info.kind == DeviceKind::cpu);
   state_->backend->replay(*graph.recorded_, queue);
   state_->count_launch();
   if (state_->graphs_report) state_->show_reports_of(*graph.recorded_, queue);

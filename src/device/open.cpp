@@ -1,7 +1,9 @@
 // Finding and opening devices.
 #include <fmt/format.h>
 
+#include "core/environment/environment.hpp"
 #include "core/platform/system.hpp"
+#include "device/launch/check.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {
@@ -86,6 +88,12 @@ int choose_number(const Request& request) {
 }  // namespace
 
 Device Device::open(std::string_view names, const DeviceOptions& options) {
+  environment::check();
+  device::read_check_variable();
+  constexpr int kMostThreads = 4096;
+  if (options.threads < 0 || options.threads > kMostThreads)
+    throw InputError(fmt::format("{} threads", options.threads), "DeviceOptions::threads",
+                     fmt::format("0 (all) to {}", kMostThreads));
   std::string reasons;
   for (const Request& request : parse(names)) {
     try {

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "device/launch/check.hpp"
 #include "device/stages/stage_scope.hpp"
 
 namespace lockstep::device {
@@ -46,6 +47,7 @@ std::shared_ptr<Memory> MemoryPool::allocate(int64_t bytes) {
       memory = shared_->backend->allocate(size);
     }
   }
+  if (checks_on(*shared_->backend)) mark_unwritten(*shared_->backend, *memory, size);
   count(size);
   const int64_t now = shared_->allocated += size;
   for (int64_t peak = shared_->peak; now > peak && !shared_->peak.compare_exchange_weak(peak, now);) {}

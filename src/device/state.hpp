@@ -29,6 +29,15 @@ struct Recording {
   std::shared_ptr<GraphNumbers> numbers;
 };
 
+/// Whether this thread records, on whatever device.
+bool recording_now();
+
+/// Of Kernel::function.
+struct KernelForm {
+  Type index = Type::i32;
+  bool long_axes = false;
+};
+
 struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::shared_ptr<Backend> backend;
   DeviceOptions options;
@@ -40,7 +49,7 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::atomic<bool> lost{false};
 
   SharedMutex modules_mutex;
-  std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;  // kernel id * 2 + wide index
+  std::unordered_map<uint64_t, std::shared_ptr<Module>> modules;                      // by kernel and form
   std::map<std::pair<uint64_t, std::vector<int>>, std::shared_ptr<Module>> windowed;  // with bound windows
 
   /// A compilation under way: other threads that want the module wait for its end.
@@ -58,8 +67,8 @@ struct DeviceState : std::enable_shared_from_this<DeviceState> {
   std::vector<Compiled> reports;  // guarded by modules_mutex
 
   Support supports(const ir::Function& function, const NativeForm* native) const;
-  std::shared_ptr<Module> module(const Kernel& kernel, Type index, const std::vector<int>& windows);
-  std::shared_ptr<Module> compile(const Kernel& kernel, Type index, const std::vector<int>& windows);
+  std::shared_ptr<Module> module(const Kernel& kernel, KernelForm form, const std::vector<int>& windows);
+  std::shared_ptr<Module> compile(const Kernel& kernel, KernelForm form, const std::vector<int>& windows);
 
   /// Graphs whose kernels report; guarded by modules_mutex.
   std::map<const RecordedGraph*, std::pair<std::weak_ptr<RecordedGraph>, std::vector<PendingReports>>>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "flow/etd.hpp"
@@ -104,6 +105,25 @@ Field Flow::eddy_rate(const Spectrum& w, const Field& s11, const Field& s12, dou
   return rate;
 }
 
+// Three points along each axis whose weights are not negative and whose second moment is that of a box of twice the
+// filter's width, width^2 / 3, where that fits between them.
+Field Flow::local_mean(const Field& f) const {
+  const int64_t nx = modes_.points_x, ny = modes_.points_y;
+  const auto outer = [&](double length, int64_t n) {
+    const double spacing = length / double(n);
+    return std::min(width_ * width_ / (3 * spacing * spacing) / 2, 0.5);
+  };
+  const double ax = outer(model_.grid.lx, nx), ay = outer(model_.grid.ly, ny);
+  Field r(f.size());
+  for (int64_t y = 0; y < ny; ++y)
+    for (int64_t x = 0; x < nx; ++x)
+      for (int64_t dy = -1; dy <= 1; ++dy)
+        for (int64_t dx = -1; dx <= 1; ++dx)
+          r[size_t(y * nx + x)] += (dx == 0 ? 1 - 2 * ax : ax) * (dy == 0 ? 1 - 2 * ay : ay) *
+                                   f[size_t((y + dy + ny) % ny * nx + (x + dx + nx) % nx)];
+  return r;
+}
+
 // Germano's identity for the flux of vorticity (that of momentum feeds energy back in two dimensions), with a
 // Gaussian test filter of twice the width: filtered(u w) - filtered(u) filtered(w) = c M, least squares.
 Field Flow::dynamic_closure(const Spectrum& w, const Field& u, const Field& v, const Field& s11,
@@ -140,9 +160,9 @@ Field Flow::dynamic_closure(const Spectrum& w, const Field& u, const Field& v, c
     const double below = mean(mm);
     std::fill(c.begin(), c.end(), below > 0 ? std::max(0.0, mean(lm) / below) : 0.0);
   } else {
-    Field flm, fmm;
-    filtered(lm, mm, flm, fmm);
-    for (size_t k = 0; k < c.size(); ++k) c[k] = fmm[k] > 0 ? std::max(0.0, flm[k] / fmm[k]) : 0.0;
+    const Field above = local_mean(lm), below = local_mean(mm);
+    for (size_t k = 0; k < c.size(); ++k)
+      c[k] = below[k] > 0 ? std::clamp(above[k] / below[k], 0.0, 1.0) : 0.0;
   }
   coefficient_ = mean(c);
   return c;
@@ -170,6 +190,7 @@ Spectrum Flow::nonlinear(const Spectrum& w, Closure closure) const {
     Field nu_t(u.size(), std::pow(constant_of(model_), width_power(closure)));
     if (is_dynamic(closure)) nu_t = dynamic_closure(w, u, v, s11, s12, rate);
     for (size_t k = 0; k < u.size(); ++k) nu_t[k] *= std::pow(width_, width_power(closure)) * rate[k];
+    largest_viscosity_ = *std::max_element(nu_t.begin(), nu_t.end());
     if (model_.form == ClosureForm::divergence) {
       for (size_t k = 0; k < u.size(); ++k) {
         p[k] -= 2 * nu_t[k] * s12[k];
@@ -261,10 +282,29 @@ Spectrum pointwise(const Spectrum& a, const Spectrum& b) {
 
 }  // namespace
 
+// dt nu k^2 of the largest kept mode is half of where the integrator becomes unstable on the negative real axis.
+double Flow::viscous_step() const {
+  double most = 0;
+  each([&](double kx, double ky, size_t) {
+    most = std::max(most, kx * kx + ky * ky);
+    return Complex();
+  });
+  const std::map<Integrator, double> reaches = {{Integrator::rk2, 2.0},
+                                                {Integrator::ssprk3, 2.51},
+                                                {Integrator::rk4, 2.78},
+                                                {Integrator::ab3, 6.0 / 11},
+                                                {Integrator::etdrk4, 2.78}};
+  return 0.5 * reaches.at(stepping_.integrator) / most;
+}
+
 void Flow::step() {
   if (stepping_.cfl > 0) {
     dt_ = 1;
     dt_ = std::min(stepping_.dt, stepping_.cfl / courant());
+    if (is_dynamic(model_.closure) && model_.averaging == Averaging::local) {
+      nonlinear(w_, model_.closure);
+      dt_ = std::min(dt_, viscous_step() / largest_viscosity_);
+    }
   }
   const double h = dt_;
   // Right-hand side and nonlinear part of a stage, whose time is `share` of the step from its start.

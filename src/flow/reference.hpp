@@ -81,6 +81,8 @@ class Flow {
   Spectrum each(F f) const;  // f(kx, ky, place) of all modes
   template <class F>
   Spectrum multiplied(const Spectrum& w, F factor) const;  // factor(kx, ky) times w
+  Field local_mean(const Field& f) const;
+  double viscous_step() const;  // dt times the eddy viscosity, at most
   void random_kick(Spectrum& w) const;
 
   Model model_;
@@ -92,7 +94,7 @@ class Flow {
   std::deque<Spectrum> history_;  // ab3: derivatives before, latest first
   double time_ = 0, dt_ = 0, width_ = 0;
   int64_t steps_ = 0;
-  mutable double coefficient_ = 0;
+  mutable double coefficient_ = 0, largest_viscosity_ = 0;
 };
 
 }  // namespace lockstep::flow::reference

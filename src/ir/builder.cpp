@@ -58,6 +58,32 @@ Id Builder::op(Op op, std::initializer_list<Id> args, uint8_t flags) {
   return emit(op, result_type(op, operand), args, 0, flags);
 }
 
+Builder::Moment Builder::here() const {
+  const Block& block = function_.blocks[current_];
+  return {current_, block.empty() ? kNone : block.back(), place_};
+}
+
+Id Builder::load_as_of(const Moment& moment, Op load, Type type, Id index, uint64_t array) {
+  const Block& block = function_.blocks[moment.block];
+  size_t behind = block.size();
+  bool still = moment.block == current_;  // nothing since may have stored to the element
+  for (; behind > 0 && block[behind - 1] != moment.last; --behind) {
+    const Op op = function_[block[behind - 1]].op;
+    still &= is_pure(op) || op == Op::load || op == Op::shared_load || op == Op::local_load ||
+             op == Op::get || op == Op::variable || op == Op::set || op == Op::call;
+  }
+  if (still) return emit(load, type, {index}, array);
+  Instruction instruction{load};
+  instruction.type = type;
+  instruction.imm = array;
+  instruction.args[0] = index;
+  instruction.place = moment.place;
+  const Id id = Id(function_.instructions.size());
+  function_.instructions.push_back(instruction);
+  function_.blocks[moment.block].insert(block.begin() + int64_t(behind), id);
+  return id;
+}
+
 Id Builder::constant(Type type, uint64_t bits) { return emit(Op::constant, type, {}, bits); }
 
 Id Builder::number(Type type, double v) {
@@ -83,7 +109,12 @@ Id Builder::select(Id condition, Id yes, Id no) {
   return emit(Op::select, type(yes), {condition, yes, no});
 }
 
-Id Builder::convert(Type to, Id value) { return type(value) == to ? value : emit(Op::convert, to, {value}); }
+Id Builder::convert(Type to, Id value) {
+  const Type from = type(value);
+  if (from == to) return value;
+  if (to == Type::boolean) return op(is_float(from) ? Op::fne : Op::ine, {value, constant(from, 0)});
+  return emit(Op::convert, to, {value});
+}
 
 Id Builder::bitcast(Type to, Id value) {
   if (size_of(to) != size_of(type(value)) || to == kIndexType || type(value) == kIndexType)
@@ -109,6 +140,7 @@ Id Builder::call(uint32_t number, std::span<const Id> values) {
   if (!fits)
     throw InputError(fmt::format("call of {} with {} values", called.name, values.size()), where(),
                      fmt::format("{} values of its types", called.scalars.size()));
+  nest(depth_of(called));
   const Instruction& given = result_of(called);
   Instruction instruction{Op::call};
   instruction.type = called[given.args[0]].type;
@@ -118,9 +150,20 @@ Id Builder::call(uint32_t number, std::span<const Id> values) {
   return append(instruction);
 }
 
+void Builder::nest(int levels) const {
+  const int depth = (current_ < depth_.size() ? depth_[current_] : 0) + levels;
+  if (depth > kDeepestFlow)
+    throw InputError(
+        fmt::format("control flow of {} levels", depth), where(),
+        fmt::format("at most {}, with those of the functions that are called there", kDeepestFlow));
+}
+
 uint32_t Builder::block(const std::function<void()>& fill) {
+  nest(1);
   const uint32_t outer = current_, inner = uint32_t(function_.blocks.size());
   function_.blocks.emplace_back();
+  depth_.resize(function_.blocks.size());
+  depth_[inner] = depth_[outer] + 1;
   current_ = inner;
   if (fill) fill();
   current_ = outer;

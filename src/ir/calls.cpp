@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "ir/with_index.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/kernel/function.hpp"
 
@@ -26,43 +27,86 @@ uint64_t new_function_identity() {
   return next++;
 }
 
-uint32_t function_number(uint64_t identity, std::type_index types, const std::string& name,
-                         std::span<const Type> parameters,
-                         const std::function<std::vector<ir::Id>(std::span<const ir::Id>)>& body) {
+namespace {
+
+constexpr uint32_t kInPlace = ~uint32_t(0);  // of a function that is traced at each call
+
+/// Accesses of a function to arrays of its caller, which come first in the list.
+void refuse_outer_arrays(const ir::Function& f, size_t outer) {
+  for (const ir::Instruction& i : f.instructions)
+    if ((i.op == ir::Op::local_load || i.op == ir::Op::local_store) && i.imm < outer)
+      throw InputError(
+          "an array of the caller in a function", ir::where_of(f, i.place),
+          "elements as arguments, an array of its own, or a plain C++ function, which is inlined");
+}
+
+ir::Function trace_function(const FunctionTrace& function, ir::Builder& caller, const ir::Function& kernel) {
+  ir::Function f;
+  f.name = function.name;
+  f.domain = ir::Domain::values;
+  f.index_type = kernel.index_type;
+  f.contract = kernel.contract;
+  f.files = kernel.files;
+  f.place = caller.place();
+  f.locals = kernel.locals;
+  ir::Builder own(f);
+  own.at(f.place);
+  const TraceScope trace(own);
+  std::vector<ir::Id> taken;
+  for (Type type : function.parameters) {
+    taken.push_back(own.emit(ir::Op::param, type, {}, f.scalars.size()));
+    f.scalars.push_back({fmt::format("p{}", f.scalars.size()), type, f.place});
+  }
+  std::vector<ir::Id> given = function.body(taken);
+  if (given.size() == 3) given.push_back(own.constant(own.type(given[0]), 0));  // wide values have 1, 2 or 4
+  ir::Instruction result{ir::Op::result};
+  std::copy(given.begin(), given.end(), result.args.begin());
+  own.append(result);
+  refuse_outer_arrays(f, kernel.locals.size());
+  for (const auto& [key, number] : own.traced)
+    if (number == kInPlace) caller.traced.emplace(key, number);  // and need not be tried again
+  return f;
+}
+
+/// The number of a function in the kernel that is traced now, or kInPlace: functions of the IR have no arrays.
+uint32_t number_of(const FunctionTrace& function) {
   ir::Builder& caller = builder();
-  const auto key = std::pair(identity, types);
+  const auto key = std::pair(function.identity, function.types);
   if (const auto known = caller.traced.find(key); known != caller.traced.end()) return known->second;
   const Deeper scope;
   if (depth > kDeepest)
-    throw InputError(fmt::format("function {} calls itself", name), caller.where(),
+    throw InputError(fmt::format("function {} calls itself", function.name), caller.where(),
                      "functions whose calls end while they are traced");
-  ir::Function f;
-  f.name = name;
-  f.domain = ir::Domain::values;
-  f.index_type = caller.function().index_type;
-  f.files = caller.function().files;
-  f.place = caller.place();
-  {
-    ir::Builder own(f);
-    own.at(f.place);
-    const TraceScope trace(own);
-    std::vector<ir::Id> taken;
-    for (Type type : parameters) {
-      taken.push_back(own.emit(ir::Op::param, type, {}, f.scalars.size()));
-      f.scalars.push_back({fmt::format("p{}", f.scalars.size()), type, f.place});
-    }
-    std::vector<ir::Id> given = body(taken);
-    if (given.size() == 3)
-      given.push_back(own.constant(own.type(given[0]), 0));  // wide values have 1, 2 or 4
-    ir::Instruction result{ir::Op::result};
-    std::copy(given.begin(), given.end(), result.args.begin());
-    own.append(result);
+  ir::Function& kernel = caller.function();
+  ir::Function f = trace_function(function, caller, kernel);
+  if (f.locals.size() > kernel.locals.size()) {
+    ir::verify(ir::with_index(
+        f, Type::i32));  // what belongs to the kernel is refused before the body is traced in it
+    return caller.traced[key] = kInPlace;
   }
-  caller.function().functions.push_back(std::move(f));
-  return caller.traced[key] = uint32_t(caller.function().functions.size() - 1);
+  f.locals.clear();
+  kernel.functions.push_back(std::move(f));
+  return caller.traced[key] = uint32_t(kernel.functions.size() - 1);
 }
 
-std::vector<ir::Id> call_function(uint32_t number, std::span<const ir::Id> values, int count) {
+/// The body in the kernel itself. As with other functions, no product and sum become one fma across its border.
+std::vector<ir::Id> call_in_place(const FunctionTrace& function, std::span<const ir::Id> values) {
+  ir::Builder& b = builder();
+  const auto apart = [&](ir::Id id) { return is_float(b.type(id)) ? b.keep(ir::Op::rounded, id) : id; };
+  const ir::Place place = b.place();
+  std::vector<ir::Id> taken;
+  for (const ir::Id id : values) taken.push_back(apart(id));
+  std::vector<ir::Id> given = function.body(taken);
+  for (ir::Id& id : given) id = apart(id);
+  b.at(place);
+  return given;
+}
+
+}  // namespace
+
+std::vector<ir::Id> call_function(const FunctionTrace& function, std::span<const ir::Id> values, int count) {
+  const uint32_t number = number_of(function);
+  if (number == kInPlace) return call_in_place(function, values);
   ir::Builder& b = builder();
   const ir::Id call = b.call(number, values);
   if (count == 1) return {call};

@@ -195,7 +195,6 @@ void Divergence::block(uint32_t number) {
 
 std::optional<Form> Divergence::evaluate(Id id) const {
   const Instruction& i = f_[id];
-  if (i.flags & kUniform) return kUniformForm;
   const auto arg = [&](int k) -> const Form& { return forms_[i.args[k]]; };
   const bool settled = assumptions_ && assumptions_->settled.contains(id);
   switch (i.op) {
@@ -205,6 +204,7 @@ std::optional<Form> Divergence::evaluate(Id id) const {
     case Op::shape:
     case Op::stride:
     case Op::extent:
+    case Op::uniform:
     case Op::group_reduce: return kUniformForm;
     case Op::coord:
     case Op::local_id:

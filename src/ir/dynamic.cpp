@@ -39,9 +39,6 @@ AnyVal any_op(ir::Op floats, ir::Op integers, std::initializer_list<AnyVal> oper
     default: return any_value(builder().op(op, {ids[0], ids[1], ids[2]}));
   }
 }
-AnyVal any_rounded_product(const AnyVal& a, const AnyVal& b) {
-  return any_value(builder().op(ir::Op::fmul, {id_of(a), id_of(b)}, ir::kNoContract));
-}
 AnyVal any_select(const AnyVal& condition, const AnyVal& yes, const AnyVal& no) {
   return any_value(builder().select(id_of(condition), id_of(yes), id_of(no)));
 }
@@ -85,9 +82,11 @@ AnyVal round(const AnyVal& a) {
   const AnyVal t = trunc(a);
   return copysign(select(abs(a - t) >= 0.5, abs(t) + 1, abs(t)), a);
 }
-AnyVal uniform(const AnyVal& a) {
-  builder().function()[id_of(a)].flags |= ir::kUniform;
-  return a;
+AnyVal uniform(const AnyVal& a) { return any_value(builder().keep(ir::Op::uniform, id_of(a))); }
+AnyVal rounded(const AnyVal& x) {
+  if (!is_float(x.type()))
+    throw InputError(fmt::format("rounded of {}", name(x.type())), traced_kernel(), "f32 or f64");
+  return any_value(builder().keep(ir::Op::rounded, id_of(x)));
 }
 
 namespace {

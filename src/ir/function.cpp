@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace lockstep::ir {
 
 namespace {
@@ -62,6 +64,8 @@ bool is_pure(Op op) {
     case Op::select:
     case Op::convert:
     case Op::bitcast:
+    case Op::uniform:
+    case Op::rounded:
     case Op::coord:
     case Op::extent:
     case Op::local_id:
@@ -80,6 +84,44 @@ bool Function::has_barriers() const {
     for (Id id : block)
       if (Op op = instructions[id].op; op == Op::barrier || op == Op::group_reduce) return true;
   return false;
+}
+
+int depth_of(const Function& function, uint32_t block) {
+  int depth = 0;
+  for (Id id : function.blocks[block]) {
+    const Instruction& i = function[id];
+    if (i.op == Op::call) depth = std::max(depth, depth_of(function.functions[i.imm]));
+    for (uint32_t inner : i.blocks)
+      if (inner != kNoBlock) depth = std::max(depth, 1 + depth_of(function, inner));
+  }
+  return depth;
+}
+
+namespace {
+int64_t number_of(const Instruction& constant) {
+  return constant.type == Type::i32 ? int64_t(int32_t(constant.imm)) : int64_t(constant.imm);
+}
+/// A bound of a value that its own operations show: of min(x, 64) from above, of max(x, 64) from below.
+std::optional<int64_t> bound(const Function& f, Id id, Op toward, int depth = 0) {
+  const Instruction& i = f[id];
+  if (i.op == Op::constant) return number_of(i);
+  if (i.op != toward || depth > 4) return {};
+  const auto a = bound(f, i.args[0], toward, depth + 1), b = bound(f, i.args[1], toward, depth + 1);
+  if (!a || !b) return a ? a : b;
+  return toward == Op::imin ? std::min(*a, *b) : std::max(*a, *b);
+}
+}  // namespace
+
+bool may_overstep(const Function& f, const Instruction& loop) {
+  const Instruction& constant = f[loop.args[2]];
+  const Type type = constant.type;
+  const int64_t step = is_wide(type) ? int64_t(constant.imm) : int64_t(int32_t(constant.imm));
+  if (step == 1 || step == -1) return false;
+  if (is_wide(type) || type == kIndexType) return true;
+  const auto last = bound(f, loop.args[1], step > 0 ? Op::imin : Op::imax);
+  if (!last) return true;
+  const int64_t least = type == Type::u32 ? 0 : INT32_MIN, most = type == Type::u32 ? UINT32_MAX : INT32_MAX;
+  return step > 0 ? *last > most - (step - 1) : *last < least - (step + 1);
 }
 
 const Instruction& result_of(const Function& function) { return function[function.blocks[0].back()]; }

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 
 #include "core/platform/threads.hpp"
+#include "ir/long_axes.hpp"
 #include "ir/with_index.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/native.hpp"
@@ -30,6 +32,9 @@ void refuse_number(Type type, uint64_t number) { refuse(type, number); }
 uint32_t declare_array(bool shared, Storage storage, int64_t count) {
   ir::Function& f = builder().function();
   auto& arrays = shared ? f.shared : f.locals;
+  if (shared && f.domain == ir::Domain::values)
+    throw InputError("a shared array in a function", builder().where(),
+                     "one of the kernel, and a plain C++ function that takes it: it is inlined");
   if (count <= 0 || count > (int64_t(1) << 24))
     throw InputError(fmt::format("array of {} elements", count), builder().where(), "1 to 2^24");
   if (shared && f.domain != ir::Domain::groups)
@@ -45,11 +50,36 @@ ir::Id buffer_word(ir::Op op, uint32_t buffer, int axis) {
   return b.emit(op, b.function().index_type, {}, uint64_t(buffer) * 8 + uint64_t(axis));
 }
 ir::Id index_op(ir::Op op, ir::Id a, ir::Id c) { return builder().op(op, {a, c}, ir::kNoWrap); }
+void add_rule(const ir::ShapeRule& rule) {
+  auto& rules = builder().function().shapes;
+  const bool known = std::any_of(rules.begin(), rules.end(), [&](const ir::ShapeRule& r) {
+    return r.buffer == rule.buffer && r.axis == rule.axis && r.size == rule.size && r.other == rule.other &&
+           r.other_axis == rule.other_axis;
+  });
+  if (!known) rules.push_back(rule);
+}
 
 }  // namespace
 
 Val<i32> BufferRef::size(int axis) const {
   return Val<i32>::from(builder().convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis)));
+}
+
+void BufferRef::require(int axis, int64_t size, const std::source_location& where) const {
+  builder().at(where);
+  if (axis < 0 || axis >= rank_ || size < 0)
+    throw InputError(fmt::format("size {} required of axis {}", size, axis), builder().where(),
+                     fmt::format("a size of 0 or more and an axis from 0 to {}", rank_ - 1));
+  add_rule({buffer_, axis, size, 0, 0, builder().place()});
+}
+void BufferRef::require(int axis, const BufferRef& other, int other_axis,
+                        const std::source_location& where) const {
+  builder().at(where);
+  if (axis < 0 || axis >= rank_ || other_axis < 0 || other_axis >= other.rank_)
+    throw InputError(fmt::format("axis {} required to be as long as axis {}", axis, other_axis),
+                     builder().where(),
+                     fmt::format("axes from 0 to {} and from 0 to {}", rank_ - 1, other.rank_ - 1));
+  add_rule({buffer_, axis, -1, other.buffer_, other_axis, builder().place()});
 }
 
 ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
@@ -69,6 +99,7 @@ ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
 ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const {
   if (!ruled_) return offset(coordinates);
   ir::Builder& b = builder();
+  if (buffer_ < b.function().buffers.size()) b.function().buffers[buffer_].ruled = true;
   std::array<ir::Id, 4> ruled{};
   int axis = 0;
   for (ir::Id c : coordinates) {
@@ -91,7 +122,12 @@ ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::
 ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n,
                             Boundary boundary, ir::Id* inside) const {
   ir::Builder& b = builder();
-  if (buffer_ < b.function().buffers.size()) b.function().buffers[buffer_].by_point = true;
+  if (buffer_ < b.function().buffers.size()) {
+    ir::BufferParam& param = b.function().buffers[buffer_];
+    param.by_point = true;
+    if (boundary != Boundary::unchecked)
+      param.reach = std::max(param.reach, *std::max_element(offsets, offsets + n));
+  }
   if (b.function().domain != ir::Domain::points || b.function().rank != n)
     throw InputError(fmt::format("a point of rank {}", n), b.where(), "the kernel's own At<N>");
   std::array<ir::Id, 4> coordinates{};
@@ -132,7 +168,8 @@ struct Kernel::State {
   ir::Function traced;  // with kIndexType
   ir::Function narrow;
   Mutex mutex;
-  std::optional<ir::Function> wide;  // made when it is asked for
+  std::array<std::optional<ir::Function>, 3>
+      forms;  // wide, with long axes, both: made when they are asked for
   std::optional<NativeForm> native;
 };
 
@@ -158,15 +195,18 @@ Kernel::State& Kernel::state() const {
 const std::string& Kernel::name() const { return state().name; }
 uint64_t Kernel::id() const { return state().id; }
 
-const ir::Function& Kernel::function(Type index) const {
+const ir::Function& Kernel::function(Type index, bool long_axes) const {
   State& s = state();
-  if (index != Type::i64) return s.narrow;
+  const bool wide = index == Type::i64;
+  if (!wide && !long_axes) return s.narrow;
   std::lock_guard lock(s.mutex);
-  if (!s.wide) {
-    s.wide = ir::with_index(s.traced, Type::i64);
-    ir::verify(*s.wide);
+  std::optional<ir::Function>& form = s.forms[(wide ? 1u : 0u) + (long_axes ? 2u : 0u) - 1];
+  if (!form) {
+    form = ir::with_index(s.traced, wide ? Type::i64 : Type::i32);
+    if (long_axes) form = ir::with_long_axes(std::move(*form));
+    ir::verify(*form);
   }
-  return *s.wide;
+  return *form;
 }
 
 std::vector<KernelParameter> Kernel::parameters() const {
@@ -204,6 +244,7 @@ Kernel Kernel::trace(std::string name, ir::Domain domain, int rank, KernelOption
   f.rank = rank;
   f.group = options.group;
   f.min_blocks = options.min_blocks;
+  f.contract = options.contract;
   f.index_type = kIndexType;
   {
     ir::Builder builder(f);

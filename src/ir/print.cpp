@@ -51,13 +51,17 @@ class Printer {
       out("function {}", f_.name);
     else
       out("kernel {} {} rank {}", f_.name, f_.domain == Domain::points ? "points" : "groups", f_.rank);
-    out(" group {}x{}x{} min_blocks {} index {}\n", f_.group[0], f_.group[1], f_.group[2], f_.min_blocks,
-        lockstep::name(f_.index_type));
+    out(" group {}x{}x{} min_blocks {} index {}{}\n", f_.group[0], f_.group[1], f_.group[2], f_.min_blocks,
+        lockstep::name(f_.index_type), f_.contract ? "" : " contract off");
     for (size_t k = 0; k < f_.buffers.size(); ++k) {
       const BufferParam& b = f_.buffers[k];
       out("  buffer {} {}: {} rank {} {}{}{}\n", k, b.name, lockstep::name(b.storage), b.rank, name(b.access),
           b.by_point ? " by_point" : "", b.atomic ? " atomic" : "");
     }
+    for (const ShapeRule& rule : f_.shapes)
+      out("  buffer {} axis {} is {}\n", rule.buffer, rule.axis,
+          rule.size < 0 ? fmt::format("axis {} of buffer {}", rule.other_axis, rule.other)
+                        : std::to_string(rule.size));
     for (size_t k = 0; k < f_.scalars.size(); ++k)
       out("  scalar {} {}: {}\n", k, f_.scalars[k].name, lockstep::name(f_.scalars[k].type));
     for (size_t k = 0; k < f_.shared.size(); ++k) declaration("shared", k, f_.shared[k]);
@@ -181,8 +185,6 @@ class Printer {
     if (i.lanes != 1) out(" lanes {}", i.lanes);
     if (i.flags & kStreaming) out(" streaming");
     if (i.flags & kNoWrap) out(" no_wrap");
-    if (i.flags & kUniform) out(" uniform");
-    if (i.flags & kNoContract) out(" no_contract");
     if (i.op == Op::constant) out("  ; {}", readable(i.type, i.imm));
     if (i.op == Op::param) out("  ; {}", name_in(f_.scalars, i.imm));
   }

@@ -11,8 +11,6 @@ namespace lockstep::ir {
 
 namespace {
 
-constexpr size_t kDeepestFlow = 200;
-
 class Verifier {
  public:
   explicit Verifier(const Function& f)
@@ -25,7 +23,8 @@ class Verifier {
   void run() {
     declarations();
     for (const Function& called : f_.functions) {
-      expect(called.domain == Domain::values, "a kernel that is called", "a function of values");
+      expect(called.domain == Domain::values && called.locals.empty(), "a kernel or arrays in a call",
+             "a function of values");
       verify(called);
     }
     if (f_.blocks.empty()) broken("no body", "blocks[0]");
@@ -99,7 +98,7 @@ class Verifier {
     if (number >= f_.blocks.size())
       broken(fmt::format("block {} does not exist", number), "a block of this function");
     if (used_block_[number]) broken(fmt::format("block {} has two owners", number), "one");
-    if (path_.size() > kDeepestFlow)
+    if (path_.size() > size_t(kDeepestFlow))
       wrong("control flow nested too deeply", fmt::format("at most {} levels", kDeepestFlow));
     used_block_[number] = true;
     const Block& ids = f_.blocks[number];
@@ -218,11 +217,15 @@ class Verifier {
       case Op::select:
       case Op::convert:
       case Op::bitcast:
+      case Op::uniform:
+      case Op::rounded:
       case Op::param:
       case Op::clamp_index:
       case Op::variable:
       case Op::get:
       case Op::set:
+      case Op::local_load:
+      case Op::local_store:
       case Op::if_:
       case Op::for_:
       case Op::loop:
@@ -284,6 +287,8 @@ class Verifier {
             i.type != Type::boolean && type(i, 0) != Type::boolean && size_of(i.type) == size_of(type(i, 0)),
             "bitcast", "numbers of one size");
         return;
+      case Op::uniform:
+      case Op::rounded: args(i, 1); return result(i, type(i, 0));
       case Op::coord:
       case Op::extent: return axis(i, Type::i32, f_.rank);
       case Op::local_id: in_groups("local_id"); return axis(i, Type::i32, 3);

@@ -19,7 +19,6 @@ Function with_index(const Function& traced, Type index) {
     left_out[id] = i.op == Op::convert && from == i.type;
     if (left_out[id]) {
       moved[id] = i.args[0];
-      f[moved[id]].flags |= i.flags;
       continue;
     }
     if (i.op == Op::constant && traced.instructions[id].type == kIndexType && index == Type::i32)

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <string>
 
+#include "device/cached_kernel.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/primitives.hpp"
-#include "optimize/kernel_cache.hpp"
 #include "optimize/vector_launch.hpp"
 
 namespace lockstep::optimize {

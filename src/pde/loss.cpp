@@ -12,33 +12,6 @@
 
 namespace lockstep::pde {
 
-namespace {
-
-std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& options) {
-  for (const std::string& name : options.wanted) {
-    bool known = false;
-    for (const FieldInfo& f : plan.fields) known |= f.name == name;
-    if (!known)
-      throw InputError(fmt::format("gradient of unknown field {}", name), "pde options",
-                       "a field of the system");
-  }
-  std::vector<FieldLevel> outputs;
-  for (int f = 0; f < int(plan.fields.size()); ++f)
-    for (int level = -1; level <= 1; ++level) {
-      if (!plan.fields[size_t(f)].used[level + 1] || options.gradients == Gradients::none) continue;
-      if (level != 0 && options.gradients == Gradients::t1) continue;
-      if (level == -1 && options.gradients == Gradients::t1t2) continue;
-      const std::string& name = plan.fields[size_t(f)].name;
-      if (!options.wanted.empty() &&
-          std::find(options.wanted.begin(), options.wanted.end(), name) == options.wanted.end())
-        continue;
-      outputs.push_back({f, level});
-    }
-  return outputs;
-}
-
-}  // namespace
-
 int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked) {
   const int64_t nz = d.mesh.cells[2];
   if (asked > 0) return std::min(asked, nz);
@@ -112,8 +85,8 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
       if (!aligned(checked.given(f), shape.wide * size_of(form.storage))) shape.wide = 1;
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, sum, common, bound->totals, members,
-                       [&](const std::string& key, const std::function<Kernel()>& make) -> const Kernel& {
-                         return state_->kernel(key, make);
+                       [&](const std::string& key, const std::function<Kernel()>& make) {
+                         return state_->kernels.get(key, make);
                        });
     bound->launches.push_back(std::move(launches.sweep));
     bound->totals_launches.push_back(std::move(launches.total));
@@ -122,106 +95,6 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
 
   bind_two_kernels(*bound, *state_, checked, form, options, sum, common);
   return BoundLoss(bound);
-}
-
-namespace {
-
-/// Fields, mask and numbers of a launch over whole grids of all members.
-Arguments whole_arguments(const Discretisation& d, const Checked& checked) {
-  Arguments a;
-  checked.set_fields(a);
-  set_numbers(a, d, checked.parameters());
-  set_slab(a, checked.cells(2), Slab::whole(checked.cells(2)));
-  return a;
-}
-Shape residual_shape(const Discretisation& d, const Checked& checked) {
-  return {int64_t(d.plan->residuals.size()), checked.members() * d.mesh.cells[2], d.mesh.cells[1],
-          d.mesh.cells[0]};
-}
-Shape whole_extent(const Shape& residuals) { return {residuals[1], residuals[2], residuals[3]}; }
-KernelForm whole_form(const Checked& checked) {
-  KernelForm form = checked.form();
-  form.mask = false;
-  form.whole = true;
-  return form;
-}
-
-}  // namespace
-
-Buffer Loss::residuals(const Device& device, const Inputs& inputs) const {
-  const auto d = state_->d;
-  const Checked checked(*d, device, inputs);
-  const KernelForm form = whole_form(checked);
-  const Kernel& kernel = state_->kernel(form_key("residual", form),
-                                        [&] { return residual_kernel(d, form, ResidualKind::plain); });
-  const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
-  Arguments a = whole_arguments(*d, checked);
-  a.set("result", result);
-  device.launch_with(kernel, whole_extent(result.shape()), a.bind_known(kernel), {});
-  return result;
-}
-
-std::map<std::string, std::array<Buffer, 3>> Loss::vjp(const Device& device, const Inputs& inputs,
-                                                       const Buffer& cotangents,
-                                                       const LossOptions& options) const {
-  const auto d = state_->d;
-  const Checked checked(*d, device, inputs);
-  const KernelForm form = whole_form(checked);
-  const Shape shape = residual_shape(*d, checked);
-  if (!(cotangents.shape() == shape) || cotangents.storage() != form.scratch())
-    throw InputError(fmt::format("cotangents {} of shape {}", lockstep::name(cotangents.storage()),
-                                 to_string(cotangents.shape())),
-                     "pde vjp",
-                     fmt::format("{} of shape {}", lockstep::name(form.scratch()), to_string(shape)));
-  if (form.rows && !options.wanted.empty())
-    throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
-  const std::vector<FieldLevel> outputs = wanted_outputs(*d->plan, options);
-  if (outputs.empty()) return {};
-  const Kernel& kernel = state_->kernel(form_key("adjoint", form) + outputs_key(outputs),
-                                        [&] { return adjoint_kernel(d, form, outputs); });
-  std::map<std::string, std::array<Buffer, 3>> result;
-  Arguments a = whole_arguments(*d, checked);
-  a.set("cotangents", cotangents);
-  for (const FieldLevel& o : checked.arrays(outputs)) {
-    const std::string name = form.rows ? "" : d->plan->fields[size_t(o.field_index)].name;
-    Buffer& g = result[name][size_t(o.level + 1)] = like(device, checked.given(o));
-    if (form.rows) device.clear(g);  // columns that nothing writes
-    a.set(array_name(kGradient, *d->plan, o), checked.as_volume(g, o.field_index));
-  }
-  device.launch_with(kernel, whole_extent(shape), a.bind_known(kernel), {});
-  return result;
-}
-
-Buffer Loss::jvp(const Device& device, const Inputs& inputs,
-                 const std::map<std::string, std::array<Buffer, 3>>& tangents) const {
-  const auto d = state_->d;
-  Checked checked(*d, device, inputs);
-  const KernelForm form = whole_form(checked);
-  for (const auto& [name, levels] : tangents) {
-    if (form.rows != name.empty())
-      throw InputError(fmt::format("tangents of field '{}'", name), "pde jvp",
-                       form.rows ? "rows, under the empty name" : "names of fields");
-    if (!form.rows) checked.field_number(name);
-  }
-  const Kernel& kernel = state_->kernel(form_key("tangent", form),
-                                        [&] { return residual_kernel(d, form, ResidualKind::tangent); });
-  const Buffer result = device.allocate(form.scratch(), residual_shape(*d, checked));
-  Arguments a = whole_arguments(*d, checked);
-  for (const FieldLevel& f : checked.arrays(fields_of(*d->plan, d->plan->tangents, Access::tangent))) {
-    const auto found = tangents.find(form.rows ? "" : d->plan->fields[size_t(f.field_index)].name);
-    Buffer t = found == tangents.end() ? Buffer() : found->second[size_t(f.level + 1)];
-    if (!t) {
-      device.clear(t = like(device, checked.given(f)));
-    } else if (form.rows) {
-      checked.check_rows(t, fmt::format("tangent rows at level {:+}", f.level));
-    } else {
-      checked.check(t, f.field_index, fmt::format("tangent of {} at level {:+}", found->first, f.level));
-    }
-    a.set(array_name(kTangent, *d->plan, f), checked.as_volume(t, f.field_index));
-  }
-  a.set("result", result);
-  device.launch_with(kernel, whole_extent(result.shape()), a.bind_known(kernel), {});
-  return result;
 }
 
 }  // namespace lockstep::pde

@@ -144,7 +144,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     part.first = first == 1;
     part.last = first + part.levels == t.levels - 1;
     const std::string key = fmt::format("part {} {} {}{} ", part.levels, part.first, part.last, fields_key);
-    const std::shared_ptr<const Discretisation> d = loss.part(key, [&] {
+    const std::shared_ptr<const Discretisation> d = loss.parts.get(key, [&] {
       return std::make_shared<const Discretisation>(part_plan(plan, part, t.wanted), whole->mesh);
     });
     const std::vector<FieldLevel> outputs = part_outputs(*d->plan);
@@ -163,8 +163,8 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     const Buffer totals = bound.totals.rows(first - 1, part.levels).reshape({part.levels * residuals});
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, t.sum, a, totals, members,
-                       [&](const std::string& k, const std::function<Kernel()>& make) -> const Kernel& {
-                         return loss.kernel(k.starts_with("total") ? k : key + k, make);
+                       [&](const std::string& k, const std::function<Kernel()>& make) {
+                         return loss.kernels.get(k.starts_with("total") ? k : key + k, make);
                        });
     bound.launches.push_back(std::move(launches.sweep));
     bound.totals_launches.push_back(std::move(launches.total));
@@ -189,12 +189,13 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   const int64_t held = whole ? members : 1;
   const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
                 chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
-  const Kernel& residual = loss.kernel(form_key("cotangent", form),
-                                       [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  const Kernel& partial =
-      loss.kernel(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(t.sum)),
-                  [&] { return partial_kernel(form, t.sum); });
-  const Kernel& total = loss.kernel(fmt::format("total {}", int(t.sum)), [&] { return total_kernel(t.sum); });
+  const Kernel residual = loss.kernels.get(form_key("cotangent", form),
+                                           [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
+  const Kernel partial =
+      loss.kernels.get(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(t.sum)),
+                       [&] { return partial_kernel(form, t.sum); });
+  const Kernel total =
+      loss.kernels.get(fmt::format("total {}", int(t.sum)), [&] { return total_kernel(t.sum); });
   KernelForm back_form = form;
   back_form.mask = false;
   back_form.streaming = past_caches(device, bound.bytes);
@@ -227,8 +228,9 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
     if (t.wanted.empty()) return;
     const auto has_residual = [&](int64_t k) { return k >= 1 && k <= t.levels - 2; };
     const SeenBy seen{has_residual(n - 1), has_residual(n), has_residual(n + 1)};
-    const Kernel& kernel = loss.kernel(fmt::format("{} {} {} {}", key, seen.before, seen.here, seen.after),
-                                       [&] { return trajectory_kernel(d, back_form, t.wanted, seen); });
+    const Kernel kernel =
+        loss.kernels.get(fmt::format("{} {} {} {}", key, seen.before, seen.here, seen.after),
+                         [&] { return trajectory_kernel(d, back_form, t.wanted, seen); });
     std::vector<FieldLevel> outputs;
     for (int f : t.wanted) outputs.push_back({f, 0});
     Arguments a = t.common(*d, n);

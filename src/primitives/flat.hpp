@@ -3,11 +3,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <string>
 
-#include "core/platform/threads.hpp"
+#include "core/memo.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep::primitives {
@@ -61,22 +59,6 @@ template <class T>
 std::string kernel_name(std::string_view operation) {
   return "primitives." + std::string(operation) + "." + std::string(name(detail::kType<T>));
 }
-
-/// Kernels that are traced when they are first asked for.
-template <size_t N>
-class KernelTable {
- public:
-  template <class Make>
-  const Kernel& get(size_t index, Make make) {
-    const std::lock_guard lock(guard_);
-    if (!kernels_[index]) kernels_[index] = make();
-    return *kernels_[index];
-  }
-
- private:
-  Mutex guard_;
-  std::array<std::optional<Kernel>, N> kernels_;
-};
 
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -110,10 +110,9 @@ int gather_components(int64_t width) {
 }
 
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted, int components, bool records) {
-  static KernelTable<4 * (kMaxComponents + 1)> table;
-  const size_t variant = 2 * size_t(records) + size_t(weighted);
-  return table.get(size_t(components - 1) + variant * (kMaxComponents + 1), [&] {
+Kernel gather_rows_kernel(bool weighted, int components, bool records) {
+  static Memo<std::tuple<bool, int, bool>, Kernel> kernels;
+  return kernels.get({weighted, components, records}, [&] {
     const KernelOptions options{{kLanes, 1, 1}, 0};
     const bool along = components > kMaxComponents;
     const std::string name = kernel_name<T>("gather_rows") + (weighted ? ".weighted." : ".") +
@@ -166,7 +165,7 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   // A CPU fetches a record with one load a lane.
   const bool records = device.info().kind == DeviceKind::cpu && components > 1 && components == width;
   with_element(x.storage(), where, [&]<class T>(T) {
-    const Kernel& kernel = gather_rows_kernel<T>(bool(rows.weights), components, records);
+    const Kernel kernel = gather_rows_kernel<T>(bool(rows.weights), components, records);
     if (rows.weights)
       device.launch_on(stream, kernel, extent, rows.first, rows.columns, rows.weights, from, to);
     else
@@ -174,9 +173,9 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   });
 }
 
-template const Kernel& gather_rows_kernel<f32>(bool, int, bool);
-template const Kernel& gather_rows_kernel<f64>(bool, int, bool);
-template const Kernel& gather_rows_kernel<i32>(bool, int, bool);
-template const Kernel& gather_rows_kernel<u32>(bool, int, bool);
+template Kernel gather_rows_kernel<f32>(bool, int, bool);
+template Kernel gather_rows_kernel<f64>(bool, int, bool);
+template Kernel gather_rows_kernel<i32>(bool, int, bool);
+template Kernel gather_rows_kernel<u32>(bool, int, bool);
 
 }  // namespace lockstep::primitives

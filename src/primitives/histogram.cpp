@@ -1,6 +1,10 @@
 // Histograms by integer atomics: the counts do not depend on their order.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
@@ -66,16 +70,33 @@ template <class T>
 Kernel make_bins_kernel(int variant) {
   return kernel(
       kernel_name<T>("histogram.range" + suffix(variant)),
-      [=](Group<2> g, Grid<T, 2> x, InOut<u32, 1> counts, Param<T> low, Param<T> high,
-          Param<T> bins_per_unit) {
+      [=](Group<2> g, Grid<T, 2> x, InOut<u32, 1> counts, Param<T> low, Param<T> high, Param<T> scale,
+          Param<T> scaled_low, Param<T> bins_per_unit) {
         const Val<i32> last = counts.size(0) - 1;
         count(g, x, counts, kVariants[variant], [&](const Val<T>& v) {
-          const Val<i32> bin = min(cast<i32>(floor((v - low) * bins_per_unit)), last);
+          const Val<i32> bin = clamp(cast<i32>(floor((v * scale - scaled_low) * bins_per_unit)), 0, last);
           return select(v >= low && v <= high, bin, Val<i32>(-1));
         });
       },
       kOptions);
 }
+
+/// A range as the kernel takes it: elements are multiplied by `scale`, a power of two, which is 1 unless the length of the
+/// range or the bins in a unit of it are no normal numbers.
+template <class T>
+struct Range {
+  T low, high, scale = 1, bins_per_unit;
+  Range(double low_end, double high_end, int64_t bins)
+      : low(T(low_end)), high(T(high_end)), bins_per_unit(per_unit(bins)) {
+    if (std::isfinite(high - low) && std::isnormal(bins_per_unit)) return;
+    constexpr int kFarthest = std::numeric_limits<T>::max_exponent - 24;
+    scale = std::ldexp(T(1), -std::clamp(std::ilogb(high / 2 - low / 2), -kFarthest, kFarthest));
+    bins_per_unit = per_unit(bins);
+  }
+
+ private:
+  T per_unit(int64_t bins) const { return T(double(bins) / (double(high * scale) - double(low * scale))); }
+};
 
 Shape groups_of(const Shape& shape, int variant) {
   return {shape[0], divide_up(shape[1], kVariants[variant].chunk)};
@@ -90,14 +111,14 @@ void expect_counts(const Buffer& counts, std::string_view where) {
 }  // namespace
 
 template <class T>
-const Kernel& histogram_kernel(int variant) {
-  static KernelTable<kHistogramVariants> table;
-  return table.get(size_t(variant), [&] { return make_histogram_kernel<T>(variant); });
+Kernel histogram_kernel(int variant) {
+  static Memo<int, Kernel> kernels;
+  return kernels.get(variant, [&] { return make_histogram_kernel<T>(variant); });
 }
 template <class T>
-const Kernel& bins_kernel(int variant) {
-  static KernelTable<kHistogramVariants> table;
-  return table.get(size_t(variant), [&] { return make_bins_kernel<T>(variant); });
+Kernel bins_kernel(int variant) {
+  static Memo<int, Kernel> kernels;
+  return kernels.get(variant, [&] { return make_bins_kernel<T>(variant); });
 }
 
 void histogram(const Device& device, const Buffer& keys, const Buffer& counts, const Stream& stream) {
@@ -121,21 +142,24 @@ void histogram(const Device& device, const Buffer& x, double low, double high, c
   const auto where = "primitives::histogram";
   expect_flat(x, where);
   expect_counts(counts, where);
-  if (!(low < high)) throw InputError(fmt::format("range {} to {}", low, high), where, "low < high");
   with_float(x.storage(), where, [&]<class T>(T) {
+    if (!(T(low) < T(high)) || std::isinf(T(low)) || std::isinf(T(high)))
+      throw InputError(fmt::format("range {} to {}", low, high), where,
+                       fmt::format("low < high, finite as {}", name(x.storage())));
+    const Range<T> range(low, high, counts.elements());
     device.clear(counts, stream);
     const int variant = variant_for(device, counts.elements());
-    const T bins_per_unit = T(double(counts.elements()) / (double(T(high)) - double(T(low))));
     for_each_view(x.elements(), [&](int64_t first, const Shape& shape) {
       device.launch_on(stream, bins_kernel<T>(variant), groups_of(shape, variant), view(x, first, shape),
-                       counts.reshape({counts.elements()}), T(low), T(high), bins_per_unit);
+                       counts.reshape({counts.elements()}), range.low, range.high, range.scale,
+                       range.low * range.scale, range.bins_per_unit);
     });
   });
 }
 
-template const Kernel& histogram_kernel<i32>(int);
-template const Kernel& histogram_kernel<u32>(int);
-template const Kernel& bins_kernel<f32>(int);
-template const Kernel& bins_kernel<f64>(int);
+template Kernel histogram_kernel<i32>(int);
+template Kernel histogram_kernel<u32>(int);
+template Kernel bins_kernel<f32>(int);
+template Kernel bins_kernel<f64>(int);
 
 }  // namespace lockstep::primitives

@@ -27,9 +27,9 @@ int product_tile(Product form, Storage storage);
 template <class T>
 const Kernel& matmul_kernel(Product form, bool batch);
 /// f16 or bf16 times the same, to it or to f32.
-const Kernel& narrow_matmul_kernel(Storage narrow, Storage result, bool batch);
+Kernel narrow_matmul_kernel(Storage narrow, Storage result, bool batch);
 /// From it to f32, or back with rounding.
-const Kernel& narrow_copy_kernel(Storage narrow, bool widen, bool batch);
+Kernel narrow_copy_kernel(Storage narrow, bool widen, bool batch);
 /// The copies of the left and of the right matrix.
 template <class T>
 const Kernel& pack_kernel(bool rows);
@@ -38,27 +38,27 @@ const Kernel& pack_kernel(bool rows);
 enum class Chunk : uint8_t { sum, min, max, dot };
 /// Values of chunks; `wide` reads four elements at once.
 template <class T>
-const Kernel& reduce_kernel(Chunk how, bool wide);
+Kernel reduce_kernel(Chunk how, bool wide);
 template <class T>
 const Kernel& root_kernel();
 
 /// Sums of chunks, and the scan inside of them after the sums before are known.
 template <class T>
-const Kernel& scan_sums_kernel(bool segmented, bool wide);
+Kernel scan_sums_kernel(bool segmented, bool wide);
 template <class T>
-const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide);
+Kernel scan_kernel(bool exclusive, bool segmented, bool wide);
 
 /// The form for so many columns of x: how many a lane adds up side by side, or lanes along them; and its
 /// kernel. `records`: for x of just so many columns, which stay side by side in shared memory (CPU).
 int gather_components(int64_t width);
 template <class T>
-const Kernel& gather_rows_kernel(bool weighted, int components, bool records = false);
+Kernel gather_rows_kernel(bool weighted, int components, bool records = false);
 
 /// Counts of keys; the variants count in shared memory, in more of it, or in the result itself.
 inline constexpr int kHistogramVariants = 3;
 template <class T>
-const Kernel& histogram_kernel(int variant);
+Kernel histogram_kernel(int variant);
 template <class T>
-const Kernel& bins_kernel(int variant);
+Kernel bins_kernel(int variant);
 
 }  // namespace lockstep::primitives

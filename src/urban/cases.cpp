@@ -2,10 +2,10 @@
 // images, where $LOCKSTEP_DATA has its rasters.
 #include "urban/radiation/cases.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "core/environment/environment.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/verify.hpp"
@@ -26,7 +26,7 @@ constexpr std::string_view kGoteborg = "goteborg:";
 
 /// The raster `name` of Göteborg as .npy or .tif; empty if there is none.
 fs::path goteborg_file(const std::string& name) {
-  const char* data = std::getenv("LOCKSTEP_DATA");
+  const char* data = environment::text("LOCKSTEP_DATA");
   if (!data) return {};
   for (const char* suffix : {".npy", ".tif"}) {
     const fs::path file = fs::path(data) / "urban/goteborg" / (name + suffix);

@@ -37,13 +37,15 @@ struct Sums {
   double difference2 = 0, expected2 = 0, absolute = 0;
   int64_t classes_equal = 0;
 
+  /// Adds one output; returns its largest difference over its largest expected magnitude.
   template <class E>
-  void add(const Array& got, const Array& expected) {
+  double add(const Array& got, const Array& expected) {
     using U = std::conditional_t<
         sizeof(E) == 8, uint64_t,
         std::conditional_t<sizeof(E) == 4, uint32_t, std::conditional_t<sizeof(E) == 2, uint16_t, uint8_t>>>;
     const auto g = got.as<E>(), e = expected.as<E>();
     constexpr bool kFloating = !std::is_integral_v<E>;
+    double largest_difference = 0, largest = 0;
     for (size_t n = 0; n < e.size(); ++n) {
       ++total.elements;
       const U got_bits = std::bit_cast<U>(g[n]), expected_bits = std::bit_cast<U>(e[n]);
@@ -64,17 +66,22 @@ struct Sums {
       const bool both_finite = std::isfinite(x) && std::isfinite(y);
       if (both_finite || x == y) ++classes_equal;
       if (!both_finite) {
-        if (x != y) total.max_ulp = total.max_abs = std::numeric_limits<double>::infinity();
+        if (x != y)
+          largest_difference = total.max_ulp = total.max_abs = std::numeric_limits<double>::infinity();
         continue;
       }
       const double d = std::abs(x - y);
       total.max_abs = std::max(total.max_abs, d);
+      largest_difference = std::max(largest_difference, d);
+      largest = std::max(largest, std::abs(y));
       absolute += d;
       difference2 += d * d;
       expected2 += y * y;
       if (got_bits != expected_bits)
         total.max_ulp = std::max(total.max_ulp, kFloating ? ulp_distance<U>(got_bits, expected_bits) : d);
     }
+    if (!kFloating) return std::numeric_limits<double>::quiet_NaN();
+    return largest_difference == 0 ? 0 : largest_difference / largest;
   }
 };
 
@@ -98,7 +105,7 @@ Comparison compare(const std::vector<Array>& got, const std::vector<Array>& expe
     if (g.storage() != e.storage() || g.shape() != e.shape())
       throw InputError(fmt::format("array {}: {} {}", n, name(g.storage()), to_string(g.shape())), "compare",
                        fmt::format("{} {}", name(e.storage()), to_string(e.shape())));
-    with_element(g.storage(), [&]<class E>(E) { sums.add<E>(g, e); });
+    with_element(g.storage(), [&]<class E>(E) { sums.total.relative_max.push_back(sums.add<E>(g, e)); });
   }
   Comparison& total = sums.total;
   if (total.elements) {

@@ -8,6 +8,7 @@
 
 #include "core/numbers/statistics.hpp"
 #include "verify/case_results.hpp"
+#include "verify/measured.hpp"
 
 namespace lockstep {
 
@@ -112,6 +113,15 @@ VerifyRow CaseResults::verify(const Device& device, Against against, const Devic
   }
   row.comparison = compare(of(device), against == Against::reference ? *reference_ : of(other));
   row.pass = row.comparison.within(bound);
+  const bool measured = !bound.bits && device.numerics() == Numerics::exact &&
+                        std::ranges::find(case_.small, size_) != case_.small.end();
+  const bool webgpu = device.info().kind == DeviceKind::webgpu && !case_.webgpu.bits;
+  const bool reference = against == Against::reference && !case_.reference.bits;
+  if (!measured) return row;
+  if (const auto beyond = beyond_measured(case_, row.comparison, {webgpu, reference})) {
+    row.pass = false;
+    row.bound += " " + *beyond;
+  }
   return row;
 }
 

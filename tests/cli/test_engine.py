@@ -2,13 +2,14 @@
 import csv
 import json
 import os
+import re
 import stat
 import unittest
 
 from program import PROGRAM, ProgramTest, run
 
 ROW = {"case", "size", "dtype", "elements", "differing_bits", "differing_elements", "max_abs", "mean_abs", "rel_l2",
-       "max_ulp", "finite_equal", "bound", "pass"}
+       "max_ulp", "finite_equal", "relative_max", "bound", "pass"}
 RESULT = {"case", "size", "dtype", "median_ms", "p95_ms", "mean_ms", "min_ms", "bytes", "gbps", "share_of_copy", "gflops", "iterations"}
 
 
@@ -28,6 +29,20 @@ class Devices(ProgramTest):
         self.refuses("verify", "engine.copy", "--device", missing[0]["kind"], code=3)
 
 
+class Check(ProgramTest):
+    def test_launches_are_checked_and_counted(self):
+        for options in (["--check"], ["--check=1"]):
+            document = self.json_of("verify", "engine.copy", "--device", "cpu", *options)
+            self.assertEqual(document["checks"], [])
+            self.assertEqual(document["checked"]["every"], 1)
+            self.assertGreater(document["checked"]["launches"], 0)
+        self.assertNotIn("checks", self.json_of("verify", "engine.copy", "--device", "cpu"))
+
+    def test_counts_that_are_none_are_refused(self):
+        for text in ("0", "-1", "all"):
+            self.refuses("verify", "engine.copy", "--device", "cpu", "--check=" + text, code=2)
+
+
 class Verify(ProgramTest):
     def test_rows_and_counts(self):
         document = self.json_of("verify", "engine.copy", "--device", "interp", "--against", "reference")
@@ -40,6 +55,19 @@ class Verify(ProgramTest):
             self.assertTrue(row["pass"])
             self.assertTrue(row["case"].startswith("engine.copy"))
         self.assertEqual(document["passed"], len(document["cases"]))
+
+    def test_generated_code_calls_the_system_s_mathematics_alone(self):
+        """No function of Lockstep is called by CPU code, so a sanitizer of the host code misses none (docs/design/cpu.md)."""
+        kernels = self.json_of("emit", "--list")["kernels"]
+        calls = set()
+        for kernel in kernels[::max(1, len(kernels) // 12)]:
+            self.assertEqual(re.findall(r"^declare [^@]*@(?!llvm\.)(\S+)\(", run("emit", kernel, "--target", "llvm").stdout, re.M), [], kernel)
+            for processor in ("", "x86-64"):
+                done = run("emit", kernel, "--target", "asm", env={"LOCKSTEP_CPU": processor})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                calls |= set(re.findall(r"^\s+(?:callq?|jmp)\s+\*?([A-Za-z_%]\S*)", done.stdout, re.M))
+        allowed = r"(fma|roundeven|rint|nearbyint|floor|ceil|trunc)f?|mem(cpy|set|move)|__(extendhfsf2|truncsfhf2|truncdfhf2)"
+        self.assertEqual([call for call in calls if not re.fullmatch(f"({allowed})(@PLT)?", call)], [])
 
     def test_bad_use(self):
         self.refuses("verify", "no.such.case", saying="no.such.case")

@@ -1,5 +1,6 @@
 """forecast curve, encode, sweep: results, errors, files."""
 import json
+import math
 import os
 import struct
 import unittest
@@ -11,15 +12,15 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "forecast"
 
 
 def npz(path):
-    """The arrays of an .npz of one-dimensional float32 and float64 arrays."""
+    """The elements of the arrays of an .npz, of float32, float64 and uint8."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             data = archive.read(name)
             (length,) = struct.unpack("<H", data[8:10])
             header = eval(data[10:10 + length])  # The program's own output.
-            code = {"<f4": "f", "<f8": "d"}[header["descr"]]
-            arrays[name[:-4]] = struct.unpack("<%d%s" % (header["shape"][0], code), data[10 + length:])
+            code = {"<f4": "f", "<f8": "d", "|u1": "B"}[header["descr"]]
+            arrays[name[:-4]] = struct.unpack("<%d%s" % (math.prod(header["shape"]), code), data[10 + length:])
     return arrays
 
 
@@ -80,7 +81,8 @@ class Forecast(ProgramTest):
         self.check_summary(document)
         self.assertEqual((document["states"], document["filled"], len(document["features"])), (300, [], 64))
         arrays = npz(out)
-        self.assertEqual(set(arrays), {"step", *document["features"]})
+        self.assertEqual(set(arrays), {"step", "given", *document["features"]})
+        self.assertEqual(arrays["given"], (1,) * (300 * 23))
         self.assertEqual(arrays["step"][1], 3)
         self.assertAlmostEqual(arrays["step_share"][1], 3e-4)
         for name in document["features"]:

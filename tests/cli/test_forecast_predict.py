@@ -50,7 +50,7 @@ class Predictive(TrainingTest):
         self.assertGreater(document["jumps"], 0)
         self.assertEqual(self.log("cut"), self.log("whole"))
         self.refuses("forecast", "train", *more, "--control", "random", "--checkpoint", self.path("state.npz"), "--out",
-                     self.path("cut"), saying="trainer=predictive")
+                     self.path("cut"), saying="trainer = predictive, now ")
 
     def test_refusals(self):
         out = ["--device", "cpu", "--out", self.path("out")]

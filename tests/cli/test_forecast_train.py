@@ -13,7 +13,7 @@ class Train(TrainingTest):
         self.assertEqual((d["accuracy"], d["steps"], d["jumps"], d["accepted"], d["trainer"]), (1, 300, 0, 0, "plain"))
         self.assertEqual([r["seed"] for r in d["runs"]], [5, 6])
         self.assertTrue(all(r["val_loss"] < 0.1 for r in d["runs"]))
-        self.assertEqual(sorted(os.listdir(self.path("out"))), ["log.csv", "log.jsonl", "loss.png"])
+        self.assertEqual(sorted(os.listdir(self.path("out"))), ["log.csv", "log.jsonl", "loss.png", "run.json"])
         rows = self.log("out")
         self.assertEqual(len(rows), 2 * 301)
         self.assertEqual([r["step"] for r in rows if r["val_loss"] and r["seed"] == "5"],
@@ -36,7 +36,7 @@ class Train(TrainingTest):
         self.assertIsNotNone(document["runs"][0]["resumed_at"])
         self.assertEqual(self.log("cut"), self.log("whole"))
         self.refuses("forecast", "train", *more, "--batch", "2", "--checkpoint", self.path("state.npz"), "--out",
-                     self.path("cut"), saying="batch=2")
+                     self.path("cut"), saying="batch = 4, now 2")
 
     def test_the_predictive_trainer(self):
         d = self.train("xor", "--trainer", "predictive")

@@ -15,12 +15,15 @@ FLOW = {
     "--dealias": ([], ["--dealias", "none"]), "--closure": ([], ["--closure", "smagorinsky"]),
     "--closure-form": (["--closure", "smagorinsky"], ["--closure-form", "simple"]),
     "--averaging": (["--closure", "dynamic-smagorinsky"], ["--averaging", "local"]), "--advection": ([], ["--advection", "flux"]),
-    "--forcing": ([], ["--forcing", "kolmogorov:2,1"]), "--drag": ([], ["--drag", "0.1"]), "--beta": ([], ["--beta", "1"]),
+    "--forcing": ([], ["--forcing", "kolmogorov:2,1"]), "--forcing-seed": (["--forcing", "stochastic:2,1"], ["--forcing-seed", "5"]),
+    "--drag": ([], ["--drag", "0.1"]), "--beta": ([], ["--beta", "1"]),
     "--hyper": ([], ["--hyper", "1e-4,2"]), "--hypo": ([], ["--hypo", "0.1,1"]), "--precision": ([], ["--precision", "f64"]),
     "--ensemble": ([], ["--ensemble", "2"]), "--box": ([], ["--box", "6,12"]), "--save-every": ([], ["--save-every", "2"]),
     "--history-every": ([], ["--history-every", "2"]), "--pictures": ([], ["--pictures"]), "--video": ([], ["--video", "{out}/f.mp4"]),
     "--checkpoint": ([], ["--checkpoint", "{out}/c.npz"]), "--format": ([], ["--format", "nc"]),
 }
+# A pipeline is one flow at a fixed step, and keeps nothing of it on the host.
+NOT_OF_PIPELINE = ("--ensemble", "--cfl", "--time", "--save-every", "--history-every", "--checkpoint", "--format")
 PIPELINE = ["--n", "8", "--nu", "1e-3", "--steps", "12", "--strides", "1", "--cut", "2", *ON, "--out", "{out}/r"]
 LEARN = {
     "--method": ([], ["--method", "dmd"]), "--train-share": ([], ["--train-share", "0.7"]), "--delays": ([], ["--delays", "2"]),
@@ -57,6 +60,8 @@ class FlowOptions(OptionsWalk):
         self.refuses_all(["flow", "run"], RUN, (
             (["--dt", "0.001", "--cfl", "0.5"], "--cfl"), (["--time", "1"], "--steps with --time"), (["--watch", "--quiet"], "--quiet"),
             (["--watch", "--memory"], "--memory"), (["--ic", "shear", "--seed", "0"], "nothing is random"), (["--n", "12", "--ic", "{field}"], "12 x 12"),
+            (["--forcing", "kolmogorov:2,1", "--forcing-seed", "1"], "--forcing stochastic"), (["--time", "0"], "'0' [--time]"),
+            (["--hypo-power", "2"], "did you mean --hypo?"), (["--viscosity", "1"], "did you mean --nu?"), (["--members", "2"], "did you mean --ensemble?"),
             (["--closure", "none", "--closure-form", "divergence"], "--closure-form"), (["--averaging", "global"], "--averaging"),
             (["--out", "{field}"], "stands in the way"), (["--out", "{field}/below"], "not a folder"),
             (["--video", "{out}/c.npz", "--checkpoint", "{out}/c.npz"], "--video too"), (["--telemetry", "{field}/t"], "not a folder")))
@@ -87,17 +92,22 @@ class FlowOptions(OptionsWalk):
         self.refuses_all(["flow", "rollout"], roll, ((["--out", "{m}"], "is the input"),))
 
     def test_pipeline(self):
-        table = {**FLOW, **LEARN, "--strides": ([], ["--strides", "2"]), "--sizes": (["--sizes", "8"], ["--sizes", "12"]),
+        table = {**{k: v for k, v in FLOW.items() if k not in NOT_OF_PIPELINE}, **LEARN, **{k: v for k, v in ENCODE.items() if k != "--seed"},
+                 "--threshold": None, "--codec-seed": (["--decoder", "stochastic"], ["--codec-seed", "3"]), "--stride": ([], ["--stride", "2"]),
+                 "--place": ([], ["--place", "cpu"]), "--strides": ([], ["--strides", "2"]), "--sizes": (["--sizes", "8"], ["--sizes", "12"]),
                  "--precisions": ([], ["--precisions", "f32,f64"]), "--places": ([], ["--places", "cpu"]), "--codec": ([], ["--codec", "classic"]),
                  "--rank": ([], ["--rank", "0.5"]), "--cut": ([], ["--cut", "3"]), "--decoder": ([], ["--decoder", "stochastic"]),
                  "--max-error": ([], ["--max-error", "0.1"]), "--overlap": ([], ["--overlap", "on"]),
                  "--log-metrics": ([], ["--log-metrics", "{out}/log"]), "--steps": ([], ["--steps", "14"])}
         self.walk_flat(["flow", "pipeline"], PIPELINE, table, {"--out"},
-                       contradict={"--sizes": ["--n"], "--rank": ["--cut"], "--codec": ["--cut"], "--cfl": ["--dt"], "--time": ["--steps"]})
+                       contradict={"--sizes": ["--n"], "--stride": ["--strides"], "--max-error": ["--cut"], "--rank": ["--cut"], "--codec": ["--cut"], "--cfl": ["--dt"], "--time": ["--steps"]})
         self.refuses_all(["flow", "pipeline"], PIPELINE, (
             (["--sizes", "8"], "one of them"), (["--precision", "f32", "--precisions", "f32"], "one of them"), (["--rank", "0.99"], "one of them"),
             (["--max-error", "1", "--rank", "0.9"], "one of them"), (["--max-error", "1", "--decoder", "stochastic"], "--decoder"),
-            (["--max-error", "-1"], "-1"), (["--format", "nc"], "--format"), (["--history-every", "1"], "--history-every")))
+            (["--max-error", "-1"], "-1"), (["--format", "nc"], "--format"), (["--history-every", "1"], "--history-every"),
+            (["--stride", "2"], "--stride with --strides"), (["--place", "cpu", "--places", "cpu"], "--place with --places"),
+            (["--codec-seed", "1"], "nothing is random")))
+        self.refuses_all(["flow", "pipeline"], PIPELINE, [([option, "1"], option) for option in NOT_OF_PIPELINE])
         for more, saying in ((["--strides", "1,5"], "12 steps with a stride of 5"), (["--vectors", "2048", "--delays", "2"], "2048 singular vectors")):
             self.refuses_all(["flow", "pipeline"], PIPELINE, ((more, saying),))
             self.assertEqual(os.listdir(self.path("out")), [], "refused before the first of several runs")

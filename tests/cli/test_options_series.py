@@ -25,9 +25,12 @@ SERIES = {
     "--svf": ([], ["--svf", "{svf}"]), "--parameters": ([], ["--parameters", "{parameters}"]), "--weather": ([], ["--weather", "{hot}"]),
     "--from": ([], ["--from", "2015-06-21T11:00"]), "--to": ([], ["--to", "2015-06-21T12:00"]), "--utc-offset": ([], ["--utc-offset", "3"]),
     "--latitude": ([], ["--latitude", "10"]), "--longitude": ([], ["--longitude", "-30"]), "--elevation": ([], ["--elevation", "3000"]),
+    "--interval": ([], ["--interval", "middle"]), "--direct": (["--weather", "{beam}"], ["--direct", "horizontal"]),
+    "--wind-height": (["--outputs", "utci"], ["--wind-height", "2"]), "--leaf-days": (TREES, ["--leaf-days", "1:50"]),
+    "--evergreen": ([*TREES, "--weather", "{winter}"], ["--evergreen"]),
     "--outputs": ([], ["--outputs", "kdown"]), "--format": ([], ["--format", "nc"]), "--poi": ([], ["--poi", "{poi}"]),
     "--preset": ([], ["--preset", "umep"]), "--sky": ([], ["--sky", "isotropic"]), "--body": ([], ["--body", "box"]),
-    "--posture": ([], ["--posture", "sitting"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
+    "--posture": ([], ["--posture", "sitting"]), "--substeps": ([], ["--substeps", "2"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
     "--wall-limit": ([], ["--wall-limit", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
     "--wall-ties": None, "--no-pictures": None, "--no-video": None, "--no-resume": None,
     "--tile": ([], ["--tile", "16"]), "--tile-workers": None, "--memory": ([], ["--memory", "1K"]),
@@ -51,7 +54,9 @@ class SeriesOptions(OptionsWalk):
             "{cdsm}": grid("cdsm.npy", lambda r, c: 8 * plant(r, c)), "{tdsm}": grid("tdsm.npy", lambda r, c: 6 * plant(r, c)),
             "{cover}": grid("cover.npy", lambda r, c: 2 if slope(r, c) else 5), "{height}": grid("h.npy", lambda r, c: 9 * (r == 19)),
             "{aspect}": grid("a.npy", lambda r, c: 180 * (r == 19)), "{other}": grid("o.npy", lambda r, c: 20 * (r == 19)),
-            "{weather}": write("w.csv", hours(10)), "{hot}": write("hot.csv", hours(22)), "{poi}": write("poi.csv", "id,x,y\nsite,20,12\n"),
+            "{weather}": write("w.csv", hours(10)), "{hot}": write("hot.csv", hours(22)),
+            "{beam}": write("beam.csv", "time,Ta,RH,wind,Kglobal,Kdirect\n2015-06-21T11:00,20,50,2,600,500\n"),
+            "{winter}": write("winter.csv", "time,Ta,RH,wind,Kglobal\n2015-01-15T11:00,2,50,2,100\n"), "{poi}": write("poi.csv", "id,x,y\nsite,20,12\n"),
             "{measured}": write("m.csv", "hour,Tmrt\n10,40\n11,45\n12,50\n"), "{junk}": write("junk.csv", "hour,Tmrt\n10,x\n"),
             "{parameters}": write("p.json", json.dumps(PARAMETERS)), "{svf}": self.path("svf")})
 
@@ -74,6 +79,7 @@ class SeriesOptions(OptionsWalk):
             ([*TREES, "--trunk-ratio", "0.3", "--parameters", "{parameters}"], "one of them"),
             (["--wall-height", "{height}", "--wall-aspect", "{aspect}", "--wall-limit", "3"], "--wall-limit"),
             (["--svf", "{svf}", "--sky", "isotropic", "--patches", "145"], "--patches"), (["--outputs", "tmrt,tmrt"], "twice"),
+            (["--leaf-days", "1:50"], "--cdsm"), ([*TREES, "--leaf-days", "1"], "FIRST:LAST"), ([*TREES, "--leaf-days", "1:50", "--evergreen"], "one of them"),
             (["--out", "{dsm}"], "stands in the way"), (["--out", "{dsm}/r"], "not a folder"), (["--telemetry", "{weather}"], "is the input")))
 
     def test_validate_and_gates(self):

@@ -152,6 +152,32 @@ class Loss(PdeTest):
         self.assertIn("[GPU] pde.loss failed: ", run(*command, "--device", "webgpu", env=fault).stderr)
 
 
+class Check(PdeTest):
+    def test_rows_json_and_exit_codes(self):
+        path = write_npz(self.path("in.npz"), frames(mask=True))
+        for device in ("interp", "cpu"):
+            for arguments in (["--boundary", "x-=dirichlet_face:@lid,x+=clamp,z=one_sided2", "--parameters", "lid=0.4"],
+                              ["--terms", "all,viscosity:0.1,speed:2", "--seed", "5"]):
+                document = self.json_of("pde", "check", path, *PLACE, *arguments, "--device", device)
+                self.check_summary(document)
+                self.assertIs(document["passed"], True)
+                rows = {row["what"]: row for row in document["checks"]}
+                self.assertLessEqual({"residuals", "loss", "J v", "gradient by u at level +0"}, set(rows))
+                self.assertEqual("gradient by parameter lid" in rows, "--parameters" in arguments)
+                self.assertTrue(all(row["passed"] and row["error"] <= row["bound"] < 1e-12 for row in rows.values()))
+        self.assertIn("gradient by sigma at level +0", run("pde", "check", path, *PLACE).stdout)
+
+    def test_a_loss_beyond_its_type_fails(self):
+        arrays = frames()
+        descr, shape, values = arrays["sigma1"]
+        arrays["sigma1"] = (descr, shape, [1e200 * x for x in values])
+        path = write_npz(self.path("in.npz"), arrays)
+        document = self.json_of("pde", "check", path, *PLACE, "--device", "interp", code=1)
+        self.assertIs(document["passed"], False)
+        self.assertIn(None, [row["error"] for row in document["checks"]])
+        self.assertEqual(run("pde", "check", path, *PLACE, "--seed", "-1").returncode, 2)
+
+
 class Sides(PdeTest):
     """Boundaries by component, values of sides by name, and derivatives by them."""
     BOX = "x-=dirichlet_face:@west,x+=clamp,y=no_slip,z-=clamp,z+=ghost:@top"

@@ -9,7 +9,7 @@ from program import PROGRAM, ProgramTest, npy, run
 
 COMMANDS = [["devices"], ["verify"], ["bench"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
             ["urban", "svf"], ["urban", "sample"], ["urban", "utci"], ["urban", "pet"], ["completion"]]
-COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--config", "--telemetry", "--trace", "--help"]
+COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--help"]
 
 
 class Usage(ProgramTest):

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/files/folder_lock.hpp"
 #include "core/files/output_files.hpp"
 #include "core/temporary_folder.hpp"
 #include "lockstep/error.hpp"
@@ -72,13 +73,39 @@ TEST(AtomicFile, RefusesAFolderAndAnEmptyName) {
   EXPECT_THROW(AtomicFile{folder.path() / "plain" / "child"}, InputError);
 }
 
-TEST(AtomicFile, FollowsASymbolicLink) {
+TEST(AtomicFile, ALinkIsReplacedAndWhatItLeadsToStays) {
   TemporaryFolder folder;
   write_text(folder / "real.txt", "old");
   std::filesystem::create_symlink(folder / "real.txt", folder / "link.txt");
   write_file(folder / "link.txt", std::string_view("new"));
-  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.txt"));
-  EXPECT_EQ(read_text(folder / "real.txt"), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "link.txt"));
+  EXPECT_EQ(read_text(folder / "link.txt"), "new");
+  EXPECT_EQ(read_text(folder / "real.txt"), "old");
+}
+
+TEST(AtomicFile, NoLinkIsFollowedBelowAnOutputFolder) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "elsewhere");
+  make_output_folder(folder / "out");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder.path() / "out" / "pictures");
+  EXPECT_THROW(write_file(folder.path() / "out" / "pictures" / "a.png", std::string_view("x")), InputError);
+  EXPECT_EQ(file_count(folder / "elsewhere"), 0u);
+  forget_output_folders();
+}
+
+TEST(FolderLock, APlantedLinkIsRefusedAndItsTargetStays) {
+  TemporaryFolder folder;
+  for (const bool hard : {false, true}) {
+    write_text(folder / "victim", "kept");
+    const auto out = folder / (hard ? "hard" : "soft");
+    std::filesystem::create_directories(out);
+    if (hard)
+      std::filesystem::create_hard_link(folder / "victim", out / ".lockstep.lock");
+    else
+      std::filesystem::create_symlink(folder / "victim", out / ".lockstep.lock");
+    EXPECT_THROW(FolderLock{out}, InputError);
+    EXPECT_EQ(read_text(folder / "victim"), "kept");
+  }
 }
 
 TEST(AtomicFile, WritesToADeviceDirectly) {
@@ -105,7 +132,6 @@ TEST(AtomicFile, AFullDiskIsAnErrorThatLeavesTheEarlierFileWhole) {
   write_text(folder / "a.txt", "earlier");
   const pid_t child = ::fork();
   if (child == 0) {
-    ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1024, 1024};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
     try {

@@ -8,10 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <functional>
 #include <random>
 
-#include "core/reports/log.hpp"
+#include "core/children.hpp"
 #include "core/temporary_folder.hpp"
 
 namespace {
@@ -25,21 +24,6 @@ std::vector<std::byte> bytes_of(uint32_t seed, size_t count) {
   for (auto& b : bytes) b = static_cast<std::byte>(random());
   return bytes;
 }
-
-// Runs `body` in a child process and returns its exit code, or -1 if it was killed.
-int in_child(const std::function<int()>& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-struct QuietLog {
-  logging::Level before = logging::level();
-  QuietLog() { logging::set_level(logging::Level::off); }
-  ~QuietLog() { logging::set_level(before); }
-};
 
 TEST(DiskCache, GivesBackWhatWasPut) {
   TemporaryFolder folder;
@@ -197,12 +181,15 @@ TEST(DiskCache, DropsTheLeastRecentlyUsedAndOldTemporaries) {
 
 TEST(DiskCache, AReadOnlyFolderStillGivesEntries) {
   TemporaryFolder folder;
-  DiskCache(folder / "cache").put("key", bytes_of(6, 100));
-  std::filesystem::permissions(folder / "cache", std::filesystem::perms(0555));
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  if (::geteuid() == 0 && ::chown(folder.path().c_str(), 65534, 65534) != 0)
+    GTEST_SKIP() << "may not give away";
   const int code = in_child([&] {
     QuietLog quiet;
+    ::setenv("XDG_CONFIG_HOME", (folder / "config").c_str(), 1);
     if (::geteuid() == 0 && ::seteuid(65534) != 0) return 9;  // Root may write anywhere.
+    DiskCache(folder / "cache").put("key", bytes_of(6, 100));
+    std::filesystem::permissions(folder / "cache", std::filesystem::perms(0555));
     DiskCache cache(folder / "cache");
     if (cache.get("key") != bytes_of(6, 100)) return 1;
     cache.put("other", bytes_of(7, 100));
@@ -220,7 +207,6 @@ TEST(DiskCache, AFullDiskSwitchesWritingOffAndLeavesNoHalfEntry) {
     QuietLog quiet;
     DiskCache cache(folder / "cache");
     cache.put("small", bytes_of(8, 100));
-    ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1000, 1000};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 9;
     cache.put("large", bytes_of(9, 100'000));
@@ -229,6 +215,20 @@ TEST(DiskCache, AFullDiskSwitchesWritingOffAndLeavesNoHalfEntry) {
   });
   EXPECT_EQ(code, 0);
   EXPECT_EQ(file_count(folder / "cache"), 1u);
+}
+
+TEST(DiskCache, AFolderInAnEntrysPlaceIsAMissOfThatEntry) {
+  TemporaryFolder folder;
+  QuietLog quiet;
+  DiskCache cache(folder / "cache");
+  std::filesystem::create_directories(cache.entry_path("blocked") / "inside");
+  EXPECT_FALSE(cache.get("blocked"));
+  cache.put("blocked", bytes_of(1, 10));
+  EXPECT_FALSE(cache.get("blocked"));
+  EXPECT_TRUE(cache.can_write());
+  cache.put("free", bytes_of(2, 10));
+  EXPECT_EQ(cache.get("free"), bytes_of(2, 10));
+  EXPECT_EQ(file_count(folder / "cache"), 2u);
 }
 
 TEST(DiskCache, AFullFileSystemSwitchesWritingOff) {
@@ -255,6 +255,30 @@ TEST(DiskCache, WithoutAUsableFolderItIsOff) {
   EXPECT_FALSE(cache.can_read());
   cache.put("key", bytes_of(1, 10));
   EXPECT_FALSE(cache.get("key"));
+}
+
+TEST(DiskCache, AFolderThatOthersMayWriteOrARelativeOneIsOff) {
+  TemporaryFolder folder;
+  QuietLog quiet;
+  std::filesystem::create_directories(folder / "shared");
+  std::filesystem::permissions(folder / "shared", std::filesystem::perms(0777));
+  EXPECT_FALSE(DiskCache(folder / "shared").can_read());
+  EXPECT_FALSE(DiskCache(folder.path() / "shared" / "below").can_read());
+  EXPECT_FALSE(DiskCache("relative-cache").can_read());
+  EXPECT_FALSE(std::filesystem::exists("relative-cache"));
+}
+
+TEST(DiskCache, AnEntryOfAnotherKeyIsRefused) {
+  TemporaryFolder folder;
+  const int code = in_child([&] {
+    QuietLog quiet;
+    ::setenv("XDG_CONFIG_HOME", (folder / "a").c_str(), 1);
+    DiskCache(folder / "cache").put("key", bytes_of(1, 100));
+    if (!DiskCache(folder / "cache").get("key")) return 1;
+    ::setenv("XDG_CONFIG_HOME", (folder / "b").c_str(), 1);
+    return DiskCache(folder / "cache").get("key") ? 2 : 0;
+  });
+  EXPECT_EQ(code, 0);
 }
 
 TEST(DiskCache, OneLogLineForManyErrors) {

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/reports/json_text.hpp"
 #include "core/reports/summary.hpp"
 #include "core/reports/telemetry.hpp"
 #include "core/reports/trace.hpp"
@@ -115,6 +116,13 @@ TEST(Trace, IsJsonWithSpansTracksAndCounters) {
   EXPECT_EQ(events.at("memory").at("args").at("value"), 3);
   EXPECT_GE(events.at("outer").at("dur").get<double>(), 0.0);
   EXPECT_FALSE(events.contains("after"));
+}
+
+TEST(JsonText, NothingInItSteersATerminalOrStopsAReader) {
+  const std::string name = "a\x1b[2J\x7f\xc2\x9b\xc3\xa4\xff";
+  const std::string text = json_text({{"file", name}});
+  EXPECT_EQ(text, "{\"file\":\"a\\u001b[2J\\u007f\\u009b\xc3\xa4\xef\xbf\xbd\"}");
+  EXPECT_EQ(ordered_json::parse(text)["file"], "a\x1b[2J\x7f\xc2\x9b\xc3\xa4\xef\xbf\xbd");
 }
 
 }  // namespace

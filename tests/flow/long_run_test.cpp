@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "flows.hpp"
 #include "lockstep/flow.hpp"
@@ -62,6 +63,46 @@ TEST(FlowLongRuns, CpuAndInterpreterKeepTheSameBits) {
         << name(r.integrator) << ' ' << name(r.closure) << ' ' << r.n;
     EXPECT_FALSE(first_not_finite(a));
   }
+}
+
+// An eddy viscosity that is not negative and that the step resolves takes energy, whatever the coefficient.
+TEST(FlowLongRuns, LocalDynamicClosuresTakeEnergy) {
+  for (const Closure closure : {Closure::dynamic_smagorinsky, Closure::dynamic_leith})
+    for (const Integrator integrator : {Integrator::rk2, Integrator::rk4}) {
+      const Model model{.grid = {32, 32}, .closure = closure, .averaging = Averaging::local};
+      Solver solver(Device::open("cpu"), model, {integrator, 0.05, 0.5}, Storage::f64);
+      solver.set_vorticity(initial_field(model.grid, Initial::noise, 3));
+      double before = solver.budget()[0].energy;
+      const double first = before;
+      for (int block = 0; block < 20; ++block) {
+        solver.advance(20);
+        ASSERT_TRUE(solver.blown_up().empty());
+        const double energy = solver.budget()[0].energy;
+        ASSERT_LE(energy, before * (1 + 1e-6)) << name(closure) << ' ' << name(integrator) << ' ' << block;
+        before = energy;
+      }
+      EXPECT_GT(before, 0.1 * first) << name(closure);
+      EXPECT_GT(solver.times()[0], 1) << name(closure);
+    }
+}
+
+// The steps of a run whose dt the eddy viscosity limits are the reference's.
+TEST(FlowLongRuns, TheEddyViscosityLimitsSteps) {
+  const Model model{.grid = {24, 20}, .closure = Closure::dynamic_leith, .averaging = Averaging::local};
+  const Stepping stepping{Integrator::rk2, 0.2, 0.5};
+  Array field(Storage::f64, {20, 24});  // white noise, whose smallest scales are strained most
+  std::mt19937_64 random(5);
+  for (double& w : field.mutate<double>()) w = std::uniform_real_distribution(-1.0, 1.0)(random);
+  Solver solver(Device::open("cpu"), model, stepping, Storage::f64);
+  solver.set_vorticity(field);
+  auto flow = test::started(model, stepping, field.as<double>());
+  solver.advance(3);
+  test::run(flow, 3);
+  EXPECT_NEAR(solver.times()[0], flow.time(), 1e-12);
+  EXPECT_LT(test::relative_l2(solver.vorticity().as<double>(), flow.vorticity()), 1e-11);
+  const double rate = flow.courant() / flow.dt();
+  flow.step();
+  EXPECT_LT(flow.dt(), 0.49 / rate) << "the speed alone would have given 0.5 / rate";
 }
 
 // McWilliams 1984: at small viscosity energy stays, enstrophy falls all the time.

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -97,7 +99,7 @@ TEST(FlowPipeline, CopiesAreAsLongAsTheyMustBe) {
   const int64_t chunks = (r.latent_size + kScoreChunk - 1) / kScoreChunk;
   // Rollout, persistence and climatology of both parts, a step from every frame, and persistence of the held-out ones.
   EXPECT_EQ(bytes_of(r, "flow.rollout", "sums over latents", false), (4 * (9 + 11) + 11) * chunks * 2 * 4);
-  EXPECT_EQ(bytes_of(r, "flow.decode", "sums over modes", false), (9 + 4 * 11) * kFieldSums * 4);
+  EXPECT_EQ(bytes_of(r, "flow.decode", "sums over modes", false), (9 + 6 * 11) * kFieldSums * 4);
   int64_t from_device = 0;
   for (const Transfer& t : r.transfers)
     if (!t.to_device && t.stage == "flow.simulate") from_device += t.bytes;
@@ -265,6 +267,95 @@ TEST(FlowPipeline, ErrorsOfKnownFields) {
     EXPECT_NEAR(s.energy_drift, 2 / (0.5 + 0.5 / 13) - 1, 1e-5);
     EXPECT_EQ(comparer.bytes_read, kFieldSums * 4);
     EXPECT_NEAR(comparer.compare(truth, truth).relative_l2, 0, 1e-12);
+  }
+}
+
+using Amplitudes = std::array<double, 3>;
+
+/// Frames (n, 16, 16) of times from … to: three waves with the amplitudes of each time.
+Buffer waves_in_time(const Device& device, int from, int to,
+                     const std::function<Amplitudes(double)>& amplitudes) {
+  std::vector<float> all;
+  for (int k = from; k <= to; ++k) {
+    const Amplitudes a = amplitudes(double(k));
+    for (int64_t j = 0; j < 16; ++j)
+      for (int64_t i = 0; i < 16; ++i) {
+        const double x = 2 * std::numbers::pi * double(i) / 16, y = 2 * std::numbers::pi * double(j) / 16;
+        all.push_back(float(a[0] * std::sin(x) + a[1] * std::sin(2 * y) + a[2] * std::cos(3 * x)));
+      }
+  }
+  return device.upload(std::span<const float>(all), {to - from + 1, 16, 16});
+}
+
+// Fields that are polynomials of time: persistence, line and parabola are right where they can be, and elsewhere as wrong as by
+// hand; a forecast that has decayed to nothing, and one that costs nothing, have no skill.
+TEST(FlowPipeline, SkillIsBeyondWhatCostsNothing) {
+  const BoxGrid grid{16, 16};
+  for (const std::string& device_name : host_devices()) {
+    const Device& device = test_device(device_name);
+    for (const bool curved : {false, true}) {
+      SCOPED_TRACE(device_name + (curved ? " curved" : " straight"));
+      // Time 0 is that of the last training frame.
+      const auto truth_at = [&](double t) {
+        return Amplitudes{1 + 0.5 * t, 2 - t, curved ? 0.5 * t * t : 0.25 * t};
+      };
+      const Buffer past = waves_in_time(device, -3, 0, truth_at),
+                   truth = waves_in_time(device, 1, 4, truth_at);
+      FieldComparer comparer(device, grid);
+      comparer.set_past(past, mean_frame(device, past));
+      FieldScores s;
+      s.surrogate = comparer.compare(truth, truth, s);
+      EXPECT_NEAR(s.surrogate.anomaly_correlation_by_frame[3], 1, 1e-6);
+      for (size_t k = 0; k < 4; ++k) {
+        const double t = double(k + 1);
+        const auto a = truth_at(t);
+        const double size = std::hypot(a[0], a[1], a[2]);
+        EXPECT_NEAR(s.persistence.l2_by_frame[k],
+                    std::hypot(0.5 * t, t, curved ? 0.5 * t * t : 0.25 * t) / size, 1e-5);
+        // Through t = -1 and 0 the parabola's line is -t/2.
+        EXPECT_NEAR(s.linear.l2_by_frame[k], curved ? 0.5 * (t * t + t) / size : 0, 2e-5);
+        EXPECT_NEAR(s.quadratic.l2_by_frame[k], 0, 2e-5);
+        // The mean of the times -3 to 0 has amplitudes 0.25, 3.5 and 1.75 or -0.375.
+        EXPECT_NEAR(s.climatology.l2_by_frame[k],
+                    std::hypot(a[0] - 0.25, a[1] - 3.5, a[2] - (curved ? 1.75 : -0.375)) / size, 1e-5);
+      }
+      const auto last = truth_at(4);
+      EXPECT_NEAR(comparer.turnover_time(), std::sqrt(2.0) / std::hypot(last[0], last[1], last[2]), 1e-5);
+      // Nearer than persistence by far, but a polynomial that costs nothing is nearer.
+      const Buffer near = waves_in_time(device, 1, 4, [&](double t) {
+        auto a = truth_at(t);
+        for (double& part : a) part *= 1.01;
+        return a;
+      });
+      s.surrogate = comparer.compare(truth, near, s);
+      EXPECT_LT(s.surrogate.relative_l2, s.persistence.relative_l2);
+      EXPECT_EQ(field_horizon(s), 0);
+      const Buffer nothing = waves_in_time(device, 1, 4, [](double) { return Amplitudes{1e-6, 0, 0}; });
+      s.surrogate = comparer.compare(truth, nothing, s);
+      EXPECT_EQ(field_horizon(s), 0);
+    }
+  }
+}
+
+// Right in direction and far too large: no skill, whatever the correlation says.
+TEST(FlowPipeline, CorrelationAloneIsNoSkill) {
+  const BoxGrid grid{16, 16};
+  for (const std::string& device_name : host_devices()) {
+    const Device& device = test_device(device_name);
+    const auto turning = [](double t) { return Amplitudes{std::cos(2 * t), std::sin(2 * t), 0.0}; };
+    const auto twice = [&](double t) {
+      const auto a = turning(t);
+      return Amplitudes{3 * a[0], 3 * a[1], 0.0};
+    };
+    const Buffer past = waves_in_time(device, -6, 0, turning), truth = waves_in_time(device, 1, 3, turning);
+    FieldComparer comparer(device, grid);
+    comparer.set_past(past, mean_frame(device, past));
+    FieldScores s;
+    s.surrogate = comparer.compare(truth, waves_in_time(device, 1, 3, twice), s);
+    EXPECT_GT(s.surrogate.anomaly_correlation, 0.9);
+    EXPECT_EQ(field_horizon(s), 0);
+    s.surrogate = comparer.compare(truth, truth, s);
+    EXPECT_EQ(field_horizon(s), 3);
   }
 }
 

@@ -107,11 +107,82 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
     EXPECT_EQ(std::memcmp(h.data(), i.data(), size_t(h.bytes())), 0) << name;
   }
   b.model.viscosity = 2e-3;
-  EXPECT_NE(refusal(b).find("nu=0.001"), std::string::npos) << refusal(b);
+  EXPECT_NE(refusal(b).find("nu = 0.001, now 0.002"), std::string::npos) << refusal(b);
   const Comparison2d c = compare_runs(whole.path() / "run.npz", cut.path() / "run.npz");
   EXPECT_EQ(c.rows.size(), 4u);
   EXPECT_EQ(c.rows.back().relative_l2, 0);
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
+}
+
+// The file's name stays, its content does not: a checkpoint belongs to the content.
+TEST(FlowRun, ACheckpointIsOfTheInitialFieldsContent) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](double amplitude) {
+    Array w = initial_field({16, 16}, Initial::taylor_green);
+    std::vector<double> scaled(w.as<double>().begin(), w.as<double>().end());
+    for (double& v : scaled) v *= amplitude;
+    io::write_npy(folder.path() / "w.npy", Array::of(std::move(scaled), {16, 16}));
+  };
+  write(1);
+  RunOptions o = small(folder.path() / "out");
+  o.initial = (folder.path() / "w.npy").string();
+  o.checkpoint = folder.path() / "state.npz";
+  o.steps = 4;
+  Context context = cpu_context();
+  run(context, o);
+  write(2);
+  EXPECT_NE(refusal(o).find("ic = "), std::string::npos) << refusal(o);
+  write(1);
+  std::filesystem::rename(folder.path() / "w.npy", folder.path() / "moved.npy");
+  o.initial = (folder.path() / "moved.npy").string();
+  o.steps = 6;
+  EXPECT_EQ(run(context, o).resumed_at, 4);
+}
+
+// With default options, into another folder, after the first one is gone.
+TEST(FlowRun, AFinishedRunIsExtendedWithoutItsFolder) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path() / "whole");
+  o.save_every = 0;
+  o.steps = 30;
+  Context context = cpu_context();
+  run(context, o);
+  o.checkpoint = folder.path() / "state.npz";
+  o.folder = folder.path() / "first";
+  o.steps = 10;
+  run(context, o);
+  std::filesystem::remove_all(o.folder);
+  o.folder = folder.path() / "second";
+  o.steps = 30;
+  const RunResult r = run(context, o);
+  EXPECT_EQ(r.resumed_at, 10);
+  EXPECT_EQ(r.frames, 3);  // 0, 10 and 30
+  const Array x = omega_of(folder.path() / "whole" / "run.npz"), y = omega_of(o.folder / "run.npz");
+  ASSERT_EQ(x.size(0), 2);
+  EXPECT_EQ(std::memcmp(x[1].packed().data(), y[2].packed().data(), size_t(x.bytes() / 2)), 0);
+  o.steps = 20;
+  EXPECT_NE(refusal(o).find("after 30 steps"), std::string::npos) << refusal(o);
+  std::filesystem::remove(folder.path() / "state.npz.fields" / "omega_000001.npy");
+  o.steps = 30;
+  EXPECT_NE(refusal(o).find("omega_000001.npy"), std::string::npos) << refusal(o);
+}
+
+TEST(FlowRun, EnergyThatRisesWithoutForcingIsReported) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  // A hair below the limit of rk2, which amplifies waves there; without dealiasing and viscosity nothing stops it.
+  o.model.viscosity = 0;
+  o.model.dealias = Dealias::none;
+  o.stepping = {Integrator::rk2, 0.05};
+  o.steps = 60;
+  Context context = cpu_context();
+  const RunResult r = run(context, o);
+  ASSERT_EQ(r.warnings.size(), 1u);
+  EXPECT_NE(r.warnings[0].find("the energy of member 0 rose from "), std::string::npos) << r.warnings[0];
+  EXPECT_NE(to_json(r).find("\"warnings\""), std::string::npos);
+  o.model.forcing = {ForcingKind::kolmogorov, 1, 0.1};
+  EXPECT_TRUE(run(context, o).warnings.empty());
+  EXPECT_TRUE(run(context, small(folder.path())).warnings.empty());
 }
 
 TEST(FlowRun, CheckpointsOfOtherArraysAreRefused) {

@@ -160,7 +160,7 @@ TEST(Theory, CascadesGoBothWays) {
 
 /// The same modes on n points a side.
 Array on_grid(const Array& field, int64_t n) {
-  const BoxGrid from{field.size(1), field.size(0)}, to{n, n};
+  const BoxGrid from{field.size(1), field.size(0)};
   const Modes few = modes_of(from, Dealias::two_thirds);
   Modes many = few;
   many.points_x = many.points_y = n;

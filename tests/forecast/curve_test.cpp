@@ -184,6 +184,65 @@ TEST(LearningCurves, BandsOfASteepFallAreFinite) {
   EXPECT_NEAR(f.prediction.back().mean, 0.0009, 0.0003);
 }
 
+/// A run that learns for a while, with noise of 3 % as a generator of its own draws it.
+std::vector<double> noisy(int rows, uint32_t seed) {
+  std::vector<double> losses;
+  for (int k = 0; k < rows; ++k) {
+    double draw = 0;
+    for (int j = 0; j < 12; ++j) draw += double((seed = seed * 1664525u + 1013904223u) >> 8) / 0x1p24 - 0.5;
+    losses.push_back((0.3 + 2 * std::exp(-k / 40.0)) * (1 + 0.03 * draw));
+  }
+  return losses;
+}
+
+TEST(LearningCurves, RunsThatRiseAreStoppedAndNotPredicted) {
+  const std::vector<double> steps = even_steps(200, 10);
+  for (uint32_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::vector<double> good = noisy(200, seed);
+    const CurveForecast learns = forecast_curve(steps, good, {.horizon = 4000});
+    EXPECT_FALSE(learns.rising_since) << learns.advice.text;
+    EXPECT_FALSE(learns.prediction.empty());
+    std::vector<double> bad = good;
+    const int rows = 20 + int(seed * 40 / 30);
+    for (int k = 0; k < rows; ++k) bad[size_t(200 - rows + k)] *= std::exp((0.05 + 0.01 * (seed % 5)) * k);
+    const CurveForecast diverges = forecast_curve(steps, bad, {.horizon = 4000, .target = 0.01});
+    ASSERT_TRUE(diverges.rising_since);
+    EXPECT_NEAR(*diverges.rising_since, 10 * (200 - rows), 600);
+    EXPECT_EQ(diverges.advice.action, Action::stop);
+    EXPECT_TRUE(diverges.prediction.empty());
+    bad = good;
+    for (size_t k = 190; k < 200; ++k) bad[k] *= 3;
+    EXPECT_TRUE(forecast_curve(steps, bad).rising_since);
+    bad = good;
+    bad[199] *= 3;  // one outlier
+    bad[100] *= 10;
+    EXPECT_FALSE(forecast_curve(steps, bad).rising_since);
+    for (double& v : bad = good) v -= 5;
+    EXPECT_FALSE(forecast_curve(steps, bad).rising_since);
+    for (size_t k = 150; k < 200; ++k) bad[k] += 0.02 * double(k - 150);
+    EXPECT_TRUE(forecast_curve(steps, bad).rising_since);
+  }
+}
+
+TEST(LearningCurves, LossesOfExactlyZero) {
+  const std::vector<double> steps = even_steps(100, 10);
+  const CurveForecast none = forecast_curve(steps, std::vector<double>(100, 0.0));
+  EXPECT_EQ(none.advice.action, Action::stop);
+  EXPECT_EQ(none.advice.text.find("nan"), std::string::npos);
+  // One that rounding made 0 changes little, and nothing is predicted below it.
+  std::vector<double> losses;
+  for (int k = 0; k < 100; ++k) losses.push_back(2 * std::exp(-k / 15.0));
+  const CurveForecast before = forecast_curve(steps, losses, {.horizon = 2000});
+  losses[97] = 0;
+  const CurveForecast after = forecast_curve(steps, losses, {.horizon = 2000});
+  for (const CurvePoint& p : after.prediction) {
+    EXPECT_GT(p.mean, 0) << p.step;
+    EXPECT_GE(p.low, 0) << p.step;
+  }
+  EXPECT_NEAR(std::log(after.prediction.front().mean / before.prediction.front().mean), 0, 0.2);
+}
+
 TEST(LearningCurves, RefusalsNameWhatIsWrong) {
   const std::vector<double> steps = even_steps(20, 1), losses = falling(steps);
   const auto error = [&](const std::vector<double>& s, const std::vector<double>& l, CurveOptions o = {}) {
@@ -239,6 +298,34 @@ TEST(LearningCurves, SweepsOfRunsOrderedFromTheStartAreStoppedRightly) {
   // 8 + 4 + 2 + 1 runs end at 1/16 (8 rows at least), 1/8, 1/4, 1/2 of 100 rows.
   EXPECT_NEAR(row_of(rows, "halving").saved, (8 * 0.92 + 4 * 0.88 + 2 * 0.75 + 0.5) / 16, 1e-12);
   EXPECT_GT(row_of(rows, "forecast").saved, 0.3);
+}
+
+// Runs that diverge rank behind all others from there on; what the others get stays as it was.
+TEST(LearningCurves, RunsOfASweepMayDiverge) {
+  Sweep sweep{even_steps(100, 10), {}};
+  for (int r = 0; r < 8; ++r) {
+    std::vector<double> losses;
+    for (size_t i = 0; i < 100; ++i)
+      losses.push_back((0.2 + 0.1 * r) * (1 + 3 * std::pow(sweep.steps[i] / 10, -0.7)));
+    sweep.losses.push_back(losses);
+  }
+  const auto plain = stop_sweep(sweep);
+  sweep.losses[6][20] = std::numeric_limits<double>::quiet_NaN();  // and finite again
+  sweep.losses[0][60] = std::numeric_limits<double>::infinity();   // the best until then
+  for (const SweepRow& row : stop_sweep(sweep)) {
+    // Halving has kept one run alone by then: the one that diverges.
+    const bool halving = row.policy.find("halving") != std::string::npos;
+    EXPECT_EQ(std::isfinite(row.regret), !halving) << row.policy;
+    EXPECT_TRUE(std::isfinite(row.saved)) << row.policy;
+    EXPECT_GE(row.stopped, row.policy == "forecast" ? 2 : 4) << row.policy;
+  }
+  EXPECT_EQ(row_of(stop_sweep(sweep), "forecast").regret, 0);
+  EXPECT_EQ(row_of(plain, "last value at 0.125").saved,
+            row_of(stop_sweep(sweep), "last value at 0.125").saved);
+  // Two of eight at 20 and 60 rows of 100, seen at the next check.
+  EXPECT_GE(row_of(stop_sweep(sweep), "forecast").saved, (0.75 + 0.35) / 8 - 1e-12);
+  for (auto& run : sweep.losses) run.back() = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THROW(stop_sweep(sweep), InputError);
 }
 
 TEST(LearningCurves, SweepOfRealRuns) {

@@ -132,13 +132,19 @@ TEST(StateEncoder, NormaliserHasTheMomentsOfAllStatesSoFar) {
 TEST(StateEncoder, WhatALogLacksIsSaidAndFilledByTheRules) {
   const SignalTable t = signals_of(
       std::vector<SignalSeries>{{"loss", {1, 2, 4}, {2, 1.5, 1.75}}, {"lr", {2}, {0.5}}}, "loss", "a.csv");
-  EXPECT_EQ(t.filled.size(), size_t(kSignals) - 3);
-  EXPECT_EQ(t.filled.front(), "grad_norm: |change of the loss| since the row before; 0 in the first");
+  EXPECT_EQ(t.filled.size(), size_t(kSignals) - 2);
+  EXPECT_EQ(t.filled[1], "grad_norm: |change of the loss| since the row before; 0 in the first");
   const auto row = [&](Signal s) {
     return std::vector<double>(t.values.begin() + int(s) * 3, t.values.begin() + int(s) * 3 + 3);
   };
   EXPECT_EQ(row(Signal::step), (std::vector<double>{1, 2, 4}));
-  EXPECT_EQ(row(Signal::lr), (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(row(Signal::lr), (std::vector<double>{1e-3, 0.5, 0.5}));
+  EXPECT_TRUE(std::find(t.filled.begin(), t.filled.end(), "lr: 0.001, before step 2") != t.filled.end());
+  EXPECT_EQ(
+      std::vector<uint8_t>(t.given.begin() + int(Signal::lr) * 3, t.given.begin() + int(Signal::lr) * 3 + 3),
+      (std::vector<uint8_t>{0, 1, 1}));
+  EXPECT_EQ(t.given[size_t(Signal::loss) * 3], 1);
+  EXPECT_EQ(t.given[size_t(Signal::grad_norm) * 3 + 2], 0);
   EXPECT_EQ(row(Signal::grad_norm), (std::vector<double>{0, 0.5, 0.25}));
   EXPECT_EQ(row(Signal::update_norm), (std::vector<double>{0, 0.25, 0.125}));
   EXPECT_EQ(row(Signal::phase_step), (std::vector<double>{0, 1, 3}));
@@ -149,6 +155,31 @@ TEST(StateEncoder, WhatALogLacksIsSaidAndFilledByTheRules) {
   bad[int(Signal::lr)] = NAN;
   EXPECT_EQ(error_of([&] { encoder.push(bad); }), "lr is nan [state encoder]: expected a finite number");
   EXPECT_TRUE(has(error_of([] { StateEncoder(test_device("interp"), 1001); }), "a history of 1001"));
+}
+
+// A row is the same whatever is logged after it.
+TEST(StateEncoder, StatesKnowNothingOfLaterRows) {
+  std::vector<SignalSeries> log{{"loss", {}, {}}, {"lr", {}, {}}, {"grad_norm", {}, {}}};
+  for (int k = 1; k <= 12; ++k) {
+    log[0].steps.push_back(k), log[0].values.push_back(2.0 / k);
+    if (k >= 5) log[1].steps.push_back(k), log[1].values.push_back(0.5 / k);
+    if (k >= 8) log[2].steps.push_back(k), log[2].values.push_back(3.0 + k);
+  }
+  const SignalTable whole = signals_of(log, "loss", "a.csv");
+  for (size_t rows : {4u, 6u, 9u}) {
+    std::vector<SignalSeries> part;
+    for (SignalSeries series : log) {
+      const auto end = std::upper_bound(series.steps.begin(), series.steps.end(), double(rows));
+      series.values.resize(size_t(end - series.steps.begin()));
+      series.steps.erase(end, series.steps.end());
+      part.push_back(series);
+    }
+    const SignalTable early = signals_of(part, "loss", "a.csv");
+    for (size_t s = 0; s < size_t(kSignals); ++s)
+      for (size_t row = 0; row < rows; ++row)
+        EXPECT_EQ(early.values[s * rows + row], whole.values[s * 12 + row])
+            << signal_table()[s].name << " row " << row << " of " << rows;
+  }
 }
 
 TEST(StateEncoder, TheDocumentHasEveryFeatureAndSignal) {

@@ -156,8 +156,72 @@ TEST_F(Training, ARunThatWasCutGoesOnToTheBit) {
     EXPECT_EQ(again.resumed_at, 60);
     expect_same_run(again, whole);
     options.rate = 0.05;
-    EXPECT_NE(refused(options).find("other settings: schedule"), std::string::npos) << refused(options);
+    EXPECT_NE(refused(options).find("other settings: rate = "), std::string::npos) << refused(options);
   }
+}
+
+// Equal counts and sizes are not the same run.
+TEST_F(Training, ACheckpointIsOfTheDataAndTheNetwork) {
+  TrainOptions options{.task = line_task(kAdam), .checkpoint = folder_ / "state.npz"};
+  Context context(on(host_devices().back()));
+  const TrainRun first = train(context, options).runs[0];
+  EXPECT_EQ(train(context, options).runs[0].val_loss, first.val_loss);
+  const io::NpzArrays data = io::read_npz(folder_ / "line.npz");
+  io::NpzArrays others = data;
+  for (auto& [name, array] : others)
+    if (name == "targets") {
+      std::vector<i32> turned(array.as<i32>().begin(), array.as<i32>().end());
+      for (i32& t : turned) t = 1 - t;
+      array = Array::of(std::move(turned));
+    }
+  io::write_npz(folder_ / "line.npz", others);
+  EXPECT_NE(refused(options).find("train-targets = "), std::string::npos) << refused(options);
+  io::write_npz(folder_ / "line.npz", data);
+  std::ifstream in(options.task);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  text.replace(text.find("\"tanh\""), 6, "\"sigmoid\"");
+  std::ofstream(options.task) << text;
+  EXPECT_NE(refused(options).find("network = "), std::string::npos) << refused(options);
+}
+
+TEST_F(Training, FinishedRunsGoOnPastTheirStepsAndTargets) {
+  Context context(on(host_devices().back()));
+  TrainOptions options{.task = "xor", .steps = 120, .evaluate_every = 20};
+  const TrainRun whole = train(context, options).runs[0];
+  options.checkpoint = folder_ / "state.npz";
+  options.steps = 60;
+  train(context, options);
+  options.steps = 120;
+  const TrainRun longer = train(context, options).runs[0];
+  EXPECT_EQ(longer.resumed_at, 60);
+  expect_same_run(longer, whole);
+  options.steps = 60;
+  EXPECT_NE(refused(options).find("after 120 steps"), std::string::npos) << refused(options);
+  options.steps = 120;
+
+  fs::remove(options.checkpoint);
+  options.target_loss = 0.5;
+  const TrainRun early = train(context, options).runs[0];
+  ASSERT_TRUE(early.reached);
+  ASSERT_LT(early.steps, 120);
+  EXPECT_EQ(train(context, options).runs[0].steps, early.steps);
+  options.target_loss = {};
+  const TrainRun rest = train(context, options).runs[0];
+  EXPECT_FALSE(rest.reached);
+  expect_same_run(rest, whole);
+}
+
+TEST_F(Training, AFinishedCheckpointIsOfItsTrainersOptions) {
+  PredictOptions predict;
+  predict.warm_up = 8;
+  TrainOptions options{.task = line_task(kAdam), .checkpoint = folder_ / "state.npz"};
+  options.trainer = "predictive";
+  options.policy = predictive_policy(predict);
+  Context context(on(host_devices().back()));
+  train(context, options);
+  predict.spacing = 7;
+  options.policy = predictive_policy(predict);
+  EXPECT_NE(refused(options).find("spacing=10"), std::string::npos) << refused(options);
 }
 
 TEST_F(Training, ACheckpointWithoutItsLogIsRefused) {

@@ -121,7 +121,7 @@ class KernelFrame {
 
   // ── values ──
   void push(Id id, bool uniform, double bound = 0) {
-    if (uniform && uniform_ && is_elementary(f_[id].op) && random_.chance(10)) f_[id].flags |= kUniform;
+    if (uniform && uniform_ && is_elementary(f_[id].op) && random_.chance(10)) id = b_.keep(Op::uniform, id);
     pool_.push_back({id, f_[id].type, uniform, bound});
     if (sum_ != kNone && random_.chance(15)) into_sum(pool_.back());
   }

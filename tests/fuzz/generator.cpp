@@ -179,11 +179,10 @@ class Generator : KernelFrame {
     }
     if (webgpu() && is_float(t)) return small_float(op, args, uniform);
     if (op == Op::fcopysign) args[1].id = without_nan(args[1].id);
-    const uint8_t flags = op == Op::fmul && random_.chance(20) ? kNoContract : 0;
-    push(n == 1   ? b_.op(op, {args[0].id}, flags)
-         : n == 2 ? b_.op(op, {args[0].id, args[1].id}, flags)
-                  : b_.op(op, {args[0].id, args[1].id, args[2].id}, flags),
-         uniform);
+    const Id result = n == 1   ? b_.op(op, {args[0].id})
+                      : n == 2 ? b_.op(op, {args[0].id, args[1].id})
+                               : b_.op(op, {args[0].id, args[1].id, args[2].id});
+    push(op == Op::fmul && random_.chance(20) ? b_.keep(Op::rounded, result) : result, uniform);
   }
 
   /// Only what stays exact on every device.
@@ -237,8 +236,7 @@ class Generator : KernelFrame {
   void flaw() {
     const Id varying = masked(linear_, 3);
     if (recipe_.flaw == Flaw::promise) {
-      const Id wrong = b_.op(Op::iadd, {varying, b_.i32(1)});
-      f_[wrong].flags |= kUniform;
+      const Id wrong = b_.keep(Op::uniform, b_.op(Op::iadd, {varying, b_.i32(1)}));
       b_.emit(Op::store, Type::none, {new_own_offset(1), b_.convert(Type::u32, wrong)}, own_[2]);
       return;
     }

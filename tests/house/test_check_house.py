@@ -52,6 +52,48 @@ class CheckHouse(unittest.TestCase):
             self.assertEqual(code, 1, (name, include))
             self.assertIn(f"{name}:1: <{include}>", text)
 
+    def test_files_made_outside_core_files_are_found(self):
+        good = {"src/core/platform/posix/a.cpp": "::open(name, O_CREAT);\n", "apps/cli/a.cpp": '::open("/dev/null", O_WRONLY);\n',
+                "src/io/a.cpp": "std::ifstream in(name);  // no std::ofstream\nfs::remove(name);\n"}
+        code, text = run("files", good)
+        self.assertEqual(code, 0, text)
+        self.assertIn("2 files checked", text)
+        for line in ("std::ofstream out(name);", 'FILE* f = fopen(name, "w");', "::open(name, O_RDWR);", "fs::rename(a, b);",
+                     "std::filesystem::create_directories(a);", "::mkdir(name, 0777);", "fs::copy_file(a, b);"):
+            for name in ("src/urban/a.cpp", "apps/cli/a.cpp", "python/src/a.cpp"):
+                code, text = run("files", {name: line + "\n"})
+                self.assertEqual(code, 1, (name, line))
+                self.assertIn(f"{name}:1", text)
+
+    def test_libraries_loaded_elsewhere_are_found(self):
+        good = {"src/core/platform/posix/a.cpp": "::dlopen(file, 0);\n", "src/device/a.cpp": "search.load();  // no dlopen()\n",
+                "python/lockstep/a.py": "import numpy\n", "tests/a.cpp": "dlopen(name, 0);\n"}
+        code, text = run("libraries", good)
+        self.assertEqual(code, 0, text)
+        for name, line in (("src/io/a.cpp", 'dlopen("libgdal.so", 1);'), ("python/src/a.cpp", "::dlopen(x, 0);"),
+                           ("python/lockstep/a.py", "import ctypes")):
+            code, text = run("libraries", {name: line + "\n"})
+            self.assertEqual(code, 1, name)
+            self.assertIn(f"{name}:1", text)
+
+    def test_fetches_without_a_hash_are_found(self):
+        digest = "0" * 64
+        good = {"scripts/a.sh": "# pip install x\npip install --require-hashes -r a.txt\npip download \\\n  --require-hashes -r a.txt\n"
+                                f"curl -o a https://a && echo {digest} a | sha256sum -c\ngit clone . copy\n",
+                "CMakeLists.txt": f"FetchContent_Declare(a URL https://a\n  URL_HASH SHA256={digest})\nmessage(\"try `pip install x`\")\n",
+                "scripts/a.py": '"""Run pip install x."""\nrun(python, "-m", "pip", "install", "--require-hashes", file)\n'
+                                'run("pip", "install", wheel)  # no hash: a local file\n',
+                "pyproject.toml": '[build-system]\nrequires = ["a-b==1.0"]\n'}
+        code, text = run("fetches", good)
+        self.assertEqual(code, 0, text)
+        for name, line in (("scripts/a.sh", "python3 -m pip install x"), ("test", "pip3 download x==1"), ("scripts/a.sh", "curl -LO https://a"),
+                           ("scripts/a.sh", "git clone --depth 1 https://a/b"), ("scripts/a.sh", "npm install"), ("scripts/a.py", 'run("pip", "install", name)'),
+                           ("scripts/a.py", 'urllib.request.urlopen("https://a")'), ("cmake/a.cmake", "FetchContent_Declare(a GIT_REPOSITORY https://a GIT_TAG v1)"),
+                           ("CMakeLists.txt", "file(DOWNLOAD https://a b)"), ("pyproject.toml", 'requires = ["a>=1"]')):
+            code, text = run("fetches", {name: line + "\n"})
+            self.assertEqual(code, 1, (name, line, text))
+            self.assertIn(name, text)
+
     def test_instructions_built_above_autodiff_are_found(self):
         good = {"src/autodiff/a.cpp": "ir::Function f;\n", "src/verify/a.cpp": '#include "lockstep/ir/types.hpp"\n',
                 "src/solve/a.cpp": '#include "lockstep/ir/ops.def"\n// ir::Function\nstd::dir::x();\n'}

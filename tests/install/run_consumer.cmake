@@ -3,6 +3,7 @@ set(prefix ${WORK}/prefix)
 file(REMOVE_RECURSE ${prefix} ${WORK}/consumer)
 include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
 step(${CMAKE_COMMAND} --install ${BUILD} --component devel --prefix ${prefix})
+step(${CMAKE_CURRENT_LIST_DIR}/../../scripts/check_elf.py --installed ${prefix})
 step(${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/consumer -G Ninja -D CMAKE_PREFIX_PATH=${prefix}
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_BUILD_TYPE=Release)
 step(${CMAKE_COMMAND} --build ${WORK}/consumer)

@@ -6,6 +6,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
 step(${CMAKE_COMMAND} --install ${BUILD} --component portable --prefix ${prefix})
 file(RENAME ${prefix} ${copy})
 step(env -i ${copy}/bin/lockstep --version)
+step(${CMAKE_CURRENT_LIST_DIR}/../../scripts/check_elf.py --installed ${copy})
 step(env -i LOCKSTEP_CACHE_DIR=${WORK}/cache ${copy}/bin/lockstep devices)
 # Everything but the C and C++ run-time libraries must come out of the folder itself.
 execute_process(COMMAND env -i /usr/bin/ldd ${copy}/bin/lockstep OUTPUT_VARIABLE libraries RESULT_VARIABLE result)

@@ -128,7 +128,11 @@ TEST(Weather, Epw) {
   EXPECT_TRUE(std::isnan(t.rows[1][Weather::air_temperature]));
   EXPECT_EQ(t.rows[0][Weather::pressure], 1013.25);
   EXPECT_EQ(t.rows[0][Weather::wind_speed], 3.1);
+  // Fluxes that differ: infrared 280, global 120, direct normal 30, diffuse 110.
+  EXPECT_EQ(t.rows[0][Weather::longwave_down], 280);
+  EXPECT_EQ(t.rows[0][Weather::global], 120);
   EXPECT_EQ(t.rows[0][Weather::direct], 30);
+  EXPECT_EQ(t.rows[0][Weather::diffuse], 110);
   EXPECT_EQ(t.rows[0].line, 9);
   // A typical year: months of several years become those of one.
   const WeatherTable typical =

@@ -27,6 +27,10 @@ TEST(Schedule, KnownSteps) {
   EXPECT_DOUBLE_EQ(linear.at(0), 1);
   EXPECT_DOUBLE_EQ(linear.at(4), 0.6);
   EXPECT_DOUBLE_EQ(linear.at(10), 0);
+  const Schedule to_a_fifth{.rate = 10, .decay = Schedule::Decay::linear, .total = 8, .final_share = 0.2};
+  EXPECT_DOUBLE_EQ(to_a_fifth.at(4), 6);  // half way from 10 to 2
+  EXPECT_DOUBLE_EQ(to_a_fifth.at(8), 2);
+  EXPECT_DOUBLE_EQ(to_a_fifth.at(80), 2);
   const Schedule step{.rate = 1, .decay = Schedule::Decay::step, .every = 5, .factor = 0.5};
   EXPECT_DOUBLE_EQ(step.at(4), 1);
   EXPECT_DOUBLE_EQ(step.at(5), 0.5);

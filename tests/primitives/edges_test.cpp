@@ -208,6 +208,40 @@ TEST(Elements, CopyOfWindowsScaleMultiply) {
   EXPECT_EQ(prim::sum<i32>(device, large), 140000);
 }
 
+/// Ranges whose length, or whose bins in a unit of length, no T holds: the middles of all bins fall into them.
+template <class T>
+void histogram_of_middles(T low, T high, int bins) {
+  const Device device = cpu();
+  std::vector<T> middles;
+  const long double step = (static_cast<long double>(high) - low) / bins;
+  for (int k = 0; k < bins; ++k) middles.push_back(T(low + step * (k + 0.5L)));
+  const Buffer counts = device.allocate<u32>({bins});
+  prim::histogram(device, device.upload(middles), low, high, counts);
+  EXPECT_EQ(device.download<u32>(counts), std::vector<u32>(size_t(bins), 1)) << low << " to " << high;
+  prim::histogram(device, device.upload(std::vector<T>{low, high}), low, high, counts);
+  std::vector<u32> ends(size_t(bins), 0);
+  ++ends.front(), ++ends.back();
+  EXPECT_EQ(device.download<u32>(counts), ends) << low << " to " << high;
+}
+
+TEST(Primitives, HistogramsOverTheWholeRangeOfATypeAndOverItsLeast) {
+  const auto ranges = []<class T>(T) {
+    const T most = std::numeric_limits<T>::max(), least = std::numeric_limits<T>::denorm_min();
+    for (const int bins : {1, 2, 3, 4, 7, 100, 1000}) {
+      histogram_of_middles<T>(-most, most, bins);
+      histogram_of_middles<T>(0, most, bins);
+      histogram_of_middles<T>(-most, most / 2, bins);
+      histogram_of_middles<T>(most / 4, most, bins);
+      histogram_of_middles<T>(0, least * 65536, bins);
+      histogram_of_middles<T>(-1, 1, bins);
+    }
+    histogram_of_middles<T>(0, least, 1);
+    histogram_of_middles<T>(-least, least, 1);
+  };
+  ranges(f32());
+  ranges(f64());
+}
+
 TEST(Primitives, RefuseWrongBuffers) {
   const Device device = cpu();
   const Buffer f = device.allocate<f32>({4}), d = device.allocate<f64>({4}), i = device.allocate<i32>({4}),
@@ -223,6 +257,13 @@ TEST(Primitives, RefuseWrongBuffers) {
   EXPECT_THROW(prim::segmented_scan(device, f, i, f), InputError);
   EXPECT_THROW(prim::histogram(device, f, i), InputError);
   EXPECT_THROW(prim::histogram(device, f, 1, 1, device.allocate<u32>({3})), InputError);
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(prim::histogram(device, f, 0, infinity, device.allocate<u32>({3})), InputError);
+  EXPECT_THROW(prim::histogram(device, f, -infinity, 0, device.allocate<u32>({3})), InputError);
+  EXPECT_THROW(prim::histogram(device, f, 0, 1e300, device.allocate<u32>({3})),
+               InputError);  // infinite as f32
+  EXPECT_THROW(prim::histogram(device, f, 1, 1 + 1e-12, device.allocate<u32>({3})),
+               InputError);  // empty as f32
   EXPECT_THROW(
       prim::reduce(device, prim::Reduce::sum, device.allocate<f32>({4, 4}).window({0, 0}, {4, 2}), one),
       InputError);

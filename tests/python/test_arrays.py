@@ -1,5 +1,7 @@
 """Arrays: memory shared by pointer, layouts, lifetimes, and what is refused."""
+import copy
 import gc
+import pickle
 import threading
 import weakref
 
@@ -226,3 +228,18 @@ def test_memory_dropped_in_any_order_by_several_threads():
     for thread in threads:
         thread.join()
     assert wrong == [] and len(done) == 4
+
+
+def test_arrays_and_devices_are_pickled_and_copied():
+    device = ls.Device("cpu", threads=2)
+    assert pickle.loads(pickle.dumps(device)) is device and copy.deepcopy(device) is device
+    for values in (np.arange(6, dtype=np.float64).reshape(2, 3), np.array([2**40 + 5]), np.zeros((0, 3), np.uint8)):
+        array = ls.asarray(values, device)
+        for again in (pickle.loads(pickle.dumps(array)), copy.deepcopy(array), copy.copy(array)):
+            assert again.device is device and again.dtype == array.dtype and again.shape == array.shape
+            np.testing.assert_array_equal(again.numpy(), values)
+            assert not again.readonly and not np.shares_memory(again.numpy(), array.numpy())
+    half = ls.zeros((3,), ls.bf16)
+    assert pickle.loads(pickle.dumps(half)).dtype == ls.bf16
+    strided = ls.asarray(np.arange(12, dtype=np.float32).reshape(3, 4)[:, :2])
+    np.testing.assert_array_equal(copy.deepcopy(strided).numpy(), [[0, 1], [4, 5], [8, 9]])

@@ -32,6 +32,24 @@ def test_a_taylor_green_vortex_decays_as_it_must():
     assert run.spectra()[0]["energy"].sum() == pytest.approx(budget["energy"], rel=1e-10)
 
 
+def test_a_blow_up_is_said_where_the_state_is_read():
+    run = simulation(dt=0.7, viscosity=1e-4, closure="none").set_vorticity(50 * flow.initial_field(N, seed=1)).advance(40)
+    with pytest.warns(RuntimeWarning, match="member 0 of the flow blew up"):
+        assert not np.isfinite(run.vorticity()).all() or run.blown_up()
+    with pytest.warns(RuntimeWarning, match="blew up"):
+        run.budget()
+    assert np.isfinite(run.last_sound_vorticity()).all()
+
+
+def test_the_seed_of_the_forcing_counts(tmp_path):
+    def energy(**options):
+        return flow.run(tmp_path / "out", n=N, steps=20, dt=1e-2, forcing="stochastic", forcing_wavenumber=3, forcing_amount=1,
+                        initial="taylor-green", format="npz", device=HOST, **options)["energy"]
+    same, other = energy(seed=5), energy(seed=5, forcing_seed=6)
+    assert energy(seed=9, forcing_seed=5) == same
+    assert other != same and energy(seed=6) == other
+
+
 def test_states_and_members_keep_their_bits():
     start = np.stack([flow.initial_field(N, seed=s) for s in (1, 2)])
     both = simulation(members=2, closure="smagorinsky").set_vorticity(start).advance(6)

@@ -7,6 +7,7 @@ from conftest import HOST
 from lockstep import pde
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
+import jax.numpy as jnp  # noqa: E402
 import lockstep.jax as hooks  # noqa: E402
 
 SHAPE, H, DT = (3, 4, 5), (0.5, 0.6, 0.7), 0.2
@@ -74,3 +75,65 @@ def test_bad_arrays_are_named(rng, loss):
         hooks.pde_loss(loss, given[0].astype("i4"), *given[1:])
     with pytest.raises(Exception, match="(?i)differentiat|jvp|ffi"):
         jax.grad(lambda a: jax.grad(lambda b: hooks.pde_loss(loss, given[0], b, *given[2:]))(a).sum())(given[1])
+
+
+def inverse_problem(rng):
+    """A heat equation whose conductivity and east side are unknown."""
+    heat = pde.System(2)
+    t = heat.field("t")
+    nu, _ = heat.parameter("nu"), heat.parameter("east")
+    heat.residual("heat", heat.dt(t) - nu * nu * heat.laplacian(t))
+    loss = pde.Loss(heat, pde.Mesh((6, 5), 0.1, 0.01, "x-=clamp,x+=dirichlet_face:@east,y=clamp"))
+    return loss, [rng.standard_normal((5, 6)).astype("f4") for _ in range(3)]
+
+
+@pytest.mark.parametrize("device", [None, HOST])  # by the FFI, and through the host
+def test_parameters_are_differentiable_inputs(rng, device):
+    loss, given = inverse_problem(rng)
+    traces = []
+
+    @jax.jit
+    def function(nu, east, t1):
+        traces.append(1)
+        return 2 * hooks.pde_loss(loss, given[0], t1, given[2], parameters={"nu": nu, "east": east}, device=device)
+
+    for nu, east in ((0.3, 1.0), (0.5, -2.0)):
+        value, slopes = jax.value_and_grad(function, argnums=(0, 1, 2))(nu, jnp.float32(east), given[1])
+        parameters = {"nu": np.float32(nu), "east": east}
+        exact, by_field = loss.value_and_gradients({"t": given}, parameters=parameters, device=HOST)
+        assert np.float32(value) == 2 * np.float32(exact)
+        np.testing.assert_array_equal(np.asarray(slopes[2]).ravel(), 2 * by_field["t"][1].numpy().ravel())
+        wide = {"t": [x.astype("f8") for x in given]}
+        for slope, name in zip(slopes, ("nu", "east")):  # the loss is a polynomial of fourth and second degree
+            def at(step):
+                return loss(wide, parameters={**parameters, name: parameters[name] + step}, device=HOST)
+            h = 0.01
+            numeric = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+            assert float(slope) == pytest.approx(2 * numeric, rel=1e-4)
+    assert len(traces) == 1  # one program for all values
+    with pytest.raises(ls.InputError, match="parameter nu.*one number"):
+        hooks.pde_loss(loss, *given, parameters={"nu": jnp.ones(2), "east": 1.0})
+
+
+def test_parameters_under_vmap(rng):
+    loss, given = inverse_problem(rng)
+    nus = jnp.asarray([0.1, 0.2, 0.4])
+    slopes = jax.vmap(jax.grad(lambda nu: hooks.pde_loss(loss, *given, parameters={"nu": nu, "east": 1.0})))(nus)
+    for nu, slope in zip(nus, slopes):
+        assert slope == jax.grad(lambda nu: hooks.pde_loss(loss, *given, parameters={"nu": nu, "east": 1.0}))(nu)
+
+
+def test_second_derivatives_are_refused(rng, loss):
+    given = make(rng)
+    with pytest.raises(ls.UnsupportedError, match="second derivative"):
+        jax.jvp(jax.grad(lambda b: hooks.pde_loss(loss, given[0], b, *given[2:])), (given[1],), (given[1],))
+
+
+def test_arrays_of_jax_are_not_written(rng):
+    @ls.kernel
+    def double(at, x: ls.InOut[ls.f32, 1]):
+        x[at] = 2.0 * x[at]
+    x = jnp.ones(8)
+    with pytest.raises(ls.InputError, match="read-only"):
+        double[ls.Device(HOST), 8](x)
+    assert (x == 1).all()

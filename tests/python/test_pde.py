@@ -115,6 +115,90 @@ def test_trajectories_and_products(device, rng):
     assert (forward * seeds).sum() == pytest.approx(sum((g.numpy() * v).sum() for g, v in zip(back["t"], along["t"])), rel=1e-12)
 
 
+def test_products_with_parameters_and_profiles(device, rng):
+    loss, fields = heat_with_sides(), {"t": tuple(rng.standard_normal((3, 6, 8)))}
+    west = rng.standard_normal((1, 6))
+    options = dict(parameters={"nu": 0.1, "east": 2.0}, profiles={"west": west}, device=device)
+    parameters, profiles = loss.number_gradients(fields, **options)
+    sides = {row["parameter"]: row for row in loss.boundary_gradients(fields, **options)}
+    assert parameters["east"] == pytest.approx(sides["east"]["value"], rel=1e-13)
+    np.testing.assert_allclose(profiles["west"], sides["west"]["cells"], rtol=1e-13)
+    # The residual is linear in nu, so that its slope is a difference.
+    ends = [loss.residuals(fields, **dict(options, parameters={"nu": nu, "east": 2.0})).numpy() for nu in (1.1, 0.1)]
+    slope = loss.jvp(fields, {}, parameter_tangents={"nu": 1.0}, **options).numpy()
+    np.testing.assert_allclose(slope, ends[0] - ends[1], rtol=1e-11, atol=1e-11)
+    assert parameters["nu"] == pytest.approx(2 * (ends[1] * slope).mean(), rel=1e-12)
+    seeds, along = rng.standard_normal((1, 1, 6, 8)), rng.standard_normal((1, 6))
+    forward = loss.jvp(fields, {}, parameter_tangents={"nu": 0.5, "east": -1.5}, profile_tangents={"west": along}, **options)
+    back, by_west = loss.number_gradients(fields, cotangents=seeds, **options)
+    assert (forward.numpy() * seeds).sum() == pytest.approx(
+        0.5 * back["nu"] - 1.5 * back["east"] + (by_west["west"] * along.ravel()).sum(), rel=1e-12)
+    with pytest.raises(ls.InputError, match="parameter nu.*one number"):
+        loss(fields, **dict(options, parameters={"nu": [0.1, 0.2], "east": 2.0}))
+
+
+def test_products_with_the_hessian_of_a_quadratic_loss(device, rng):
+    """Where the residual is linear, a step along v adds exactly H v to the gradient."""
+    loss, fields, along = heat_with_sides(), list(rng.standard_normal((3, 6, 8))), list(rng.standard_normal((3, 6, 8)))
+    west, by_west = rng.standard_normal((2, 1, 6))
+
+    def at(step):
+        options = dict(parameters={"nu": 0.1, "east": 2 + 0.5 * step}, profiles={"west": west + step * by_west}, device=device)
+        moved = {"t": [x + step * v for x, v in zip(fields, along)]}
+        slopes = loss.number_gradients(moved, **options)
+        return ([g.numpy() for g in loss.value_and_gradients(moved, **options)[1]["t"]], slopes[0]["east"], slopes[1]["west"])
+
+    found = loss.hessian_product({"t": fields}, {"t": along}, parameters={"nu": 0.1, "east": 2.0}, profiles={"west": west},
+                                 parameter_tangents={"east": 0.5}, profile_tangents={"west": by_west}, device=device)
+    (fields_after, east_after, west_after), (fields_before, east_before, west_before) = at(1), at(0)
+    for g, after, before in zip(found[0]["t"], fields_after, fields_before):
+        np.testing.assert_allclose(g.numpy(), after - before, rtol=1e-10, atol=1e-10)
+    assert found[1]["east"] == pytest.approx(east_after - east_before, rel=1e-10)
+    np.testing.assert_allclose(found[2]["west"], west_after - west_before, rtol=1e-10)
+
+
+def test_check_finds_exact_derivatives_and_names_them(device, rng):
+    loss, fields = heat_with_sides(), {"t": tuple(rng.standard_normal((3, 6, 8)))}
+    options = dict(parameters={"nu": 0.1, "east": 2.0}, profiles={"west": rng.standard_normal((1, 6))}, device=device)
+    found = pde.check(loss.system, loss.mesh, fields, seed=3, **options)
+    assert found["passed"] and all(row["error"] <= row["bound"] < 1e-12 for row in found["checks"])
+    assert {"residuals", "loss", "gradient by t at level +0", "gradient by parameter nu", "gradient by profile west"} \
+        <= {row["what"] for row in found["checks"]}
+    bad = fields["t"][1].copy()
+    bad[2, 2] = np.nan
+    assert not loss.check({"t": (fields["t"][0], bad, fields["t"][2])}, **options)["passed"]
+
+
+def test_systems_and_losses_are_copied_and_pickled(device, rng):
+    import copy
+    import pickle
+    flow = pde.System(2)
+    u, p = flow.vector("u"), flow.field("p", 1, "x-=dirichlet_face:0.1,x+=clamp,y=reflect_even")
+    two = flow.field("two", 2, ["x=clamp,y=clamp", "x=clamp,y=ghost:-3e-7"])
+    nu = flow.parameter("nu")
+    flow.profile("lid")
+    flow.residual("m", flow.dt(u) + ls.sin(flow.at(two, 1)) * flow.dx(p) - nu ** 3 * flow.laplacian(u, 1), 0.7)
+    flow.residual("n", ls.where(flow.div(u) > 0.1, flow.at(p), flow.d2(two, 1)))
+    mesh = pde.Mesh((5, 6), 0.3, 0.1, "x=no_slip,y-=clamp,y+=dirichlet_face:@lid")
+    fields = {"u": tuple(rng.standard_normal((3, 2, 6, 5))), "p": rng.standard_normal((6, 5)), "two": rng.standard_normal((2, 6, 5))}
+    options = dict(parameters={"nu": 0.3}, profiles={"lid": rng.standard_normal(5)}, device=device)
+    before, growing = (pickle.loads(pickle.dumps(flow)) for _ in range(2))  # while it may still grow
+    loss = pde.Loss(flow, mesh)
+    expected = loss.value_and_gradients(fields, **options)
+    for other in (before, copy.deepcopy(flow), copy.copy(loss).system, pickle.loads(pickle.dumps(loss)).system):
+        value, gradients = pde.Loss(other, mesh).value_and_gradients(fields, **options)
+        assert value == expected[0] and other.fields == flow.fields
+        for name in fields:
+            for g, wanted in zip(gradients[name], expected[1][name]):
+                assert (g is None) == (wanted is None)
+                if g is not None:
+                    np.testing.assert_array_equal(g.numpy(), wanted.numpy())
+    growing.residual("more", growing.at(growing._fields["p"]))
+    assert pde.Loss(growing, mesh)(fields, **options) > expected[0]
+    with pytest.raises(ls.InputError, match="text of a system"):
+        type(flow._core).of_text("{}")
+
+
 def test_members_are_a_mean(device, rng):
     wave = pde.System(1)
     q = wave.field("q")

@@ -1,4 +1,6 @@
 """Least squares with residuals traced from Python."""
+import importlib.util
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,105 @@ def test_least_squares_without_data_and_with_bounds():
         solve.least_squares(lambda p, a, b: p[0] - a - b, [0.0], args=([1.0, 2.0], [1.0]))
     with pytest.raises(ls.InputError, match="where"):
         solve.least_squares(lambda p: p[0] if p[0] > 0 else -p[0], [1.0], device="cpu")
+
+
+# SciPy's rho of z, from its documentation.
+SCIPY_RHO = {"linear": lambda z: z, "soft_l1": lambda z: 2 * ((1 + z) ** 0.5 - 1), "cauchy": np.log1p, "arctan": np.arctan,
+             "huber": lambda z: np.where(z <= 1, z, 2 * np.sqrt(np.maximum(z, 1)) - 1)}
+
+
+def outlier_data(rng):
+    t = np.linspace(0, 4, 40)
+    y = 2.5 * np.exp(-0.8 * t) + 0.5 + 0.03 * rng.standard_normal(40)
+    y[[5, 17, 30]] += (1.5, -1.0, 2.0)
+    return t, y
+
+
+@pytest.mark.parametrize("loss", SCIPY_RHO)
+@pytest.mark.parametrize("f_scale", [0.1, 1.7])
+def test_least_squares_has_scipys_losses(rng, loss, f_scale):
+    t, y = outlier_data(rng)
+    # Two residuals a row, one of them twice as large: a loss is of each by itself.
+    found = solve.least_squares(lambda p, t, y: (p[0] * ls.exp(-p[1] * t) + p[2] - y, 2 * (p[0] * ls.exp(-p[1] * t) + p[2] - y)),
+                                [2.0, 1.0, 0.3], args=(t, y), loss=loss, f_scale=f_scale, ftol=1e-15, device="cpu")
+
+    def residuals(p):
+        r = p[0] * np.exp(-p[1] * t) + p[2] - y
+        return np.stack([r, 2 * r], 1).ravel()
+
+    def cost(p):
+        return 0.5 * f_scale ** 2 * SCIPY_RHO[loss]((residuals(p) / f_scale) ** 2).sum()
+
+    assert found.success and found.cost == pytest.approx(cost(found.x), rel=1e-12)
+    np.testing.assert_allclose(found.fun, residuals(found.x), rtol=1e-12, atol=1e-14)
+    slopes = [(cost(found.x + h) - cost(found.x - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(found.grad, slopes, atol=2e-6 * max(1, found.cost))
+    assert found.optimality == np.abs(found.grad).max() and found.optimality < 1e-5
+    assert found.jac.shape == (80, 3) and list(found.active_mask) == [0, 0, 0] and found.njev <= found.nfev
+    if loss == "linear":
+        numeric = np.stack([(residuals(found.x + h) - residuals(found.x - h)) / 2e-6 for h in 1e-6 * np.eye(3)], 1)
+        np.testing.assert_allclose(found.jac, numeric, atol=1e-7)
+        np.testing.assert_allclose(found.jac.T @ found.fun, found.grad, atol=1e-12)
+    if importlib.util.find_spec("scipy") is None:  # the sums above are its definitions
+        return
+    from scipy import optimize
+    expected = optimize.least_squares(residuals, [2.0, 1.0, 0.3], loss=loss, f_scale=f_scale, ftol=1e-14, xtol=1e-14, gtol=1e-14)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-6)
+    assert found.cost == pytest.approx(expected.cost, rel=1e-10)
+    np.testing.assert_allclose(found.fun, expected.fun, atol=1e-6)
+
+
+def test_least_squares_at_bounds_and_with_scipys_arguments(rng, capsys):
+    t, y = outlier_data(rng)
+    curve = lambda p, t, y, power=1: (p[0] * ls.exp(-p[1] * t) + p[2] - y) * power  # noqa: E731
+    bounds = ([0, 0, 0.9], [1.5, np.inf, 2])
+    found = solve.least_squares(curve, [1.0, 1.0, 1.0], args=(t, y), bounds=bounds, device="cpu", ftol=1e-15)
+    assert list(found.active_mask) == [1, 0, -1]
+    assert found.x[0] == 1.5 and found.x[2] == 0.9 and found.optimality < 1e-5 < np.abs(found.grad).max()
+    twice = solve.least_squares(curve, [1.0, 1.0, 1.0], args=(t, y), kwargs={"power": 2}, bounds=bounds, device="cpu", ftol=1e-15)
+    np.testing.assert_allclose(twice.x, found.x, rtol=1e-6)
+    assert twice.cost == pytest.approx(4 * found.cost, rel=1e-9)
+    few = solve.least_squares(curve, [1.0, 1.0, 1.0], args=(t, y), max_nfev=1, verbose=2, jac="3-point", x_scale=1.0, device="cpu")
+    assert few.status == 0 and not few.success and few.nfev == 2 and few.message == "max iterations"
+    assert capsys.readouterr().out.count("cost") == 2
+
+    class Bounds:  # as scipy.optimize.Bounds
+        lb, ub = -np.inf, 0.75
+
+    assert solve.least_squares(lambda p: p[0] - 5, [0.0], bounds=Bounds(), device="cpu").x[0] == 0.75
+
+
+@pytest.mark.parametrize("arguments, text", [
+    ({"jac": lambda p: p}, "jac as a function"), ({"jac": "4-point"}, "jac '4-point'"), ({"x_scale": [1.0, 2.0]}, "x_scale"),
+    ({"x_scale": "unit"}, "x_scale 'unit'"), ({"loss": "tukey"}, "loss 'tukey'"), ({"loss": lambda z: z}, "loss as a function"),
+    ({"f_scale": 0}, "f_scale 0"), ({"verbose": 3}, "verbose 3"), ({"tr_solver": "lsmr"}, "argument tr_solver"),
+    ({"diff_step": 1e-3}, "argument diff_step"), ({"method": "newton"}, "method 'newton'"), ({"bounds": ([0, 0, 0], [1, 1, 1])}, "bounds"),
+    ({"bounds": 3}, "bounds 3")])
+def test_least_squares_refuses_by_name(arguments, text):
+    with pytest.raises(ls.InputError, match=text.replace("[", "\\[")):
+        solve.least_squares(lambda p: (p[0] - 1, p[1]), [0.5, 0.5], device="cpu", **arguments)
+
+
+def test_handles_of_another_problem_are_refused():
+    def spring():
+        problem = solve.Problem()
+        points = problem.add_blocks("points", [[0.0, 0.0], [3.0, 4.0]])
+        return problem, points, problem.add_terms("spring", lambda p, q, d: ls.norm(p - q) - d[0], (points, points), [[0, 1]], [2.0])
+
+    problem, points, terms = spring()
+    other, _, _ = spring()
+    for use in (lambda: other.remove(terms), lambda: other.enable(terms, enabled=False), lambda: other.weigh(terms, 2),
+                lambda: other.set_data(terms, [1.0])):
+        with pytest.raises(ls.InputError, match="terms 'spring' of another problem"):
+            use()
+    for use in (lambda: other.values(points), lambda: other.fix(points, 0), lambda: other.column(points, 0),
+                lambda: other.add_terms("pin", lambda p: p[0], (points,), [[0]]), lambda: other.covariance([(points, 0)])):
+        with pytest.raises(ls.InputError, match="blocks 'points' of another problem"):
+            use()
+    assert other.residual_count == 1
+    problem.fix(points, 0)
+    summary = problem.minimize(device="cpu")
+    assert summary.notes == ["1 direction changes no residual to first order: points 1"]
 
 
 def test_springs_of_a_polygon(rng):

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -65,26 +66,24 @@ std::string to_text(const BenchResults& results) {
 }
 
 BenchResults parse_bench(const std::string& text, const std::string& where) {
-  const auto fail = [&](const std::string& what) -> InputError {
-    return InputError(what, where, "the JSON that `lockstep bench --out` writes");
-  };
-  const auto document = nlohmann::json::parse(text, nullptr, false);
-  if (document.is_discarded() || !document.is_object()) throw fail("no JSON object");
+  const auto document = io::JsonValue::parse(text, where);
+  if (!document.json().is_object())
+    throw InputError("no JSON object", where, "the JSON that `lockstep bench --out` writes");
   BenchResults results;
-  try {
-    results.device = document.at("device").get<std::string>();
-    results.numerics = document.value("numerics", "exact");
-    results.copy_gbps = document.at("copy_gbps").get<double>();
-    for (const auto& row : document.at("results")) {
-      BenchRow r;
-      r.name = row.at("case").get<std::string>();
-      r.size = row.at("size").get<std::string>();
-      r.dtype = row.at("dtype").get<std::string>();
-      r.median_ms = row.at("median_ms").get<double>();
-      r.min_ms = row.value("min_ms", r.median_ms);
-      results.rows.push_back(r);
-    }
-  } catch (const nlohmann::json::exception& e) { throw fail(e.what()); }
+  results.device = document.at("device").text();
+  const auto numerics = document.find("numerics");
+  results.numerics = numerics ? numerics->text() : "exact";
+  results.copy_gbps = document.at("copy_gbps").number();
+  for (const io::JsonValue& row : document.at("results").items()) {
+    BenchRow r;
+    r.name = row.at("case").text();
+    r.size = row.at("size").text();
+    r.dtype = row.at("dtype").text();
+    r.median_ms = row.at("median_ms").number();
+    const auto least = row.find("min_ms");
+    r.min_ms = least ? least->number() : r.median_ms;
+    results.rows.push_back(r);
+  }
   return results;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "core/environment/environment.hpp"
 #include "core/files/atomic_file.hpp"
 #include "core/numbers/statistics.hpp"
 #include "core/reports/trace.hpp"
@@ -79,7 +80,7 @@ struct Times {
 }  // namespace
 
 int run_bench_startup(const CommonOptions& common, const std::string& out, const std::string& csv) {
-  if (::getenv(kProbe)) return probe(common);
+  if (environment::text(kProbe)) return probe(common);
   Session session(common);
   std::vector<std::string> names;
   if (common.device == "auto") {

@@ -54,7 +54,8 @@ void add_pde(CommandList& commands, CLI::App& root) {
   Command& pde = add_command(commands, root, "pde",
                              "losses from residuals of differential equations, with exact gradients");
   set_footer(*pde.app,
-             "Input of loss: sigma0 sigma1 sigma2 (nz,ny,nx), u0 u1 u2 (3,nz,ny,nx; component 0 = x), f4 or "
+             "Input of loss and check: sigma0 sigma1 sigma2 (nz,ny,nx), u0 u1 u2 (3,nz,ny,nx; component 0 = "
+             "x), f4 or "
              "f8, optional mask (nz,ny,nx);\n"
              "of trajectory: sigma (T,nz,ny,nx), u (T,3,nz,ny,nx).\n"
              "Boundaries: periodic, clamp, reflect_even, reflect_odd, free_slip, no_slip, dirichlet_face:b, "
@@ -73,6 +74,7 @@ void add_pde(CommandList& commands, CLI::App& root) {
   add_run(commands, *pde.app, "trajectory", "loss and gradients of T time levels in one go",
           pde::run_trajectory, {"auto", "fused", "two-kernel"}, {"all", "none"},
           "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
+  add_pde_check(commands, *pde.app);
   add_pde_study(commands, *pde.app);
   add_pde_example(commands, *pde.app);
   add_pde_convergence(commands, *pde.app);

@@ -21,8 +21,7 @@ constexpr FieldOption kFields[] = {{"sigma", "--boundary-sigma", "sigma"},
 
 }  // namespace
 
-void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string>& kernels,
-                     const std::vector<std::string>& gradients) {
+void add_pde_problem(CLI::App& app, PdeOptions& o, const std::vector<std::string>& kernels) {
   add_positional(app, "IN.npz", o.input, "arrays of the fields (see lockstep pde --help)", true);
   add_text(app, "--spacing", o.spacing, "cell sizes along x, y, z", "HX,HY,HZ");
   require(app, "--spacing");
@@ -45,6 +44,11 @@ void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string
            "divergence:W, speed:W",
            "LIST");
   add_choice(app, "--kernel", o.kernel, "auto (default), or one path", kernels);
+}
+
+void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string>& kernels,
+                     const std::vector<std::string>& gradients) {
+  add_pde_problem(app, o, kernels);
   add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)", gradients);
   add_output_file(app, "--out", o.out, "where the gradients go (.npz)");
 }

@@ -19,6 +19,9 @@ struct PdeOptions {
   double dt = 0;
 };
 
+/// Arrays, mesh, boundaries and terms; `kernels`: the choices of --kernel.
+void add_pde_problem(CLI::App& app, PdeOptions& options, const std::vector<std::string>& kernels);
+/// These, and which gradients go where.
 void add_pde_options(CLI::App& app, PdeOptions& options, const std::vector<std::string>& kernels,
                      const std::vector<std::string>& gradients);
 

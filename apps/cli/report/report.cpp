@@ -5,17 +5,20 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "commands.hpp"
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/summary.hpp"
 #include "io/pictures/plot.hpp"
-#include "io/text/file.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "report_files.hpp"
 #include "report_html.hpp"
 #include "session.hpp"
 #include "urban/pictures/stress_clock.hpp"
@@ -32,6 +35,16 @@ std::string text_of(const json& value) {
   if (value.is_number_float()) return fmt::format("{:.5g}", value.get<double>());
   if (value.is_null()) return "";
   return value.dump();
+}
+
+// Members of files that others wrote: of another type counts as absent.
+std::string text_in(const json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+std::optional<double> number_in(const json& row, const char* key) {
+  const auto found = row.find(key);
+  return found != row.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
 // A list of objects as a table: the members of the first one, scalars only.
@@ -72,11 +85,12 @@ std::string bench_plots(const json& results) {
   std::map<std::string, std::vector<std::pair<double, double>>> points;
   std::map<std::string, double> shares;
   for (const json& row : results) {
-    if (!row.contains("case") || !row.contains("size") || !row.contains("median_ms")) continue;
-    const std::string name = row["case"].get<std::string>();
-    points[name].emplace_back(problem_size(row["size"].get<std::string>()), row["median_ms"].get<double>());
-    if (row.contains("share_of_copy"))
-      shares[name] = std::max(shares[name], row["share_of_copy"].get<double>() * 100);
+    const std::string name = text_in(row, "case"), size = text_in(row, "size");
+    const auto median = number_in(row, "median_ms");
+    if (name.empty() || size.empty() || !median) continue;
+    points[name].emplace_back(problem_size(size), *median);
+    if (const auto share = number_in(row, "share_of_copy"))
+      shares[name] = std::max(shares[name], *share * 100);
   }
   std::vector<io::PlotSeries> series;
   for (auto& [name, list] : points) {
@@ -108,9 +122,9 @@ std::string bench_plots(const json& results) {
 std::string stage_plot(const json& stages) {
   std::vector<std::pair<std::string, double>> bars;
   for (const json& s : stages) {
-    if (s.contains("stage") && s.contains("seconds"))
-      bars.emplace_back(s["stage"].get<std::string>() + " on " + text_of(s.value("device", json(""))),
-                        s["seconds"].get<double>());
+    const std::string stage = text_in(s, "stage");
+    if (const auto seconds = number_in(s, "seconds"); seconds && !stage.empty())
+      bars.emplace_back(stage + " on " + text_in(s, "device"), *seconds);
   }
   return bars.empty() ? std::string() : html::figure(io::draw_bars(bars, "Time by stage", "s"));
 }
@@ -149,10 +163,18 @@ Facts facts_of(const json& document) {
   return all;
 }
 
-std::string json_section(const fs::path& file) {
-  const json document = json::parse(io::read_text_file(file), nullptr, false);
+/// None for a text that cannot be read: the page is made of what can.
+std::optional<json> document_of(std::string_view text, const ReportFile& file) {
+  try {
+    return io::parse_json(text, file.path.string());
+  } catch (const InputError&) { return std::nullopt; }
+}
+
+std::string json_section(const ReportFile& file) {
+  const std::optional<json> whole = document_of(file.bytes, file);
+  if (!whole) return "<p>not a whole JSON document</p>\n";
+  const json& document = *whole;
   std::string body;
-  if (document.is_discarded()) return "<p>not a whole JSON document</p>\n";
   if (!document.is_object()) return is_table(document) ? html::table(table_of(document)) : std::string();
   if (const Facts facts = facts_of(document); !facts.empty()) body += html::facts(facts);
   for (const auto& [key, value] : document.items()) {
@@ -165,12 +187,12 @@ std::string json_section(const fs::path& file) {
   return body;
 }
 
-std::string lines_section(const fs::path& file) {
+std::string lines_section(const ReportFile& file) {
   json stages = json::array(), others = json::array();
-  std::istringstream lines(io::read_text_file(file));
+  std::istringstream lines(file.bytes);
   for (std::string line; std::getline(lines, line);) {
-    const json object = json::parse(line, nullptr, false);
-    if (object.is_object()) (object.contains("stage") ? stages : others).push_back(object);
+    const std::optional<json> object = document_of(line, file);
+    if (object && object->is_object()) (object->contains("stage") ? stages : others).push_back(*object);
   }
   std::string body;
   if (!stages.empty()) body += html::table(table_of(stages));
@@ -218,8 +240,8 @@ std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
   return rows;
 }
 
-std::string csv_section(const fs::path& file) {
-  std::vector<std::vector<std::string>> rows = csv_rows(io::read_text_file(file));
+std::string csv_section(const ReportFile& file) {
+  std::vector<std::vector<std::string>> rows = csv_rows(file.bytes);
   if (rows.empty()) return {};
   html::Table table;
   table.head = rows.front();
@@ -229,7 +251,7 @@ std::string csv_section(const fs::path& file) {
   return body + html::table(table);
 }
 
-std::string pictures_section(const std::vector<fs::path>& files) {
+std::string pictures_section(const std::vector<ReportEntry>& files) {
   if (files.empty()) return {};
   // A year of hours would make a page that no reader opens: pictures at even distances stand for all.
   constexpr size_t kMost = 96;
@@ -238,18 +260,19 @@ std::string pictures_section(const std::vector<fs::path>& files) {
   if (shown < files.size()) body += fmt::format("<p>{} of {}, evenly chosen</p>\n", shown, files.size());
   body += "<div class=\"maps\">\n";
   for (size_t k = 0; k < shown; ++k) {
-    const fs::path& file = files[k * files.size() / shown];
-    body += html::picture(file, file.stem().string(), k + 1);
+    const ReportEntry& file = files[k * files.size() / shown];
+    body += html::picture(read_report_file(file).bytes, file.name.stem().string(), k + 1);
   }
   return body + "</div>\n";
 }
 
-std::string films_section(const std::vector<fs::path>& files) {
+std::string films_section(const std::vector<ReportEntry>& files) {
   constexpr uintmax_t kLargest = uintmax_t{64} << 20;  // bytes inside of a page
   std::string body;
-  for (const fs::path& file : files)
-    body += html::heading(file.filename().string(), 2) +
-            (fs::file_size(file) <= kLargest ? html::film(file) : "<p>too large for this page</p>\n");
+  for (const ReportEntry& file : files)
+    body += html::heading(file.name.string(), 2) + (file.bytes <= kLargest
+                                                        ? html::film(read_report_file(file).bytes)
+                                                        : "<p>too large for this page</p>\n");
   return body;
 }
 
@@ -259,30 +282,16 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
     throw InputError("no such folder", folder, "a folder that a run wrote to");
   Session session(common);
   const fs::path out = out_option.empty() ? fs::path(folder) / "report.html" : fs::path(out_option);
-  std::map<std::string, std::vector<fs::path>> files;
-  for (const fs::path& place :
-       {fs::path(folder), fs::path(folder) / "summary", fs::path(folder) / "pictures"}) {
-    if (!fs::is_directory(place, error)) continue;
-    std::map<std::string, std::vector<fs::path>> here;
-    for (const auto& entry : fs::directory_iterator(place)) {
-      if (entry.is_regular_file() && !entry.path().filename().string().starts_with("."))
-        here[entry.path().extension().string()].push_back(entry.path());
-    }
-    for (auto& [suffix, list] : here) {
-      if (place != fs::path(folder) && suffix != ".png") continue;
-      std::sort(list.begin(), list.end());
-      files[suffix].insert(files[suffix].end(), list.begin(), list.end());
-    }
-  }
+  ReportEntries files = report_entries(folder);
   std::string body = films_section(files[".mp4"]) + pictures_section(files[".png"]);
   int64_t sections = static_cast<int64_t>(files[".png"].size() + files[".mp4"].size());
-  const std::pair<const char*, std::string (*)(const fs::path&)> kinds[] = {
+  const std::pair<const char*, std::string (*)(const ReportFile&)> kinds[] = {
       {".json", json_section}, {".jsonl", lines_section}, {".csv", csv_section}};
   for (const auto& [suffix, section] : kinds) {
-    for (const fs::path& file : files[suffix]) {
-      const std::string text = section(file);
+    for (const ReportEntry& file : files[suffix]) {
+      const std::string text = section(read_report_file(file));
       if (text.empty()) continue;
-      body += html::heading(file.filename().string(), 2) + text;
+      body += html::heading(file.name.string(), 2) + text;
       ++sections;
     }
   }
@@ -295,8 +304,7 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
                       html::page("Lockstep: " + fs::weakly_canonical(folder).filename().string(), body)));
   if (common.json) {
     print_result(
-        nlohmann::ordered_json{{"file", out.string()}, {"sections", sections}, {"bytes", fs::file_size(out)}}
-            .dump(2));
+        json_text({{"file", out.string()}, {"sections", sections}, {"bytes", fs::file_size(out)}}, 2));
   } else {
     print_result(out.string());
   }

@@ -78,17 +78,17 @@ std::string figure(const io::Drawing& drawing) {
   return "<figure>" + svg + "</figure>\n";
 }
 
-std::string picture(const std::filesystem::path& file, const std::string& caption, size_t number) {
+std::string picture(const std::string& bytes, const std::string& caption, size_t number) {
   return fmt::format(
       "<figure class=\"map\"><input type=\"checkbox\" id=\"picture{2}\"><label for=\"picture{2}\"><img "
       "alt=\"{0}\" src=\"data:image/png;base64,{1}\"></label><figcaption>{0}</figcaption></figure>\n",
-      io::xml_escaped(caption), base64(io::read_text_file(file, "a PNG picture")), number);
+      io::xml_escaped(caption), base64(bytes), number);
 }
 
-std::string film(const std::filesystem::path& file) {
+std::string film(const std::string& bytes) {
   return fmt::format(
       "<figure><video controls muted loop src=\"data:video/mp4;base64,{}\"></video></figure>\n",
-      base64(io::read_text_file(file, "a film")));
+      base64(bytes));
 }
 
 std::string page(const std::string& title, const std::string& body) {

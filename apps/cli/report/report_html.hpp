@@ -27,10 +27,10 @@ std::string heading(const std::string& text, int level);
 std::string figure(const io::Drawing& drawing);
 
 /// An <img> that holds the file itself and fills the window when it is clicked; `number` is the picture's own.
-std::string picture(const std::filesystem::path& file, const std::string& caption, size_t number);
+std::string picture(const std::string& bytes, const std::string& caption, size_t number);
 
 /// A player that holds the film itself.
-std::string film(const std::filesystem::path& file);
+std::string film(const std::string& bytes);
 
 /// The whole page.
 std::string page(const std::string& title, const std::string& body);

@@ -125,10 +125,10 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
       app, "--function-tolerance", o.function_tolerance,
       fmt::format("ends where the cost changes by less than this share ({})", shown(o.function_tolerance)),
       "X", {.low = 0});
-  add_number(
-      app, "--gradient-tolerance", o.gradient_tolerance,
-      fmt::format("ends where no component of the gradient is larger ({})", shown(o.gradient_tolerance)), "X",
-      {.low = 0});
+  add_number(app, "--gradient-tolerance", o.gradient_tolerance,
+             fmt::format("ends where the residuals' cosine with their tangent space is at most this ({})",
+                         shown(o.gradient_tolerance)),
+             "X", {.low = 0});
   add_number(app, "--parameter-tolerance", o.parameter_tolerance,
              fmt::format("ends where a step is shorter than this share ({})", shown(o.parameter_tolerance)),
              "X", {.low = 0});

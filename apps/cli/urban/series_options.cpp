@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
+
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -28,9 +31,46 @@ urban::SkyPatches patches_of(const std::string& text) {
   return text == "609" ? urban::SkyPatches::p609 : urban::SkyPatches::p153;
 }
 
+void add_weather_options(CLI::App& app, SeriesArguments& a) {
+  add_choice(app, "--interval", a.interval, "what the weather's times name of their intervals (default end)",
+             {"start", "middle", "end"});
+  add_choice(app, "--direct", a.direct,
+             "plane of the weather's Kdirect: normal faces the sun (default), horizontal as ERA5's fdir",
+             {"normal", "horizontal"});
+  add_number(app, "--wind-height", a.wind_height,
+             "of the wind sensor above the ground (default: the parameters', else 10)", "M", {0.1, 500});
+  add_text(app, "--leaf-days", a.leaf_days,
+           "first and last day of the year with leaves, such as 97:300 (default: by latitude)", "FIRST:LAST");
+  add_flag(app, "--evergreen", a.evergreen, "trees keep their leaves");
+}
+
+urban::LeafDays leaf_days_of(const std::string& text) {
+  const size_t colon = text.find(':');
+  const auto day = [&](const std::string& part) {
+    const std::optional<double> value = parse_number(part);
+    if (!value || *value != std::floor(*value) || *value < 1 || *value > 366)
+      throw InputError(fmt::format("'{}'", text), "--leaf-days",
+                       "FIRST:LAST, days of the year from 1 to 366");
+    return static_cast<int>(*value);
+  };
+  return {day(text.substr(0, colon)), day(colon == text.npos ? "" : text.substr(colon + 1))};
+}
+
+/// 0: auto.
+int substeps_of(const std::string& text) {
+  if (text == "auto") return 0;
+  int parts = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parts);
+  if (error != std::errc{} || end != text.data() + text.size() || parts < 1 || parts > urban::kMostSubsteps)
+    throw InputError(fmt::format("'{}'", text), "--substeps",
+                     fmt::format("1 to {}, or auto", urban::kMostSubsteps));
+  return parts;
+}
+
 }  // namespace
 
-void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
+void add_series_options(CLI::App& app, SeriesArguments& a, SeriesNeeds needs) {
+  const bool required = needs != SeriesNeeds::nothing;
   add_city_options(app, a.city, true, required);
   add_file(app, "--land-cover", a.land_cover,
            "classes of the ground (0 cobble, 1 asphalt, 2 roofs, 5 grass, 6 soil, 7 water)");
@@ -54,6 +94,7 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_number(app, "--lon,--longitude", a.longitude, "east positive", "DEG", {-180, 180});
   add_number(app, "--elevation", a.elevation, "of the place above the sea (default: the weather's, else 0)",
              "M", {-500, 9000});
+  add_weather_options(app, a);
   add_text(app, "--outputs", a.outputs,
            "of tmrt, utci, pet, shadow, kdown, kup, kside, ldown, lup, lside, gvf, kside_east … lside_north "
            "(default tmrt,utci,shadow)",
@@ -71,6 +112,11 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_choice(app, "--posture", a.posture, "of the body (default: the parameters', else standing)",
              {"standing", "sitting"});
   add_choice(app, "--patches", a.patches, "patches of the sky (default 153)", {"145", "153", "305", "609"});
+  add_text(app, "--substeps", a.substeps,
+           "parts of an interval, each with its own sun: 1 to 60, or auto, about ten minutes each (presets "
+           "umep and "
+           "solweig: 1)",
+           "N");
   add_number(app, "--max-reach", a.max_reach, "longest horizontal reach of a ray (default: no limit)", "M",
              {0, 1e7, true});
   add_wall_options(app, a.walls);
@@ -78,13 +124,16 @@ void add_series_options(CLI::App& app, SeriesArguments& a, bool required) {
   add_flag(app, "--no-video", a.no_video, "no film of the day (day.mp4)");
   add_flag(app, "--no-resume", a.no_resume, "do not take over finished tiles of a killed run");
   add_output_folder(app, "--out", a.out, "folder for the results; it is made if missing");
-  if (required) require(app, "--out");
+  if (needs == SeriesNeeds::all) require(app, "--out");
   add_tile_options(app, a.tiles);
 }
 
 void check_series_options(const CLI::App& app, const SeriesArguments& a) {
   check_plants(app, a.city);
   refuse_both(app, "--trunk-ratio", "--parameters");
+  refuse_both(app, "--leaf-days", "--evergreen");
+  for (const char* option : {"--leaf-days", "--evergreen"})
+    if (!a.city.dsm.empty()) expect_beside(app, option, "--cdsm");
   if (!a.wall_height.empty())
     refuse_given(app, {"--wall-limit", "--wall-filter", "--wall-ties"}, "of walls that are found",
                  "no --wall-height");
@@ -108,6 +157,13 @@ urban::SeriesOptions series_options(const SeriesArguments& a) {
   o.latitude_deg = a.latitude;
   o.longitude_deg = a.longitude;
   o.elevation_m = a.elevation;
+  o.interval = a.interval == "start"    ? urban::IntervalLabel::start
+               : a.interval == "middle" ? urban::IntervalLabel::middle
+                                        : urban::IntervalLabel::end;
+  o.horizontal_direct = a.direct == "horizontal";
+  o.wind_height_m = a.wind_height;
+  if (!a.leaf_days.empty()) o.leaf_days = leaf_days_of(a.leaf_days);
+  o.evergreen = a.evergreen;
   o.outputs.clear();
   for (const std::string& output : split_list(a.outputs, "--outputs"))
     o.outputs.push_back(urban::parse_series_output(output));
@@ -120,6 +176,7 @@ urban::SeriesOptions series_options(const SeriesArguments& a) {
   o.body = a.body;
   o.posture = a.posture;
   o.patches = patches_of(a.patches);
+  o.substeps = substeps_of(a.substeps);
   if (a.max_reach) o.rays.max_reach_m = *a.max_reach;
   o.walls = wall_options(a.walls);
   o.tiles = tile_options(a.tiles);

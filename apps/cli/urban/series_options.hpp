@@ -16,13 +16,15 @@ struct SeriesArguments {
   WallArguments walls;
   std::string land_cover, wall_height, wall_aspect, svf, parameters, weather, points, from, to, out;
   std::string outputs = "tmrt,utci,shadow", format = "nc", preset = "corrected", sky = "anisotropic",
-              body = "cylinder", posture, patches = "153";
-  std::optional<double> utc_offset, latitude, longitude, elevation, max_reach;
-  bool no_pictures = false, no_video = false, no_resume = false;
+              body = "cylinder", posture, patches = "153", substeps = "auto";
+  std::string interval = "end", direct = "normal", leaf_days;
+  std::optional<double> utc_offset, latitude, longitude, elevation, max_reach, wind_height;
+  bool evergreen = false, no_pictures = false, no_video = false, no_resume = false;
 };
 
-/// `required`: the DSM, the weather and the folder must be given.
-void add_series_options(CLI::App& app, SeriesArguments& arguments, bool required);
+/// The options that must be given: none; DSM and weather; the folder for results too.
+enum class SeriesNeeds { nothing, inputs, all };
+void add_series_options(CLI::App& app, SeriesArguments& arguments, SeriesNeeds needs);
 /// Refuses options that contradict each other or that nothing would use.
 void check_series_options(const CLI::App& app, const SeriesArguments& arguments);
 urban::SeriesOptions series_options(const SeriesArguments& arguments);
@@ -30,5 +32,6 @@ urban::SeriesOptions series_options(const SeriesArguments& arguments);
 void add_urban_run(CommandList& commands, CLI::App& urban);
 void add_urban_validate(CommandList& commands, CLI::App& urban);
 void add_urban_gates(CommandList& commands, CLI::App& urban);
+void add_urban_check(CommandList& commands, CLI::App& urban);
 
 }  // namespace lockstep::cli

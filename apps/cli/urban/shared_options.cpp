@@ -11,26 +11,6 @@
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
-namespace {
-
-/// Bytes from "8G", "8GiB", "512M", "4096".
-int64_t parse_bytes(const std::string& text, const std::string& option) {
-  const size_t end = text.find_first_not_of("0123456789.");
-  const std::optional<double> number = parse_number(text.substr(0, end));
-  std::string unit = end == text.npos ? "" : text.substr(end);
-  for (const char* suffix : {"iB", "B"})
-    if (unit.ends_with(suffix)) unit.resize(unit.size() - std::string(suffix).size());
-  const std::string units = "KMGT";
-  const bool known = unit.empty() || (unit.size() == 1 && units.find(unit) != units.npos);
-  const size_t power = unit.empty() ? 0 : units.find(unit) + 1;
-  const double bytes = number && known ? *number * std::pow(1024.0, static_cast<double>(power)) : 0;
-  if (!(bytes >= 1 && bytes < 0x1p62))
-    throw InputError(fmt::format("'{}'", text), option, "a size such as 512M or 8G");
-  return static_cast<int64_t>(bytes);
-}
-
-}  // namespace
-
 void add_city_options(CLI::App& app, CityArguments& arguments, bool with_plants, bool required) {
   add_file(app, "--dsm", arguments.dsm,
            "ground and buildings, heights (m): GeoTIFF, any GDAL raster, or .npy");

@@ -102,6 +102,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_urban_stage(commands, *urban.app);
   add_urban_comfort(commands, *urban.app);
   add_urban_run(commands, *urban.app);
+  add_urban_check(commands, *urban.app);
   add_urban_validate(commands, *urban.app);
   add_urban_gates(commands, *urban.app);
 }

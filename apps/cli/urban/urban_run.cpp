@@ -1,6 +1,7 @@
 // `lockstep urban run`, `urban validate` and `urban gates`: radiation and comfort hour by hour.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
@@ -83,12 +84,46 @@ int run_all_gates(const CommonOptions& common, const SeriesArguments& arguments)
   return pass ? 0 : 1;
 }
 
+int run_check(const CommonOptions& common, const SeriesArguments& arguments, bool strict) {
+  const urban::SeriesOptions options = series_options(arguments);
+  Session session(common);
+  const std::vector<urban::InputCheck> checks = urban::check(session.context(), options);
+  std::string text;
+  bool fine = true;
+  for (const urban::InputCheck& c : checks) {
+    const bool ok = c.verdict == urban::Verdict::ok;
+    fine = fine && ok;
+    text += fmt::format("{:<8} {:<16} {:>11} {:<13} {}\n",
+                        ok                                     ? "ok"
+                        : c.verdict == urban::Verdict::warning ? "WARNING"
+                                                               : "ERROR",
+                        c.check, c.value && std::isfinite(*c.value) ? fmt::format("{:.5g}", *c.value) : "",
+                        c.unit, c.text);
+  }
+  session.finish(urban::to_json(checks), text + (fine ? "nothing is doubted" : "some inputs are doubted"));
+  return strict && !fine ? 1 : 0;
+}
+
 }  // namespace
+
+void add_urban_check(CommandList& commands, CLI::App& urban) {
+  Command& command =
+      add_command(commands, urban, "check", "the inputs of 'urban run' as one table, without computing");
+  auto arguments = std::make_shared<SeriesArguments>();
+  auto strict = std::make_shared<bool>(false);
+  add_series_options(*command.app, *arguments, SeriesNeeds::inputs);
+  add_flag(*command.app, "--strict", *strict, "exit code 1 where a verdict is not ok");
+  add_common(command, "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1");
+  command.run = [&command, arguments, strict] {
+    check_series_options(*command.app, *arguments);
+    return run_check(command.common, *arguments, *strict);
+  };
+}
 
 void add_urban_run(CommandList& commands, CLI::App& urban) {
   Command& command = add_command(commands, urban, "run", "radiation and thermal comfort hour by hour");
   auto arguments = std::make_shared<SeriesArguments>();
-  add_series_options(*command.app, *arguments, true);
+  add_series_options(*command.app, *arguments, SeriesNeeds::all);
   add_common(command,
              "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
              "1 --out day");
@@ -106,7 +141,7 @@ void add_urban_validate(CommandList& commands, CLI::App& urban) {
   require(*command.app, "--measured");
   add_number(*command.app, "--measured-utc-offset", arguments->measured_utc_offset,
              "of the measurements' clock (default: the weather's)", "H", {-14, 14});
-  add_series_options(*command.app, arguments->series, true);
+  add_series_options(*command.app, arguments->series, SeriesNeeds::all);
   add_common(command,
              "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
              "site.csv --measured site_measured.csv --out day");
@@ -123,7 +158,7 @@ void add_urban_gates(CommandList& commands, CLI::App& urban) {
   auto quirks = std::make_shared<bool>(false);
   add_flag(*command.app, "--quirks", *quirks,
            "instead: what each point where the presets differ does to Tmrt, toggled alone");
-  add_series_options(*command.app, *arguments, false);
+  add_series_options(*command.app, *arguments, SeriesNeeds::nothing);
   add_common(command, "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1");
   command.run = [&command, arguments, quirks] {
     check_series_options(*command.app, *arguments);

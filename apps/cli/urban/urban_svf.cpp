@@ -14,7 +14,7 @@ struct SvfCommand {
   CityArguments city;
   OutputArguments output;
   TileArguments tiles;
-  std::string patches = "153", zenith = "umep", annuli = "umep";
+  std::string patches = "153", zenith = "umep", annuli = "centred";
   std::optional<double> max_reach;
   bool save_patches = false, no_resume = false;
 };
@@ -31,7 +31,9 @@ int run(const CommonOptions& common, const SvfCommand& arguments) {
                 : arguments.patches == "609" ? urban::SkyPatches::p609
                                              : urban::SkyPatches::p153;
   sky.zenith = arguments.zenith == "open" ? urban::ZenithRule::open : urban::ZenithRule::umep;
-  sky.edges = arguments.annuli == "solweig" ? urban::AnnulusEdges::solweig : urban::AnnulusEdges::umep;
+  sky.edges = arguments.annuli == "solweig" ? urban::AnnulusEdges::solweig
+              : arguments.annuli == "umep"  ? urban::AnnulusEdges::umep
+                                            : urban::AnnulusEdges::centred;
   sky.keep_states = arguments.save_patches;
   if (arguments.max_reach) sky.rays.max_reach_m = *arguments.max_reach;
   expect_few_streams();
@@ -52,7 +54,10 @@ void add_urban_svf(CommandList& commands, CLI::App& urban) {
              {"145", "153", "305", "609"});
   add_choice(app, "--zenith", arguments->zenith, "the patch above: as UMEP has it, or always open",
              {"umep", "open"});
-  add_choice(app, "--annuli", arguments->annuli, "edges of the annuli of 609 patches", {"umep", "solweig"});
+  add_choice(
+      app, "--annuli", arguments->annuli,
+      "edges of the annuli of 609 patches: midway between its bands, or as published (default centred)",
+      {"centred", "umep", "solweig"});
   add_number(app, "--max-reach", arguments->max_reach,
              "longest horizontal reach of a ray (default: no limit)", "M", {0, 1e7, true});
   add_flag(app, "--save-patches", arguments->save_patches,
@@ -66,7 +71,7 @@ void add_urban_svf(CommandList& commands, CLI::App& urban) {
   add_common(command, "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
   command.run = [&command, arguments] {
     check_plants(*command.app, arguments->city);
-    if (arguments->patches != "609" && arguments->annuli != "umep")
+    if (arguments->patches != "609" && arguments->annuli != "centred")
       throw InputError("edges of annuli that only 609 patches have", "--annuli", "--patches 609 too");
     return run(command.common, *arguments);
   };

@@ -37,8 +37,9 @@ enum class Decoder : uint8_t {
 /// was taken.
 enum class Anchors : uint8_t { published, used };
 
-std::string_view name(CodecKind kind);
-std::string_view name(Decoder decoder);
+std::span<const Choice<CodecKind>> choices(CodecKind);
+std::span<const Choice<Decoder>> choices(Decoder);
+std::span<const Choice<Anchors>> choices(Anchors);
 
 struct CodecOptions {
   CodecKind kind = CodecKind::v2;
@@ -50,7 +51,8 @@ struct CodecOptions {
   int64_t anchor_count = 128;   // at most the modes of the middle band
   Anchors anchors = Anchors::published;
   // v2
-  double share = 0.99;  // of the first frame's enstrophy that the coefficients hold
+  double share =
+      0.99;  // of a frame's enstrophy that the coefficients hold: the frame that the codec is made from
   /// Above 0: coefficients with |k| <= cut, whatever their share.
   double cut = 0;
   uint64_t seed = 0;  // of the stochastic decoder
@@ -101,8 +103,8 @@ struct EncodedFields {
   std::vector<uint8_t> exact;  // of each frame: 1 where its residual holds bits
 };
 
-/// `fields` (frames, ny, nx), f32, encoded with a codec of their first frame. With `max_error` (v2 only) the cut
-/// and the steps follow from it. Throws InputError for values that are not finite (with frame and point), other shapes
+/// `fields` (frames, ny, nx), f32, encoded with a codec of their first frame; v2's cut is the largest that `share` asks for in
+/// up to 16 frames from the first to the last. With `max_error` (v2 only) the cut and the steps follow from it. Throws InputError for values that are not finite (with frame and point), other shapes
 /// and bounds below 0; UnsupportedError with `max_error` on WebGPU and with fast numerics, whose decoders would predict
 /// other values.
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& fields,
@@ -131,12 +133,19 @@ struct DecodeRunOptions {
   /// The fields that were encoded, to compare with; empty: none.
   std::filesystem::path original;
 };
+void describe(Schema<CodecOptions>& schema);
+void describe(Schema<EncodeRunOptions>& schema);
+void describe(Schema<DecodeRunOptions>& schema);
+
 /// How decoded fields differ from those that were encoded, over all frames.
 struct CodecErrors {
   double relative_l2 = 0, max_error = 0;
   double psnr = 0;  // dB, of the fields' range; infinity where they are equal
   double spectrum_error =
       0;  // of the last frame: largest |log10 of the ratio| of energies of rings that hold 1e-12
+  double least_kept =
+      1;  // share of its squares that the worst frame keeps: 1 - |decoded - field|^2 / |field|^2
+  int64_t worst_frame = 0;
 };
 struct CodecRunResult {
   CodecPlan plan;
@@ -146,6 +155,7 @@ struct CodecRunResult {
   double ratio = 0;           // of the fields in f32 against it
   std::optional<double> bound;
   std::optional<CodecErrors> errors;
+  std::vector<std::string> warnings;  // frames that lose far more than `share` allows
   std::filesystem::path file;
 };
 /// Stages "flow.encode" and "flow.decode" (the check of the file's own error; and `decode_run`'s work).

@@ -21,7 +21,7 @@ enum class Place : uint8_t {
   mixed,   // the simulation on the CPU, the rest on the device
   cpu,
 };
-std::string_view name(Place place);
+std::span<const Choice<Place>> choices(Place);
 
 struct PipelineOptions {
   /// Model, stepping without cfl, precision, initial field, seed, steps, folder, pictures, video. One member.
@@ -39,6 +39,17 @@ struct PipelineOptions {
   /// the truth while the model learns. Changes no number but times. Not given: on CUDA.
   std::optional<bool> overlap;
 };
+
+/// Several pipelines: all combinations of sizes, strides, precisions and places, the first outermost.
+struct PipelineSweep : PipelineOptions {
+  std::vector<int64_t> sizes;         // points along each axis; empty: the grid's
+  std::vector<int64_t> strides;       // empty: `stride`
+  std::vector<Storage> precisions;    // empty: the run's
+  std::vector<Place> places;          // empty: `place`
+  std::filesystem::path log_metrics;  // empty: none
+};
+void describe(Schema<PipelineOptions>& schema);
+void describe(Schema<PipelineSweep>& schema);
 
 /// A copy between host and device.
 struct Transfer {
@@ -65,13 +76,19 @@ struct FieldScore {
   double relative_l2 = 0, correlation = 0;       // of all frames; of the last one
   double last_relative_l2 = 0;                   // of the last one
   double energy_drift = 0, enstrophy_drift = 0;  // of the last one, relative
-  std::vector<double> l2_by_frame, correlation_by_frame;
+  double anomaly_correlation = 0;  // of the last one: correlation of the differences from climatology
+  std::vector<double> l2_by_frame, correlation_by_frame, anomaly_correlation_by_frame;
 };
 /// Everything but the codec's own error and what costs nothing is of rollouts.
 struct FieldScores {
   FieldScore surrogate, codec, persistence, climatology;
+  FieldScore linear,
+      quadratic;         // polynomials through the last two and three training frames; empty where these lack
   FieldScore in_sample;  // through the training frames
-  int64_t horizon = 0;   // steps before the surrogate's fields are no nearer than persistence
+  /// Frames in which the surrogate has skill: nearer to the truth than persistence, climatology, both polynomials and the zero
+  /// field, with an anomaly correlation of at least 0.6.
+  int64_t horizon = 0;
+  double turnover_time = 0;  // 1 / root mean square of the vorticity at the end
 };
 
 /// Frames with a bound on their error, as a file would hold them.
@@ -107,6 +124,14 @@ struct PipelineResult {
 /// A stage that falls back to the CPU brings those before it with it: nothing of them was on the host. Throws
 /// InputError for bad options, dt beyond the limit and a flow that blew up.
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options);
+struct SweepResult {
+  std::vector<PipelineResult> runs;
+  std::vector<std::filesystem::path> files;  // metrics.json, report.md, the log's
+};
+/// One pipeline after the other, each in a folder of its own where there are several; all are checked before the first one
+/// runs. `fallback`: as the context's.
+SweepResult run_sweep(Context& context, const PipelineSweep& sweep, bool fallback = true);
+std::string to_json(const SweepResult& result);
 /// Throws what run_pipeline() would of bad options, of frames that cannot be learnt from and of latents that are too
 /// long; nothing runs.
 void check_pipeline(Context& context, const PipelineOptions& options);
@@ -126,6 +151,7 @@ struct LearnRunOptions {
   SurrogateOptions surrogate;
   RolloutMode rollout = RolloutMode::doubling;
 };
+void describe(Schema<LearnRunOptions>& schema);
 struct LearnRunResult {
   Surrogate model;
   int64_t frames = 0;
@@ -141,6 +167,7 @@ struct RolloutRunOptions {
   int64_t steps = 0;
   RolloutMode rollout = RolloutMode::doubling;
 };
+void describe(Schema<RolloutRunOptions>& schema);
 struct RolloutRunResult {
   int64_t steps = 0, latent_size = 0, state_size = 0;
   double seconds = 0, steps_per_second = 0;
@@ -148,6 +175,9 @@ struct RolloutRunResult {
   std::filesystem::path file;
 };
 RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options);
+
+/// The commands' options: flow.run, flow.encode, flow.decode, flow.learn, flow.rollout, flow.pipeline; and flow.simulation.
+std::vector<NamedSchema> schemas();
 
 std::string to_json(const LearnRunResult& result);
 std::string to_json(const RolloutRunResult& result);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +14,14 @@
 
 namespace lockstep::flow {
 
-struct RunOptions {
-  /// The grid is the file's where the initial field comes from one and `grid_given` is off.
-  Model model;
+struct RunOptions : SolverOptions {
+  /// Off: the grid is the file's where the initial field comes from one.
   bool grid_given = false;
-  Stepping stepping;
-  Storage precision = Storage::f32;
-  int64_t members = 1;
   /// Name of an Initial, or a file: .npz or .nc with `omega`, .npy, MAT5 with `Omega`. Of more axes than two the last
   /// field in time counts; a leading axis of as many fields as members gives each its own.
   std::string initial = "mcwilliams";
-  uint64_t seed = 0;  // of initial field and forcing; member m has seed + m
+  uint64_t seed = 0;                     // of initial field and forcing; member m has seed + m
+  std::optional<uint64_t> forcing_seed;  // of the forcing, instead of `seed`
 
   int64_t steps = 1000;
   double time = 0;         // above 0: instead of `steps`; a fixed dt is made smaller to end there
@@ -38,12 +36,16 @@ struct RunOptions {
   bool pictures = false;
   /// A film of the saved fields of member 0; empty: none.
   std::filesystem::path video;
-  /// Written whenever a field is saved; a run that finds one goes on from there. Empty: none.
+  /// Written whenever a field is saved; a run that finds one goes on from there, if its options and the content of its
+  /// initial field are the same but for steps, time, save_every and folders. Saved fields lie in FILE.fields. Empty: none.
   std::filesystem::path checkpoint;
   std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths
   /// Called about twice a second: member 0, its steps and how many there were a second. Empty: nothing.
   std::function<void(const Moment& moment, int64_t steps, double steps_per_second)> on_watch;
 };
+
+void describe(Schema<RunOptions>& schema);
+std::span<const Choice<RunOptions::Format>> choices(RunOptions::Format);
 
 struct RunResult {
   BoxGrid grid;
@@ -53,6 +55,7 @@ struct RunResult {
   std::vector<int64_t> steps;
   double dt_min = 0, step_seconds = 0, steps_per_second = 0;  // of this process's steps
   int64_t frames = 0, resumed_at = -1;                        // step of the checkpoint, or -1
+  std::vector<std::string> warnings;  // an energy that rises although nothing forces the flow
   std::vector<std::filesystem::path> files;
 };
 

@@ -19,6 +19,7 @@
 
 #include "lockstep/array.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/flow.hpp"
 
 namespace lockstep::flow {
 
@@ -26,7 +27,7 @@ enum class SurrogateMethod : uint8_t {
   ridge,  // singular vectors of all training frames, weights by (X'X + lambda)^-1 X'Y
   dmd,    // singular vectors of all training frames but the last, weights of least squares
 };
-std::string_view name(SurrogateMethod method);
+std::span<const Choice<SurrogateMethod>> choices(SurrogateMethod);
 
 struct SurrogateOptions {
   SurrogateMethod method = SurrogateMethod::ridge;
@@ -37,6 +38,8 @@ struct SurrogateOptions {
   double share = 1;    // 1: all above rounding
   double lambda = 1e-3;
 };
+
+void describe(Schema<SurrogateOptions>& schema);
 
 inline constexpr int64_t kMaxLatent = 1 << 20, kMaxState = 2048;  // numbers of a latent; of a state
 
@@ -77,6 +80,7 @@ enum class RolloutMode : uint8_t {
   steps,     // one product a step
   doubling,  // n states times step^n give the next n: log2(steps) products
 };
+std::span<const Choice<RolloutMode>> choices(RolloutMode);
 
 /// States of a surrogate on a device. The same bits on CPU, interpreter and CUDA; the modes differ by rounding.
 class Rollout {

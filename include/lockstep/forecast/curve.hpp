@@ -101,6 +101,9 @@ struct CurveForecast {
   Widening widening;
   Backtest backtest;
   Advice advice;
+  /// The step of the least loss of a run whose loss has risen since beyond its noise: it diverges or overfits. Nothing
+  /// is predicted then; `prediction`, `members` and the back-test are empty, and the advice is to stop.
+  std::optional<double> rising_since;
 };
 
 /// Least-squares fit of one family to a curve: all rows of equal relative weight where `relative`, else absolute.

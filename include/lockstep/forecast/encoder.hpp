@@ -91,11 +91,12 @@ struct SignalSeries {
 struct SignalTable {
   std::vector<double> steps;
   std::vector<double> values;       ///< (kSignals, rows)
+  std::vector<uint8_t> given;       ///< (kSignals, rows): 1 where the log has the value, 0 where it is filled
   std::vector<std::string> filled;  ///< "lr: …", what the log lacks and what stands there
   int64_t rows() const { return int64_t(steps.size()); }
 };
-/// Rows of the column `loss`; other columns keep their last value between their steps and take their first one before
-/// it. Throws InputError where there is no such column or it is empty.
+/// Rows of the column `loss`; other columns keep their last value between their steps and are filled before their first
+/// one, so that no row knows what is logged later. Throws InputError where there is no such column or it is empty.
 SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view loss, std::string_view where);
 
 struct EncodedStates {

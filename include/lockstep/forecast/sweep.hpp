@@ -35,7 +35,9 @@ struct SweepOptions {
 ///   last value at F     the half with the worst loss at that time
 ///   halving             successive halving from 1/16 of the budget: the worse half by loss at 1/16, 1/8, 1/4, 1/2
 ///   forecast halving    the same rungs, by the expected end
-/// Throws InputError for fewer than 4 runs, fewer than 40 rows, losses that are not positive, or unequal lengths.
+/// A run diverges at its first loss that is not finite: it ranks behind all others from there, and `forecast` stops it.
+/// Throws InputError for fewer than 4 runs, fewer than 40 rows, losses that are 0 or below, unequal lengths, and runs that
+/// all diverge.
 std::vector<SweepRow> stop_sweep(const Sweep& sweep, const SweepOptions& options = {});
 
 /// Sums over sweeps: mean of shares and regrets, `stopped` added up.

@@ -49,6 +49,19 @@ class Builder {
   Id convert(Type to, Id value);
   Id bitcast(Type to, Id value);
 
+  /// A value with a statement about it: Op::uniform or Op::rounded.
+  Id keep(Op op, Id value) { return emit(op, type(value), {value}); }
+
+  /// A moment of the trace: behind the last instruction of a block.
+  struct Moment {
+    uint32_t block;
+    Id last;
+    Place place;
+  };
+  Moment here() const;
+  /// The element that `load` gives as of that moment, also where it was stored to since.
+  Id load_as_of(const Moment& moment, Op load, Type type, Id index, uint64_t array);
+
   Id variable(Id initial);
   Id get(Id variable);
   void set(Id variable, Id value);
@@ -57,7 +70,8 @@ class Builder {
   void for_(Id begin, Id end, int64_t step, const std::function<void(Id)>& body);
   void loop(const std::function<void()>& body);
 
-  /// Runs `fill` with a new block as the current one; gives the block's number.
+  /// Runs `fill` with a new block as the current one; gives the block's number. Throws InputError where control flow is
+  /// nested deeper than kDeepestFlow.
   uint32_t block(const std::function<void()>& fill);
   /// A call of Function::functions[number]. Throws InputError for other types than it takes. Several results are
   /// components of the value, for `extract`.
@@ -69,9 +83,12 @@ class Builder {
   void set_current(uint32_t block) { current_ = block; }
 
  private:
+  /// Throws InputError where so many further levels of control flow are too many.
+  void nest(int levels) const;
   Function& function_;
   uint32_t current_ = 0;
   Place place_ = 0;
+  std::vector<int> depth_;  // of each block; 0 for those that this builder did not open
 };
 
 }  // namespace lockstep::ir

@@ -65,12 +65,12 @@ inline constexpr Id kNone = 0xffffffffu;
 inline constexpr uint32_t kNoBlock = 0xffffffffu;
 
 inline constexpr int kMostArgs = 8;
+/// Levels of control flow, calls included.
+inline constexpr int kDeepestFlow = 200;
 
 enum Flag : uint8_t {
-  kStreaming = 1,   // load, store: this datum is touched once
-  kNoWrap = 2,      // integer arithmetic that the engine knows not to overflow
-  kUniform = 4,     // the author states that all lanes of a group agree on this value
-  kNoContract = 8,  // the FMA pass leaves this fmul alone
+  kStreaming = 1,  // load, store: this datum is touched once
+  kNoWrap = 2,     // integer arithmetic that the engine knows not to overflow
 };
 
 enum class Reduction : uint8_t { add, min, max };
@@ -123,8 +123,19 @@ struct BufferParam {
   Access access;
   bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
   bool atomic = false;
-  int position = -1;  // among the arguments of a launch; -1: buffers and scalars bind in their own order
-  Place place = 0;    // of the declaration
+  bool ruled = false;  // read by explicit coordinates under a boundary rule: may be empty, and then gives 0
+  int32_t reach = 0;   // the farthest shift of a point's coordinate to the end of an axis
+  int position = -1;   // among the arguments of a launch; -1: buffers and scalars bind in their own order
+  Place place = 0;     // of the declaration
+};
+/// A launch's requirement on a buffer's shape: a size along an axis (slowest first), or that of another buffer's axis.
+struct ShapeRule {
+  uint32_t buffer;
+  int axis;
+  int64_t size;  // -1: that of `other`
+  uint32_t other = 0;
+  int other_axis = 0;
+  Place place = 0;
 };
 struct ScalarParam {
   std::string name;
@@ -181,7 +192,9 @@ struct Function {
   Type index_type = Type::i32;      // of element offsets; i64 where a buffer has 2^31 elements or more
   std::vector<Instruction> instructions;
   std::vector<Block> blocks{Block{}};
+  bool contract = true;  // a product that one sum takes becomes part of it, as fma
   std::vector<BufferParam> buffers;
+  std::vector<ShapeRule> shapes;
   std::vector<ScalarParam> scalars;
   std::vector<StructParam> structs;  // in the order of their scalars
   std::vector<ArrayDecl> shared;
@@ -204,6 +217,11 @@ struct Function {
   bool has_barriers() const;
   bool uses(Type type) const;
 };
+
+/// Levels of control flow inside of a block, with those of the functions called there.
+int depth_of(const Function& function, uint32_t block = 0);
+/// False where a for_ never comes within a step of the end of its counter's type: step 1, -1, or a bound that is known.
+bool may_overstep(const Function& function, const Instruction& loop);
 
 /// The `result` that ends a verified function of values.
 const Instruction& result_of(const Function& function);

@@ -20,23 +20,35 @@ void if_(const Val<bool>& condition, Then then, Else otherwise,
   detail::builder().if_(condition.id(), then, otherwise);
 }
 
-/// for (i = begin; i < end; i += step), or i > end where step < 0. Bounds are evaluated once; the counter is
-/// a value.
-template <class A, class B, class Body>
-void for_(const A& begin, const B& end, int step, Body body,
-          std::source_location where = std::source_location::current()) {
-  using T = typename std::conditional_t<
-      detail::HasValue<A>, detail::Common<A, B>,
-      std::conditional_t<detail::HasValue<B>, detail::Common<A, B>, std::type_identity<i32>>>::type;
-  detail::builder().at(where);
-  const ir::Id first = detail::id_of<T>(begin), last = detail::id_of<T>(end);
-  detail::builder().for_(first, last, step, [&](ir::Id index) { body(Val<T>::from(index)); });
+namespace detail {
+template <class T, class Body>
+void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::source_location& where) {
+  builder().at(where);
+  builder().for_(first, last, step, [&](ir::Id index) { body(Val<T>::from(index)); });
 }
-template <class A, class B, class Body>
-void for_(const A& begin, const B& end, Body body,
-          std::source_location where = std::source_location::current()) {
-  for_(begin, end, 1, body, where);
-}
+}  // namespace detail
+
+/// for (i = begin; i < end; i += step), or i > end where step < 0: ceil((end - begin) / step) passes in numbers without
+/// end, so that a counter never steps past the end of its type. Bounds are evaluated once; the counter is a value. The
+/// step stands before the body and may be left out: 1.
+#define LOCKSTEP_FOR(KindA, TakenA, KindB, TakenB, T)                           \
+  template <KindA A, KindB B, class Body>                                       \
+  void for_(TakenA begin, TakenB end, int step, Body body,                      \
+            std::source_location where = std::source_location::current()) {     \
+    detail::builder().at(where);                                                \
+    const ir::Id first = detail::id_of<T>(begin), last = detail::id_of<T>(end); \
+    detail::count_loop<T>(first, last, step, body, where);                      \
+  }                                                                             \
+  template <KindA A, KindB B, class Body>                                       \
+  void for_(TakenA begin, TakenB end, Body body,                                \
+            std::source_location where = std::source_location::current()) {     \
+    for_(begin, end, 1, body, where);                                           \
+  }
+LOCKSTEP_FOR(detail::HasValue, const A&, detail::HasValue, const B&, detail::expr_t<A>)
+LOCKSTEP_FOR(detail::HasValue, const A&, detail::Number, B, detail::expr_t<A>)
+LOCKSTEP_FOR(detail::Number, A, detail::HasValue, const B&, detail::expr_t<B>)
+LOCKSTEP_FOR(detail::Number, A, detail::Number, B, i32)
+#undef LOCKSTEP_FOR
 
 namespace detail {
 inline void jump(ir::Op op, const std::source_location& where) {
@@ -86,13 +98,12 @@ void while_(Condition condition, Body body, std::source_location where = std::so
 }
 
 /// States that all lanes of a group agree on this value; a back end may then compute it once. Wrong use is
-/// undefined.
+/// undefined, and reported by the interpreter.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> uniform(const A& a, std::source_location where = std::source_location::current()) {
   detail::builder().at(where);
-  const ir::Id id = detail::id_of<detail::expr_t<A>>(a);
-  detail::builder().function()[id].flags |= ir::kUniform;
-  return Val<detail::expr_t<A>>::from(id);
+  return Val<detail::expr_t<A>>::from(
+      detail::builder().keep(ir::Op::uniform, detail::id_of<detail::expr_t<A>>(a)));
 }
 
 namespace detail {
@@ -102,7 +113,9 @@ uint32_t declare_array(bool shared, Storage storage, int64_t count);
 ir::Id atomic(bool shared, uint64_t array, ir::AtomicOp op, ir::Id index, ir::Id value,
               ir::Id compare = ir::kNone);
 
-/// An element that can be read, assigned and combined. `load` and `store` name the IR operations.
+/// An element of an array or a buffer, as `a[i]` gives it: read as a value, assigned, combined. Only the expression `a[i]`
+/// itself is a place to write to. One that is kept by name, `auto t = a[i]`, is the value of the element at that moment.
+/// `load` and `store` name the IR operations.
 template <class T, ir::Op kLoad, ir::Op kStore>
 class Element {
   static constexpr bool kReached = kLoad != ir::Op::local_load;
@@ -111,16 +124,29 @@ class Element {
 
  public:
   using value_type = T;
-  Element(uint64_t array, ir::Id index) : array_(array), index_(index) {}
-  operator Val<T>() const { return Val<T>::from(builder().emit(kLoad, kType<T>, {index_}, array_)); }
-  void operator=(const Located<T>& located) const { store(located.value()); }
-  void operator=(const Element& other) const { store(other); }
-  void store(const Val<T>& value) const { builder().emit(kStore, Type::none, {index_, value.id()}, array_); }
-#define LOCKSTEP_ELEMENT(symbol)              \
-  template <class B>                          \
-  void operator symbol##=(const B& b) const { \
-    store(*this symbol b);                    \
+  Element(uint64_t array, ir::Id index) : array_(array), index_(index), made_(builder().here()) {}
+  Element(const Element&) = default;
+  operator Val<T>() const {
+    if (value_.empty()) value_ = Traced(builder().load_as_of(made_, kLoad, kType<T>, index_.id(), array_));
+    return Val<T>::from(value_.id());
   }
+  void operator=(const Located<T>& located) && { write(located.value()); }
+  void operator=(const Element& other) && { write(other); }
+  void store(const Val<T>& value) && { write(value); }
+  void operator=(const Located<T>&) const& = delete;  // a name is a value, not a place: write a[i] = v
+  void operator=(const Element&) const& = delete;     // a name is a value, not a place: write a[i] = v
+  void store(const Val<T>&) const& = delete;          // a name is a value, not a place: write a[i].store(v)
+#define LOCKSTEP_ELEMENT(symbol)          \
+  template <HasValue B>                   \
+  void operator symbol##=(const B& b)&& { \
+    write(*this symbol b);                \
+  }                                       \
+  template <Number B>                     \
+  void operator symbol##=(B b)&& {        \
+    write(*this symbol b);                \
+  }                                       \
+  template <class B>                      \
+  void operator symbol##=(const B&) const& = delete; /* a name is a value, not a place: write a[i] += v */
   LOCKSTEP_ELEMENT(+)
   LOCKSTEP_ELEMENT(-)
   LOCKSTEP_ELEMENT(*)
@@ -132,18 +158,17 @@ class Element {
   LOCKSTEP_ELEMENT(<<)
   LOCKSTEP_ELEMENT(>>)
 #undef LOCKSTEP_ELEMENT
-  ir::Id index() const { return index_; }
-  uint64_t array() const { return array_; }
 
   // Atomic operations on integers of a buffer or a shared array. Each gives the old value, which depends on the
   // order of the lanes; the last contents do not, but of exchange and compare_exchange. Of a buffer, 64-bit
   // ones where the device has 64-bit types.
-#define LOCKSTEP_ATOMIC(word, operation)                                         \
-  Val<T> word(const Located<T>& value) const                                     \
-    requires(kIntegers)                                                          \
-  {                                                                              \
+  // clang-format off: the second line is what compilers show
+#define LOCKSTEP_ATOMIC(word, operation) \
+  Val<T> word(Located<T>) const& = delete; /* of integers, by a[i] itself: a name is a value, not a place */ \
+  Val<T> word(const Located<T>& value) && requires(kIntegers) { \
     return Val<T>::from(atomic_op(ir::AtomicOp::operation, value.value().id())); \
   }
+  // clang-format on
   LOCKSTEP_ATOMIC(atomic_add, add)
   LOCKSTEP_ATOMIC(atomic_min, min)
   LOCKSTEP_ATOMIC(atomic_max, max)
@@ -153,25 +178,25 @@ class Element {
   LOCKSTEP_ATOMIC(atomic_exchange, exchange)
 #undef LOCKSTEP_ATOMIC
   /// Stores `desired` where the element is `expected`.
-  Val<T> atomic_compare_exchange(const Val<T>& expected, const Located<T>& desired) const
-    requires(kIntegers)
-  {
-    return Val<T>::from(atomic_op(ir::AtomicOp::compare_exchange, desired.value().id(), expected.id()));
-  }
-  /// Adds to a float, in the order in which the lanes come: the last bits of the sum differ from run to run
-  /// and from device to device. The only operation of the language of which that is true.
-  void unordered_atomic_add(const Located<T>& value) const
-    requires(kFloats)
-  {
-    atomic_op(ir::AtomicOp::add, value.value().id());
-  }
+ Val<T> atomic_compare_exchange(const Val<T>& expected, const Located<T>& desired) &&
+     requires(kIntegers) {
+       return Val<T>::from(atomic_op(ir::AtomicOp::compare_exchange, desired.value().id(), expected.id()));
+     }
+     /// Adds to a float, in the order in which the lanes come: the last bits of the sum differ from run to run
+     /// and from device to device. The only operation of the language of which that is true.
+     void unordered_atomic_add(const Located<T>& value) &&
+     requires(kFloats) { atomic_op(ir::AtomicOp::add, value.value().id()); }
 
- private:
+     private : void write(const Val<T>& value) const {
+    builder().emit(kStore, Type::none, {index_.id(), value.id()}, array_);
+  }
   ir::Id atomic_op(ir::AtomicOp op, ir::Id value, ir::Id compare = ir::kNone) const {
-    return atomic(kLoad == ir::Op::shared_load, array_, op, index_, value, compare);
+    return atomic(kLoad == ir::Op::shared_load, array_, op, index_.id(), value, compare);
   }
   uint64_t array_;
-  ir::Id index_;
+  Traced index_;
+  ir::Builder::Moment made_;
+  mutable Traced value_;  // of the element when it was made, once it was read
 };
 }  // namespace detail
 
@@ -180,9 +205,8 @@ template <class T>
 class LocalArray {
  public:
   explicit LocalArray(int64_t count) : array_(detail::declare_array(false, detail::kStorage<T>, count)) {}
-  template <class I>
-  auto operator[](const I& index) const {
-    return detail::Element<T, ir::Op::local_load, ir::Op::local_store>(array_, detail::id_of<i32>(index));
+  auto operator[](detail::Coord index) const {
+    return detail::Element<T, ir::Op::local_load, ir::Op::local_store>(array_, index.id());
   }
 
  private:
@@ -194,15 +218,14 @@ template <class T>
 class SharedArray {
  public:
   explicit SharedArray(int64_t count) : array_(detail::declare_array(true, detail::kStorage<T>, count)) {}
-  template <class I>
-  auto operator[](const I& index) const {
-    return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(array_, detail::id_of<i32>(index));
+  auto operator[](detail::Coord index) const {
+    return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(array_, index.id());
   }
   /// Adds to an element; gives the old value. The other operations are those of elements: a[i].atomic_max(v).
-  template <class I, class V>
+  Val<T> atomic_add(detail::Coord index, const Val<T>& value) const
     requires(std::is_integral_v<T>)
-  Val<T> atomic_add(const I& index, const V& value) const {
-    return (*this)[index].atomic_add(Val<T>(value));
+  {
+    return (*this)[index].atomic_add(value);
   }
   uint32_t id() const { return array_; }
   /// The array with that number in this kernel.

@@ -77,12 +77,11 @@ class AnyVal {
   detail::Traced traced_;
 };
 
-/// A mutable variable of one lane, of a type known while tracing. A copy is a variable of its own.
+/// A mutable variable of one lane, of a type known while tracing. A copy is a variable of its own, also where C++ moves.
 class AnyVar {
  public:
   AnyVar(const AnyVal& initial);
   AnyVar(const AnyVar& other) : AnyVar(AnyVal(other)) {}
-  AnyVar(AnyVar&& other) noexcept : traced_(other.traced_) {}  // the same variable
   AnyVar& operator=(const AnyVal& value);
   AnyVar& operator=(const AnyVar& other) { return *this = AnyVal(other); }
   template <class C>
@@ -110,7 +109,6 @@ concept AnyPair = (Any<A> || Any<B>) && AnyOperand<A> && AnyOperand<B>;
 /// operands.
 AnyVal any_op(ir::Op floats, ir::Op integers, std::initializer_list<AnyVal> operands);
 AnyVal any_select(const AnyVal& condition, const AnyVal& yes, const AnyVal& no);
-AnyVal any_rounded_product(const AnyVal& a, const AnyVal& b);
 AnyVal any_reduce(ir::Reduction how, const AnyVal& a);
 
 /// Result of tests such as isnan: Val<bool>.
@@ -201,13 +199,12 @@ template <class L, class H>
 AnyVal clamp(const AnyVal& a, const L& low, const H& high) {
   return min(max(a, low), high);
 }
-/// a * b, rounded: no later sum contracts it into an fma.
+/// x as it is after its own rounding: no sum contracts a product across it into an fma.
+AnyVal rounded(const AnyVal& x);
 template <class A, class B>
   requires detail::AnyPair<A, B>
 AnyVal rounded_product(const A& a, const B& b) {
-  const Type type = detail::first_type(a, b);
-  const AnyVal x = detail::any_operand(type, a), y = detail::any_operand(type, b);
-  return detail::any_rounded_product(x, y);
+  return rounded(a * b);
 }
 /// `yes` where `condition`, else `no`; both are evaluated.
 template <class A, class B>

@@ -59,18 +59,22 @@ class Composed {
   operator V() const {
     return V::make([&](int k) { return Val<typename V::scalar_type>(parts_[size_t(k)]); });
   }
-  Part operator[](int k) const { return parts_[size_t(k)]; }
-  void operator=(const V& value) const {
-    for (int k = 0; k < V::kSize; ++k) parts_[size_t(k)].store(value[k]);
-  }
-  void operator=(const Composed& other) const { *this = V(other); }
-#define LOCKSTEP_COMPOSED(symbol)                                          \
-  void operator symbol##=(const V& b) const { *this = V(*this) symbol b; } \
-  void operator symbol##=(const Val<typename V::scalar_type>& b) const     \
-    requires requires(V v) { v symbol b; }                                 \
-  {                                                                        \
-    *this = V(*this) symbol b;                                             \
-  }
+  Composed(const Composed&) = default;
+  Part operator[](int k) && { return parts_[size_t(k)]; }
+  Val<typename V::scalar_type> operator[](int k) const& { return parts_[size_t(k)]; }
+  void operator=(const V& value) && { write(value); }
+  void operator=(const Composed& other) && { write(other); }
+  void operator=(const V&) const& = delete;         // a name is a value, not a place: write a[i] = v
+  void operator=(const Composed&) const& = delete;  // a name is a value, not a place: write a[i] = v
+  // clang-format off: one line each is what compilers show
+#define LOCKSTEP_COMPOSED(symbol) \
+  void operator symbol##=(const V& b) && { write(V(*this) symbol b); } \
+  void operator symbol##=(const Val<typename V::scalar_type>& b) && requires requires(V v) { v symbol b; } { \
+    write(V(*this) symbol b); \
+  } \
+  void operator symbol##=(const V&) const& = delete; /* a name is a value, not a place: write a[i] += v */ \
+  void operator symbol##=(const Val<typename V::scalar_type>&) const& = delete; /* a name is a value: write a[i] += v */
+  // clang-format on
   LOCKSTEP_COMPOSED(+)
   LOCKSTEP_COMPOSED(-)
   LOCKSTEP_COMPOSED(*)
@@ -78,6 +82,9 @@ class Composed {
 #undef LOCKSTEP_COMPOSED
 
  private:
+  void write(const V& value) const {
+    for (int k = 0; k < V::kSize; ++k) Part(parts_[size_t(k)]).store(value[k]);
+  }
   template <class PartOf, int... k>
   static std::array<Part, V::kSize> collect(PartOf& part, std::integer_sequence<int, k...>) {
     return {part(k)...};
@@ -96,7 +103,7 @@ class Elements : private G {
   static_assert(std::same_as<typename G::T, typename V::scalar_type>, "components have the elements' type");
 
  public:
-  explicit Elements(const G& buffer) : G(buffer) {}
+  explicit Elements(const G& buffer) : G(buffer) { buffer.require(kPlaces, V::kSize); }
 
   /// At explicit coordinates, slowest first, under the rule that the buffer names, if any.
   template <class... I>
@@ -104,10 +111,10 @@ class Elements : private G {
   auto operator()(const I&... i) const {
     return at(static_cast<const G&>(*this), Val<i32>(i)...);
   }
-  template <class I>
-    requires(kPlaces == 1 && detail::Coordinate<I>)
-  auto operator[](const I& i) const {
-    return (*this)(i);
+  auto operator[](detail::Coord i) const
+    requires(kPlaces == 1)
+  {
+    return at(static_cast<const G&>(*this), Val<i32>::from(i.id()));
   }
   /// At a point of the domain. Reads beyond the edge: the nearest cell unless the buffer names another rule.
   auto operator[](const Position<kPlaces>& p) const {
@@ -152,9 +159,8 @@ template <class V>
 class SharedElements {
  public:
   explicit SharedElements(int64_t count) : numbers_(count * V::kSize), count_(int(count)) {}
-  template <class I>
-  auto operator[](const I& index) const {
-    const Val<i32> i = index;
+  auto operator[](detail::Coord index) const {
+    const auto i = Val<i32>::from(index.id());
     const auto part = [&](int k) { return numbers_[i + k * count_]; };
     return detail::Composed<V, decltype(part(0))>(part);
   }

@@ -1,5 +1,5 @@
 // Functions that are not inlined: traced once for all their calls in a kernel, where a C++ function of Vals is traced
-// at each.
+// at each. Those with a LocalArray are traced at each call, too.
 //
 //   const auto soft = function("soft", [](Val<f32> x, Val<f32> width) { return x / (abs(x) + width); });
 //   const Kernel k = kernel("k", [&](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
@@ -43,9 +43,16 @@ struct Parts<Vec<T, N>> {
   }
 };
 
+template <class P>
+concept OfParts = requires { Parts<P>::kCount; };
+
 /// An argument of a function with generic parameters, as a value: of a variable, an element or a number.
 template <class A>
 struct Given {
+  using type = A;
+};
+template <HasValue A>
+struct Given<A> {
   using type = Val<expr_t<A>>;
 };
 template <class A>
@@ -80,12 +87,17 @@ struct Taken<L, A...> {
 };
 
 uint64_t new_function_identity();
-/// The number of a function in the kernel that is traced now, which is traced where the kernel does not have it yet.
-uint32_t function_number(uint64_t identity, std::type_index types, const std::string& name,
-                         std::span<const Type> parameters,
-                         const std::function<std::vector<ir::Id>(std::span<const ir::Id>)>& body);
-/// A call's results, of which there are `count`.
-std::vector<ir::Id> call_function(uint32_t number, std::span<const ir::Id> values, int count);
+/// A function as a kernel's trace knows it, and what its body gives for the ids of its parameters.
+struct FunctionTrace {
+  uint64_t identity;
+  std::type_index types;
+  const std::string& name;
+  std::span<const Type> parameters;
+  std::function<std::vector<ir::Id>(std::span<const ir::Id>)> body;
+};
+/// The results, of which there are `count`, for these values. The body is traced where the kernel that is traced now does
+/// not have it yet.
+std::vector<ir::Id> call_function(const FunctionTrace& function, std::span<const ir::Id> values, int count);
 
 }  // namespace detail
 
@@ -101,12 +113,21 @@ class KernelFunction {
   auto operator()(const A&... arguments) const {
     using P = typename detail::Taken<L, A...>::type;
     static_assert(std::tuple_size_v<P> == sizeof...(A), "as many arguments as the function has parameters");
-    return call(static_cast<P*>(nullptr), arguments...);
+    if constexpr (std::tuple_size_v<P> == sizeof...(A)) return call(static_cast<P*>(nullptr), arguments...);
   }
 
  private:
   template <class... P, class... A>
   auto call(std::tuple<P...>*, const A&... arguments) const {
+    constexpr bool kOfNumbers = (detail::OfParts<P> && ...);
+    static_assert(
+        kOfNumbers,
+        "a function takes Val<T> and Vec<T, N>; a plain C++ function or lambda may take an array by "
+        "reference, and is inlined");
+    if constexpr (kOfNumbers) return call_with<P...>(arguments...);
+  }
+  template <class... P, class... A>
+  auto call_with(const A&... arguments) const {
     constexpr int kNumbers = (0 + ... + detail::Parts<P>::kCount);
     static_assert(kNumbers <= ir::kMostArgs, "a function takes at most 8 numbers");
     using R = typename detail::Given<std::remove_cvref_t<std::invoke_result_t<const L&, P...>>>::type;
@@ -115,17 +136,18 @@ class KernelFunction {
     std::vector<Type> types;
     (types.insert(types.end(), detail::Parts<P>::kCount, detail::kType<typename detail::Parts<P>::Scalar>),
      ...);
-    const uint32_t number = detail::function_number(
-        identity_, typeid(std::tuple<P...>), name_, types, [&](std::span<const ir::Id> taken) {
-          size_t next = 0;
-          // Braces fix the order.
-          std::tuple<P...> parameters{
-              detail::Parts<P>::join(taken.data() + std::exchange(next, next + detail::Parts<P>::kCount))...};
-          std::vector<ir::Id> given;
-          detail::Parts<R>::split(R(std::apply(body_, parameters)), given);
-          return given;
-        });
-    return detail::Parts<R>::join(detail::call_function(number, values, detail::Parts<R>::kCount).data());
+    const auto body = [&](std::span<const ir::Id> taken) {
+      size_t next = 0;
+      // Braces fix the order.
+      std::tuple<P...> parameters{
+          detail::Parts<P>::join(taken.data() + std::exchange(next, next + detail::Parts<P>::kCount))...};
+      std::vector<ir::Id> given;
+      detail::Parts<R>::split(R(std::apply(body_, parameters)), given);
+      return given;
+    };
+    const auto results = detail::call_function({identity_, typeid(std::tuple<P...>), name_, types, body},
+                                               values, detail::Parts<R>::kCount);
+    return detail::Parts<R>::join(results.data());
   }
 
   std::string name_;
@@ -133,9 +155,9 @@ class KernelFunction {
   uint64_t identity_;
 };
 
-/// A function of up to 8 numbers, as values and vectors, that gives a value or a vector. It has no access to buffers,
-/// arrays, places and barriers: what it needs it is given. Products and sums become one fma inside of it, not across
-/// a call.
+/// A function of up to 8 numbers, as values and vectors, that gives a value or a vector. It may have a LocalArray of its
+/// own; it has no access to buffers, arrays, places and barriers of the kernel: what it needs it is given. Products and
+/// sums become one fma inside of it, not across a call.
 template <class L>
 KernelFunction<L> function(std::string name, L body) {
   return KernelFunction<L>(std::move(name), std::move(body));

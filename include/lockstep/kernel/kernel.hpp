@@ -129,9 +129,9 @@ class Param<S> : public detail::StructOf<S>::Values {
 
 namespace detail {
 
-/// A type that may stand as a coordinate.
+/// A type that may be a coordinate.
 template <class I>
-concept Coordinate = std::is_arithmetic_v<I> || std::convertible_to<const I&, Val<i32>>;
+concept Coordinate = std::convertible_to<const I&, Coord>;
 
 /// The buffer behind a Grid, Out or InOut, while tracing.
 class BufferRef {
@@ -140,6 +140,12 @@ class BufferRef {
   /// Extent of an axis (slowest first) as i32.
   Val<i32> size(int axis) const;
   uint32_t index() const { return buffer_; }
+  /// A launch refuses a buffer of another size along an axis (slowest first), or of another one than `other` has along
+  /// one of its axes.
+  void require(int axis, int64_t size,
+               const std::source_location& where = std::source_location::current()) const;
+  void require(int axis, const BufferRef& other, int other_axis,
+               const std::source_location& where = std::source_location::current()) const;
 
  protected:
   /// Element offset of explicit coordinates, slowest first. No check.
@@ -177,6 +183,8 @@ struct Wide {
 /// is named (`clamped()`, `periodic()`, `zero()`), which then holds for each coordinate.
 template <class E, int R>
 class Grid : public detail::BufferRef {
+  using Where = std::source_location;
+
  public:
   using T = detail::value_of<E>;
   using Element = E;
@@ -198,41 +206,38 @@ class Grid : public detail::BufferRef {
   /// Value at a point of the domain (rank of the domain = rank of the buffer).
   Val<T> operator[](const Position<R>& p) const { return read_at({}, p); }
   /// Value at leading coordinates and a point: rank of the domain + number of coordinates = R.
-  template <class A>
-  Val<T> operator()(const A& lead, const Position<R - 1>& p) const {
-    return read_at({detail::id_of<i32>(lead)}, p);
+  Val<T> operator()(detail::Coord lead, const Position<R - 1>& p) const
+    requires(R > 1)
+  {
+    return read_at({lead.id()}, p);
   }
   /// Value at explicit coordinates, slowest first.
-  template <class A>
-    requires(R == 1 && detail::Coordinate<A>)
-  Val<T> operator()(const A& a, std::source_location where = std::source_location::current()) const {
-    return value_at({detail::id_of<i32>(a)}, where);
+  Val<T> operator()(detail::Coord a, Where where = Where::current()) const
+    requires(R == 1)
+  {
+    return value_at({a.id()}, where);
   }
-  template <class A, class B>
-    requires(R == 2 && detail::Coordinate<A> && detail::Coordinate<B>)
-  Val<T> operator()(const A& a, const B& b,
-                    std::source_location where = std::source_location::current()) const {
-    return value_at({detail::id_of<i32>(a), detail::id_of<i32>(b)}, where);
+  Val<T> operator()(detail::Coord a, detail::Coord b, Where where = Where::current()) const
+    requires(R == 2)
+  {
+    return value_at({a.id(), b.id()}, where);
   }
-  template <class A, class B, class C>
-    requires(R == 3 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C>)
-  Val<T> operator()(const A& a, const B& b, const C& c,
-                    std::source_location where = std::source_location::current()) const {
-    return value_at({detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c)}, where);
+  Val<T> operator()(detail::Coord a, detail::Coord b, detail::Coord c, Where where = Where::current()) const
+    requires(R == 3)
+  {
+    return value_at({a.id(), b.id(), c.id()}, where);
   }
-  template <class A, class B, class C, class D>
-    requires(R == 4 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C> &&
-             detail::Coordinate<D>)
-  Val<T> operator()(const A& a, const B& b, const C& c, const D& d,
-                    std::source_location where = std::source_location::current()) const {
-    return value_at(
-        {detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c), detail::id_of<i32>(d)}, where);
+  Val<T> operator()(detail::Coord a, detail::Coord b, detail::Coord c, detail::Coord d,
+                    Where where = Where::current()) const
+    requires(R == 4)
+  {
+    return value_at({a.id(), b.id(), c.id(), d.id()}, where);
   }
-  template <class I>
-    requires(R == 1 && detail::Coordinate<I>)
-  Val<T> operator[](const I& i) const {
+  Val<T> operator[](detail::Coord i) const
+    requires(R == 1)
+  {
     ir::Id inside = ir::kNone;
-    const ir::Id at = offset_by_rule({detail::id_of<i32>(i)}, &inside);
+    const ir::Id at = offset_by_rule({i.id()}, &inside);
     return loaded(at, inside);
   }
 
@@ -298,6 +303,8 @@ class Grid : public detail::BufferRef {
 /// A buffer that is written, or read and written. `b[at] = v`, `b(z, y, x) = v`; InOut also reads.
 template <class E, int R, ir::Access kHow>
 class WritableGrid : public detail::BufferRef {
+  using Where = std::source_location;
+
  public:
   using T = detail::value_of<E>;
   using Element = E;
@@ -306,40 +313,37 @@ class WritableGrid : public detail::BufferRef {
   explicit WritableGrid(uint32_t buffer) : BufferRef(buffer, R) {}
 
   auto operator[](const Position<R>& p) const { return element_at({}, p); }
-  template <class A>
-  auto operator()(const A& lead, const Position<R - 1>& p) const {
-    return element_at({detail::id_of<i32>(lead)}, p);
+  auto operator()(detail::Coord lead, const Position<R - 1>& p) const
+    requires(R > 1)
+  {
+    return element_at({lead.id()}, p);
   }
   /// The element at explicit coordinates, slowest first, which must lie inside.
-  template <class A>
-    requires(R == 1 && detail::Coordinate<A>)
-  auto operator()(const A& a, std::source_location where = std::source_location::current()) const {
-    return located_element({detail::id_of<i32>(a)}, where);
+  auto operator()(detail::Coord a, Where where = Where::current()) const
+    requires(R == 1)
+  {
+    return located_element({a.id()}, where);
   }
-  template <class A, class B>
-    requires(R == 2 && detail::Coordinate<A> && detail::Coordinate<B>)
-  auto operator()(const A& a, const B& b,
-                  std::source_location where = std::source_location::current()) const {
-    return located_element({detail::id_of<i32>(a), detail::id_of<i32>(b)}, where);
+  auto operator()(detail::Coord a, detail::Coord b, Where where = Where::current()) const
+    requires(R == 2)
+  {
+    return located_element({a.id(), b.id()}, where);
   }
-  template <class A, class B, class C>
-    requires(R == 3 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C>)
-  auto operator()(const A& a, const B& b, const C& c,
-                  std::source_location where = std::source_location::current()) const {
-    return located_element({detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c)}, where);
+  auto operator()(detail::Coord a, detail::Coord b, detail::Coord c, Where where = Where::current()) const
+    requires(R == 3)
+  {
+    return located_element({a.id(), b.id(), c.id()}, where);
   }
-  template <class A, class B, class C, class D>
-    requires(R == 4 && detail::Coordinate<A> && detail::Coordinate<B> && detail::Coordinate<C> &&
-             detail::Coordinate<D>)
-  auto operator()(const A& a, const B& b, const C& c, const D& d,
-                  std::source_location where = std::source_location::current()) const {
-    return located_element(
-        {detail::id_of<i32>(a), detail::id_of<i32>(b), detail::id_of<i32>(c), detail::id_of<i32>(d)}, where);
+  auto operator()(detail::Coord a, detail::Coord b, detail::Coord c, detail::Coord d,
+                  Where where = Where::current()) const
+    requires(R == 4)
+  {
+    return located_element({a.id(), b.id(), c.id(), d.id()}, where);
   }
-  template <class I>
-    requires(R == 1 && detail::Coordinate<I>)
-  auto operator[](const I& i) const {
-    return detail::BufferElement<E>(this->buffer_, offset({detail::id_of<i32>(i)}));
+  auto operator[](detail::Coord i) const
+    requires(R == 1)
+  {
+    return detail::BufferElement<E>(this->buffer_, offset({i.id()}));
   }
 
   /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
@@ -366,35 +370,35 @@ class WritableGrid : public detail::BufferRef {
   }
   /// Atomic operations at a coordinate; all of them, at any place and of any rank, are those of elements:
   /// `counts(y, x).atomic_add(1u)`.
-  template <class I, class V>
+  Val<T> atomic_add(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_add(const I& i, const V& v) const {
-    return (*this)[i].atomic_add(Val<T>(v));
+  {
+    return (*this)[i].atomic_add(v);
   }
-  template <class I, class V>
+  Val<T> atomic_min(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_min(const I& i, const V& v) const {
-    return (*this)[i].atomic_min(Val<T>(v));
+  {
+    return (*this)[i].atomic_min(v);
   }
-  template <class I, class V>
+  Val<T> atomic_max(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_max(const I& i, const V& v) const {
-    return (*this)[i].atomic_max(Val<T>(v));
+  {
+    return (*this)[i].atomic_max(v);
   }
-  template <class I, class V>
+  Val<T> atomic_or(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_or(const I& i, const V& v) const {
-    return (*this)[i].atomic_or(Val<T>(v));
+  {
+    return (*this)[i].atomic_or(v);
   }
-  template <class I, class V>
+  Val<T> atomic_and(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_and(const I& i, const V& v) const {
-    return (*this)[i].atomic_and(Val<T>(v));
+  {
+    return (*this)[i].atomic_and(v);
   }
-  template <class I, class V>
+  Val<T> atomic_exchange(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
-  Val<T> atomic_exchange(const I& i, const V& v) const {
-    return (*this)[i].atomic_exchange(Val<T>(v));
+  {
+    return (*this)[i].atomic_exchange(v);
   }
 
  private:
@@ -423,7 +427,19 @@ struct KernelOptions {
   std::array<int32_t, 3> group{0, 0, 0};
   /// Wanted resident groups per multiprocessor (bounds the registers on CUDA); 0 = no wish.
   int32_t min_blocks = 0;
+  /// False: a product stays rounded where a sum takes it, as in plain C++ without fma; for one product rounded(x).
+  bool contract = true;
 };
+
+/// All buffers have one shape: a launch refuses others and names them.
+template <class First, class... More>
+void require_same_shape(const First& first, const More&... more) {
+  const auto same = [&](const auto& other) {
+    static_assert(std::remove_cvref_t<decltype(other)>::kRank == First::kRank, "buffers of one rank");
+    for (int axis = 0; axis < First::kRank; ++axis) other.require(axis, first, axis);
+  };
+  (same(more), ...);
+}
 
 /// A kernel that stands beside the portable one on CUDA, as CUDA C++ for NVRTC. Same arguments, same case.
 struct NativeCuda {
@@ -448,8 +464,9 @@ class Kernel {
  public:
   Kernel() = default;
   const std::string& name() const;
-  /// The traced IR, unoptimised. `index` is the type of element offsets (i32 or i64).
-  const ir::Function& function(Type index = Type::i32) const;
+  /// The traced IR, unoptimised. `index` is the type of element offsets (i32 or i64). With `long_axes`, shifted
+  /// coordinates may pass 2^31 - 1.
+  const ir::Function& function(Type index = Type::i32, bool long_axes = false) const;
   /// Buffers in the order of declaration, then numbers. Kernels with typed parameters name them b0, b1 … and
   /// p0, p1 …
   std::vector<KernelParameter> parameters() const;

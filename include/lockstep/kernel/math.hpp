@@ -13,11 +13,18 @@ namespace lockstep {
 #include "lockstep/ir/ops.def"
 #undef LOCKSTEP_KERNEL_WORD1
 #undef LOCKSTEP_KERNEL_WORD2
+#undef LOCKSTEP_KERNEL_WORD2_OF
 #undef LOCKSTEP_KERNEL_WORD3
+#undef LOCKSTEP_KERNEL_WORD3_OF
 
 /// min(max(a, low), high): a NaN stays.
-template <class A, class L, class H>
+template <detail::HasValue A, class L, class H>
+  requires(!detail::Number<L> || !detail::Number<H>)
 Val<detail::expr_t<A>> clamp(const A& a, const L& low, const H& high) {
+  return min(max(a, low), high);
+}
+template <detail::HasValue A, detail::Number L, detail::Number H>
+Val<detail::expr_t<A>> clamp(const A& a, L low, H high) {
   return min(max(a, low), high);
 }
 

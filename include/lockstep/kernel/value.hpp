@@ -9,6 +9,7 @@
 #include <limits>
 #include <source_location>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/ir/builder.hpp"
 #include "lockstep/types.hpp"
@@ -167,40 +168,66 @@ class Val {
   static Val from(ir::Id id) { return Val(detail::Traced(id)); }
   ir::Id id() const { return traced_.id(); }
 
-  explicit operator bool() const = delete;  // a lane's value is not known at trace time: use if_ or select
+  explicit operator bool() const = delete;  // not known while tracing: use if_, select or sort(array, less)
 
  private:
   explicit Val(const detail::Traced& traced) : traced_(traced) {}
   detail::Traced traced_;
 };
 
-/// A mutable variable of one lane. Reading it gives its value at that moment. A copy is a variable of its
-/// own.
+namespace detail {
+/// A C++ number. Operators take it by value, so that a local `constexpr` needs no capture.
+template <class C>
+concept Number = std::is_arithmetic_v<C>;
+/// Something that gives a value when it is read: a Param, a coordinate, an element, but neither a value nor a number.
+template <class X, class T>
+concept Gives = std::convertible_to<const X&, T> && !std::same_as<X, T> && !Number<X>;
+}  // namespace detail
+
+/// A mutable variable of one lane. Reading it gives its value at that moment. A copy is a variable of its own, also where
+/// C++ moves: std::swap, std::exchange and the algorithms mean what they mean for T.
 template <class T>
 class Var {
  public:
   using value_type = T;
   Var(Val<T> initial, std::source_location where = std::source_location::current())
       : traced_(start(initial, where)) {}
-  /// From whatever gives a value: a C++ number, a Param, a coordinate, an element.
-  template <class X>
-    requires(std::convertible_to<const X&, Val<T>> && !std::same_as<X, Var> && !std::same_as<X, Val<T>>)
+  template <detail::Number C>
+  Var(C initial, std::source_location where = std::source_location::current())
+      : traced_(start(initial, where)) {}
+  template <detail::Gives<Val<T>> X>
+    requires(!std::same_as<X, Var>)
   Var(const X& initial, std::source_location where = std::source_location::current())
       : traced_(start(initial, where)) {}
   Var(const Var& other) : Var(Val<T>(other)) {}
-  Var(Var&& other) noexcept : traced_(other.traced_) {}  // the same variable
   Var& operator=(const Var& other) { return *this = Val<T>(other); }
   Var& operator=(Val<T> value) {
     detail::builder().set(id(), value.id());
     return *this;
   }
-  template <class X>
-    requires(std::convertible_to<const X&, Val<T>> && !std::same_as<X, Var> && !std::same_as<X, Val<T>>)
+  template <detail::Number C>
+  Var& operator=(C value) {
+    return *this = Val<T>(value);
+  }
+  template <detail::Gives<Val<T>> X>
+    requires(!std::same_as<X, Var>)
   Var& operator=(const X& value) {
     return *this = static_cast<Val<T>>(value);
   }
   operator Val<T>() const { return Val<T>::from(detail::builder().get(id())); }
   ir::Id id() const { return traced_.id(); }
+  Var& operator++()
+    requires(!std::same_as<T, bool>)
+  {
+    return *this += 1;
+  }
+  Var& operator--()
+    requires(!std::same_as<T, bool>)
+  {
+    return *this -= 1;
+  }
+
+  explicit operator bool() const = delete;  // not known while tracing: use if_, select or sort(array, less)
 
  private:
   static detail::Traced start(const Val<T>& initial, const std::source_location& where) {
@@ -216,8 +243,12 @@ namespace detail {
 template <class T>
 class Located {
  public:
+  template <Number C>
+  Located(C value, std::source_location where = std::source_location::current()) : value_(value) {
+    builder().at(where);
+  }
   template <class X>
-    requires std::convertible_to<const X&, Val<T>>
+    requires(std::convertible_to<const X&, Val<T>> && !Number<X>)
   Located(const X& value, std::source_location where = std::source_location::current()) : value_(value) {
     builder().at(where);
   }
@@ -299,41 +330,65 @@ auto apply(std::initializer_list<ir::Id> operands) {
     using T = detail::expr_t<A>;                                         \
     return detail::apply<floats, integers, T>({detail::id_of<T>(a)});    \
   }
-#define LOCKSTEP_KERNEL_WORD2(word, floats, integers)                                     \
-  template <class A, class B>                                                             \
-    requires detail::Takes<detail::common_t<A, B>, floats, integers>                      \
-  detail::Result<detail::common_t<A, B>, floats, integers> word(const A& a, const B& b) { \
-    using T = detail::common_t<A, B>;                                                     \
-    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                        \
-    return detail::apply<floats, integers, T>({x, y});                                    \
+// One overload for each operand that may be a C++ number (see detail::Number).
+#define LOCKSTEP_KERNEL_WORD2(word, floats, integers)                                      \
+  LOCKSTEP_KERNEL_WORD2_OF(word, floats, integers, HasValue, const A&, HasValue, const B&) \
+  LOCKSTEP_KERNEL_WORD2_OF(word, floats, integers, HasValue, const A&, Number, B)          \
+  LOCKSTEP_KERNEL_WORD2_OF(word, floats, integers, Number, A, HasValue, const B&)
+#define LOCKSTEP_KERNEL_WORD2_OF(word, floats, integers, KindA, TakenA, KindB, TakenB) \
+  template <detail::KindA A, detail::KindB B>                                          \
+    requires detail::Takes<detail::common_t<A, B>, floats, integers>                   \
+  detail::Result<detail::common_t<A, B>, floats, integers> word(TakenA a, TakenB b) {  \
+    using T = detail::common_t<A, B>;                                                  \
+    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                     \
+    return detail::apply<floats, integers, T>({x, y});                                 \
   }
-#define LOCKSTEP_KERNEL_WORD3(word, floats, integers)                                                     \
-  template <class A, class B, class C>                                                                    \
-    requires detail::Takes<detail::common3_t<A, B, C>, floats, integers>                                  \
-  detail::Result<detail::common3_t<A, B, C>, floats, integers> word(const A& a, const B& b, const C& c) { \
-    using T = detail::common3_t<A, B, C>;                                                                 \
-    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b), z = detail::id_of<T>(c);               \
-    return detail::apply<floats, integers, T>({x, y, z});                                                 \
+#define LOCKSTEP_KERNEL_WORD3(word, floats, integers)                                                 \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, HasValue, const A&, HasValue, const B&, HasValue,  \
+                           const C&)                                                                  \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, HasValue, const A&, HasValue, const B&, Number, C) \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, HasValue, const A&, Number, B, HasValue, const C&) \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, HasValue, const A&, Number, B, Number, C)          \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, Number, A, HasValue, const B&, HasValue, const C&) \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, Number, A, HasValue, const B&, Number, C)          \
+  LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, Number, A, Number, B, HasValue, const C&)
+#define LOCKSTEP_KERNEL_WORD3_OF(word, floats, integers, KindA, TakenA, KindB, TakenB, KindC, TakenC) \
+  template <detail::KindA A, detail::KindB B, detail::KindC C>                                        \
+    requires detail::Takes<detail::common3_t<A, B, C>, floats, integers>                              \
+  detail::Result<detail::common3_t<A, B, C>, floats, integers> word(TakenA a, TakenB b, TakenC c) {   \
+    using T = detail::common3_t<A, B, C>;                                                             \
+    const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b), z = detail::id_of<T>(c);           \
+    return detail::apply<floats, integers, T>({x, y, z});                                             \
   }
 
 #define LOCKSTEP_INFIX(symbol, floats, integers)                                          \
   LOCKSTEP_KERNEL_WORD2(operator symbol, ir::Op::floats, ir::Op::integers)                \
-  template <class T, class B>                                                             \
+  template <class T, detail::HasValue B>                                                  \
     requires detail::Takes<detail::common_t<Var<T>, B>, ir::Op::floats, ir::Op::integers> \
   Var<T>& operator symbol##=(Var<T>& a, const B & b) {                                    \
+    return a = a symbol b;                                                                \
+  }                                                                                       \
+  template <class T, detail::Number B>                                                    \
+    requires detail::Takes<T, ir::Op::floats, ir::Op::integers>                           \
+  Var<T>& operator symbol##=(Var<T>& a, B b) {                                            \
     return a = a symbol b;                                                                \
   }
 #define LOCKSTEP_PREFIX(symbol, floats, integers) \
   LOCKSTEP_KERNEL_WORD1(operator symbol, ir::Op::floats, ir::Op::integers)
-#define LOCKSTEP_COMPARE(symbol, floats, integers, swapped)                                        \
-  template <class A, class B>                                                                      \
+#define LOCKSTEP_COMPARE(symbol, floats, integers, swapped)                                      \
+  LOCKSTEP_COMPARE_OF(symbol, floats, integers, swapped, HasValue, const A&, HasValue, const B&) \
+  LOCKSTEP_COMPARE_OF(symbol, floats, integers, swapped, HasValue, const A&, Number, B)          \
+  LOCKSTEP_COMPARE_OF(symbol, floats, integers, swapped, Number, A, HasValue, const B&)
+#define LOCKSTEP_COMPARE_OF(symbol, floats, integers, swapped, KindA, TakenA, KindB, TakenB)       \
+  template <detail::KindA A, detail::KindB B>                                                      \
     requires detail::Takes<detail::common_t<A, B>, ir::Op::floats, ir::Op::integers>               \
-  Val<bool> operator symbol(const A & a, const B & b) {                                            \
+  Val<bool> operator symbol(TakenA a, TakenB b) {                                                  \
     using T = detail::common_t<A, B>;                                                              \
     const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                                 \
     return detail::apply<ir::Op::floats, ir::Op::integers, T>({swapped ? y : x, swapped ? x : y}); \
   }
 #include "lockstep/ir/ops.def"
+#undef LOCKSTEP_COMPARE_OF
 
 /// Both sides are evaluated: there is no short circuit. Use nested if_ where the right side must not run.
 template <class A, class B>
@@ -364,13 +419,18 @@ Val<To> bitcast(const A& a) {
   return Val<To>::from(detail::builder().bitcast(detail::kType<To>, detail::id_of<detail::expr_t<A>>(a)));
 }
 /// `yes` where `condition`, else `no`; both are evaluated.
-template <class C, class A, class B>
-  requires std::same_as<detail::expr_t<C>, bool>
-Val<detail::common_t<A, B>> select(const C& condition, const A& yes, const B& no) {
-  using T = detail::common_t<A, B>;
-  return Val<T>::from(
-      detail::builder().select(detail::id_of<bool>(condition), detail::id_of<T>(yes), detail::id_of<T>(no)));
-}
+#define LOCKSTEP_SELECT(KindA, TakenA, KindB, TakenB)                                                   \
+  template <class C, detail::KindA A, detail::KindB B>                                                  \
+    requires std::same_as<detail::expr_t<C>, bool>                                                      \
+  Val<detail::common_t<A, B>> select(const C& condition, TakenA yes, TakenB no) {                       \
+    using T = detail::common_t<A, B>;                                                                   \
+    return Val<T>::from(detail::builder().select(detail::id_of<bool>(condition), detail::id_of<T>(yes), \
+                                                 detail::id_of<T>(no)));                                \
+  }
+LOCKSTEP_SELECT(HasValue, const A&, HasValue, const B&)
+LOCKSTEP_SELECT(HasValue, const A&, Number, B)
+LOCKSTEP_SELECT(Number, A, HasValue, const B&)
+#undef LOCKSTEP_SELECT
 /// A choice between two C++ numbers of one type: f32 for `select(c, 1.0f, 0.0f)`, i32 for `select(c, 1, 0)`.
 template <class C, detail::Value A>
   requires std::same_as<detail::expr_t<C>, bool>
@@ -378,5 +438,34 @@ Val<A> select(const C& condition, A yes, A no) {
   return Val<A>::from(
       detail::builder().select(detail::id_of<bool>(condition), detail::id_of<A>(yes), detail::id_of<A>(no)));
 }
+
+/// x as it is after its own rounding: no sum contracts a product across it into an fma.
+template <detail::HasValue A>
+Val<detail::expr_t<A>> rounded(const A& x) {
+  using T = detail::expr_t<A>;
+  static_assert(std::is_floating_point_v<T>, "rounded(x) of an f32 or f64");
+  return Val<T>::from(detail::builder().keep(ir::Op::rounded, detail::id_of<T>(x)));
+}
+
+namespace detail {
+
+/// A coordinate or the index of an array: a C++ number, or what gives a Val<i32>, which is read when id() is called.
+class Coord {
+ public:
+  template <Number C>
+  Coord(C number) : number_(operand<i32>(number)) {}
+  template <class X>
+    requires(std::convertible_to<const X&, Val<i32>> && !Number<X>)
+  Coord(const X& x)
+      : from_(&x), read_([](const void* from) { return id_of<i32>(*static_cast<const X*>(from)); }) {}
+  ir::Id id() const { return from_ ? read_(from_) : Val<i32>(number_).id(); }
+
+ private:
+  const void* from_ = nullptr;
+  ir::Id (*read_)(const void*) = nullptr;
+  i32 number_ = 0;
+};
+
+}  // namespace detail
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "lockstep/kernel/math.hpp"
@@ -146,6 +147,8 @@ class VarArray {
   const Var<T>& operator[](int k) const { return v_[checked(k)]; }
   auto begin() { return v_.begin(); }
   auto end() { return v_.end(); }
+  auto begin() const { return v_.begin(); }
+  auto end() const { return v_.end(); }
 
  private:
   static size_t checked(int k) {
@@ -220,4 +223,63 @@ Vec<T, N> normalize(const Vec<T, N>& a) {
   return a / length(a);
 }
 
+/// Sorts by a comparator of two values that gives Val<bool>, ascending without one: swaps of neighbours (i, k), k > i, in an
+/// order that no value decides. As stable as the comparator is strict: equal elements keep their order.
+template <class T, int N, class Less>
+void sort(VarArray<T, N>& array, Less less) {
+  for (int pass = 0; pass < N; ++pass)
+    for (int k = pass % 2; k + 1 < N; k += 2) {
+      const Val<T> a = array[k], b = array[k + 1];
+      const Val<bool> turned = less(b, a);
+      array[k] = select(turned, b, a);
+      array[k + 1] = select(turned, a, b);
+    }
+}
+template <class T, int N>
+void sort(VarArray<T, N>& array) {
+  sort(array, [](const Val<T>& a, const Val<T>& b) { return a < b; });
+}
+
+namespace detail {
+template <class A>
+inline constexpr bool kVariables = false;
+template <class T, int N>
+inline constexpr bool kVariables<VarVec<T, N>> = true;
+template <class T, int N>
+inline constexpr bool kVariables<VarArray<T, N>> = true;
+}  // namespace detail
+
+/// For structured bindings: `auto [x, y, z] = v` of a Vec; of a VarVec or VarArray also `auto& [x, y] = v`.
+template <size_t k, class T, int N>
+Val<T> get(const Vec<T, N>& v) {
+  return v[int(k)];
+}
+template <size_t k, class A>
+  requires detail::kVariables<std::remove_cvref_t<A>>
+decltype(auto) get(A&& v) {
+  if constexpr (std::is_lvalue_reference_v<A>)
+    return v[int(k)];
+  else
+    return std::move(v[int(k)]);
+}
+
 }  // namespace lockstep
+
+template <class T, int N>
+struct std::tuple_size<lockstep::Vec<T, N>> : std::integral_constant<size_t, N> {};
+template <class T, int N>
+struct std::tuple_size<lockstep::VarVec<T, N>> : std::integral_constant<size_t, N> {};
+template <class T, int N>
+struct std::tuple_size<lockstep::VarArray<T, N>> : std::integral_constant<size_t, N> {};
+template <size_t k, class T, int N>
+struct std::tuple_element<k, lockstep::Vec<T, N>> {
+  using type = lockstep::Val<T>;
+};
+template <size_t k, class T, int N>
+struct std::tuple_element<k, lockstep::VarVec<T, N>> {
+  using type = lockstep::Var<T>;
+};
+template <size_t k, class T, int N>
+struct std::tuple_element<k, lockstep::VarArray<T, N>> {
+  using type = lockstep::Var<T>;
+};

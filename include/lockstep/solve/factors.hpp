@@ -21,6 +21,10 @@ std::vector<Value> se2_log(std::span<const Value> a);
 /// In space: (t, q).
 std::vector<Value> se3_compose(std::span<const Value> a, std::span<const Value> b);
 std::vector<Value> se3_inverse(std::span<const Value> a);
+/// Tangent vector (rho, phi) of the group's exponential map, and back: phi is the rotation vector, of at most pi, and the
+/// translation is V(phi) rho.
+std::vector<Value> se3_exp(std::span<const Value> tangent);
+std::vector<Value> se3_log(std::span<const Value> a);
 /// A pose of the frame `a` applied to a point of the body, and its inverse.
 autodiff::Vec3 se3_act(std::span<const Value> a, const autodiff::Vec3& point);
 autodiff::Vec3 se3_act_inverse(std::span<const Value> a, const autodiff::Vec3& point);
@@ -30,14 +34,31 @@ autodiff::Vec3 se3_act_inverse(std::span<const Value> a, const autodiff::Vec3& p
 /// W (translation, angle) of Z^-1 Xi^-1 Xj, as g2o. Slots: two poses. Data: z (x, y, angle), cos and sin of its
 /// angle, W: 11 numbers; se2_between_data() makes them.
 TermType se2_between(const RobustLoss& loss = {});
-/// W (translation, vec q) of Z^-1 Xi^-1 Xj with q's w >= 0, as g2o. Data: z (7), W: 28 numbers.
+/// W (translation, vec q) of Z^-1 Xi^-1 Xj with q's w >= 0, as g2o. Data: z (7), W: 28 numbers. |vec q| is the sine of
+/// half the angle: near zero half of it in radians, and at an error of 180 degrees without slope. Where errors may be that
+/// large, or W is about radians, use se3_between_log().
 TermType se3_between(const RobustLoss& loss = {});
 /// W (translation, angle) of Z^-1 X. Slot: a pose. Data as se2_between.
 TermType se2_pose_prior(const RobustLoss& loss = {});
 /// W (translation, vec q) of Z^-1 X. Data as se3_between.
 TermType se3_pose_prior(const RobustLoss& loss = {});
+/// W se3_log(Z^-1 Xi^-1 Xj), and W se3_log(Z^-1 X): rotation vectors in radians. Data: z (7), W: 28 numbers.
+TermType se3_between_log(const RobustLoss& loss = {});
+TermType se3_pose_prior_log(const RobustLoss& loss = {});
+
+/// W of n errors by what is known of them: their standard deviations (n), their covariance (n, n) or its inverse, the
+/// information. Gives the n (n + 1) / 2 numbers of the data rows. Throws InputError where a deviation is not positive or a
+/// matrix is not symmetric and positive definite.
+std::vector<double> w_from_standard_deviations(std::span<const double> deviations);
+std::vector<double> w_from_covariance(std::span<const double> covariance);
+std::vector<double> w_from_information(std::span<const double> information);
 /// Rows of data of se2_between() and se2_pose_prior(). `w`: (6).
 std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w);
+/// Rows of data of se3_between_log() and se3_pose_prior_log(). `w`: (21), rotations in radians.
+std::vector<double> se3_between_log_data(std::span<const double> z, std::span<const double> w);
+/// Rows of data of se3_between() and se3_pose_prior(), whose residuals are half as large: `w` (21) is given for rotations in
+/// radians, and its numbers for vec q are doubled.
+std::vector<double> se3_between_data_from_radians(std::span<const double> z, std::span<const double> w);
 
 // ── points seen from poses ──
 

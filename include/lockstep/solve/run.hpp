@@ -78,6 +78,7 @@ struct FitRunResult : RunResult {
   std::vector<double> standard_errors, covariance;  // as FitResult has them
   std::vector<std::string> at_bound, undetermined;
   double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
+  std::optional<double> chi_squared;  // as FitResult has it
   int64_t degrees_of_freedom = 0;
 };
 FitRunResult run(Context& context, const FitRun& options);

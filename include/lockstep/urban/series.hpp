@@ -38,6 +38,7 @@ enum class SeriesOutput {
   lside_north
 };
 inline constexpr int kSeriesOutputs = 19;
+inline constexpr int kMostSubsteps = 60;
 std::string_view name(SeriesOutput output);  ///< "tmrt"
 /// Throws InputError for another name.
 SeriesOutput parse_series_output(std::string_view text);
@@ -49,6 +50,14 @@ struct SeriesPoint {
   std::string id;
   double x = 0, y = 0;       ///< in the raster's coordinates
   int64_t row = 0, col = 0;  ///< the pixel
+};
+
+/// The moment that a time of the weather names: the start, the middle or the end of its interval.
+enum class IntervalLabel { start, middle, end };
+
+/// Days of the year, 1 … 366, both included.
+struct LeafDays {
+  int first = 1, last = 366;
 };
 
 struct SeriesOptions {
@@ -64,6 +73,13 @@ struct SeriesOptions {
   std::optional<double> utc_offset_h;                 ///< else the weather's, else an error
   std::optional<double> latitude_deg, longitude_deg;  ///< else the raster's centre, else the weather's
   std::optional<double> elevation_m;
+  IntervalLabel interval = IntervalLabel::end;  ///< of the weather's times; results name the interval's end
+  bool horizontal_direct = false;               ///< Kdirect is the beam on the horizontal (ERA5's fdir)
+  std::optional<double> wind_height_m;          ///< of the sensor; else the parameters', else 10
+  /// First and last day of the year with leaves, over the turn of the year where the first is the later; else the
+  /// parameters', else by preset and latitude (docs/urban.md).
+  std::optional<LeafDays> leaf_days;
+  bool evergreen = false;  ///< leaves on all days
 
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
@@ -72,9 +88,12 @@ struct SeriesOptions {
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
 
   std::string preset = "corrected";  ///< or umep, solweig
-  std::string sky = "anisotropic";   ///< or isotropic
-  std::string body = "cylinder";     ///< or box
-  std::string posture;               ///< standing, sitting; empty: the parameters', else standing
+  /// Parts of an interval, each with its own position of the sun; results are means over them. 0: as many as give parts of
+  /// about 10 minutes, and one in the presets umep and solweig.
+  int substeps = 0;
+  std::string sky = "anisotropic";  ///< or isotropic
+  std::string body = "cylinder";    ///< or box
+  std::string posture;              ///< standing, sitting; empty: the parameters', else standing
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
@@ -101,6 +120,7 @@ struct SeriesTimes {
 struct SeriesResult : RunResult {
   std::vector<std::string> times;  ///< interval ends
   int64_t steps = 0, day_steps = 0;
+  int substeps = 1;  ///< parts of an interval
   double latitude_deg = 0, longitude_deg = 0, utc_offset_h = 0;
   std::filesystem::path netcdf, points_file, report, video;
   std::vector<SeriesPoint> points;
@@ -113,6 +133,20 @@ struct SeriesResult : RunResult {
 /// inside, and writes. Throws InputError for bad files and options, naming file, line or pixel, and
 /// UnsupportedError where a module or memory is wanting.
 SeriesResult run(Context& context, const SeriesOptions& options);
+
+enum class Verdict { ok, warning, error };
+
+/// A finding about an input. A run says its warnings and refuses the first error; `check` lists all.
+struct InputCheck {
+  std::string check;  ///< "calm hours"
+  std::optional<double> value;
+  std::string unit;
+  Verdict verdict = Verdict::ok;
+  std::string text;
+};
+
+/// Reads and doubts the inputs of `run` without computing or writing anything. Errors of inputs are rows of the result.
+std::vector<InputCheck> check(Context& context, const SeriesOptions& options);
 
 struct ValidationOptions {
   SeriesOptions series;  ///< with one point

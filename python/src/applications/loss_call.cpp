@@ -15,31 +15,39 @@ Buffer LossCall::wrapped(Storage storage, const Shape& shape, uint64_t address) 
   return wrap_ordered(device_, storage, shape, address);
 }
 
-void LossCall::launch(const Addresses& at) {
+pde::Inputs LossCall::inputs_at(const Addresses& at) const {
   pde::Inputs inputs;
-  uint64_t places = at.mask;
   for (size_t k = 0; k < form_.slots.size(); ++k) {
     const Slot& slot = form_.slots[k];
     const size_t level = size_t(slot.level + 1);
     inputs.fields[slot.field][level] = wrapped(form_.storage, slot.shape, at.fields[k]);
-    places |= at.fields[k];
-    if (slot.gradient) {
+    if (slot.gradient)
       inputs.gradients[slot.field][level] = wrapped(form_.storage, slot.shape, at.gradients[k]);
-      places |= at.gradients[k];
-    }
   }
   const auto& cells = loss_.mesh().cells;
   if (at.mask) inputs.mask = wrapped(form_.storage, {cells[2], cells[1], cells[0]}, at.mask);
+  inputs.parameters = at.parameters;
+  return inputs;
+}
+
+void LossCall::launch(const Addresses& at) {
+  pde::Inputs inputs = inputs_at(at);
+  uint64_t places = at.mask;
+  for (const uint64_t place : at.fields) places |= place;
+  for (const uint64_t place : at.gradients) places |= place;
   std::optional<pde::BoundLoss>& kept = bound_[places % 16 == 0];
   if (!kept) {
-    inputs.parameters = form_.parameters;
     inputs.seed = form_.seed;
     kept = loss_.bind(device_, inputs, form_.options);
   } else {
-    kept = kept->rebind(inputs.fields, inputs.gradients, inputs.mask);
+    kept = kept->rebind(inputs.fields, inputs.gradients, inputs.mask, inputs.parameters);
   }
   kept->run();
   kept->loss_into(wrapped(at.value_storage, {1}, at.value));
+  if (!at.by_parameter) return;
+  inputs.seed = 1;
+  inputs.gradients.clear();
+  *at.by_parameter = loss_.number_gradients(device_, inputs).parameters;
 }
 
 void LossCall::run(const Addresses& at) {
@@ -76,14 +84,12 @@ void bind_loss_call(nb::module_& module) {
   nb::class_<LossCall>(module, "LossCall")
       .def("__init__",
            [](LossCall* self, const pde::Loss& loss, const OpenDevice& open, const std::string& storage,
-              const std::vector<GivenSlot>& slots, const std::map<std::string, double>& parameters,
-              double seed, const std::string& gradients, const std::string& path,
-              const std::vector<std::string>& wanted) {
+              const std::vector<GivenSlot>& slots, double seed, const std::string& gradients,
+              const std::string& path, const std::vector<std::string>& wanted) {
              LossCall::Form form;
              form.storage = storage_of(storage);
              for (const auto& [field, level, shape, gradient] : slots)
                form.slots.push_back({field, level, shape_of(shape), gradient});
-             form.parameters = parameters;
              form.seed = seed;
              form.options = loss_options(gradients, path, wanted);
              new (self) LossCall(loss, open.device(), std::move(form));
@@ -91,12 +97,16 @@ void bind_loss_call(nb::module_& module) {
       .def(
           "run",
           [](LossCall& call, const std::vector<uint64_t>& fields, const std::vector<uint64_t>& gradients,
-             uint64_t mask, uint64_t value, bool wide, const std::optional<uint64_t>& stream) {
+             uint64_t mask, uint64_t value, bool wide, const std::map<std::string, double>& parameters,
+             bool by_parameter, const std::optional<uint64_t>& stream) {
+            std::map<std::string, double> found;
             const nb::gil_scoped_release free;
-            call.run({fields, gradients, mask, value, wide ? Storage::f64 : Storage::f32, stream});
+            call.run({fields, gradients, mask, value, wide ? Storage::f64 : Storage::f32, parameters,
+                      by_parameter ? &found : nullptr, stream});
+            return found;
           },
           nb::arg("fields"), nb::arg("gradients"), nb::arg("mask"), nb::arg("value"), nb::arg("wide"),
-          nb::arg("stream").none());
+          nb::arg("parameters"), nb::arg("by_parameter"), nb::arg("stream").none());
   module.def("scale_gradients", &scale_gradients, nb::arg("device"), nb::arg("arrays"), nb::arg("storage"),
              nb::arg("seed"), nb::arg("seed_storage"), nb::arg("scale"), nb::arg("stream").none());
 }

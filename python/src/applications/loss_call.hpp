@@ -21,11 +21,10 @@ class LossCall {
     Shape shape;
     bool gradient;
   };
-  /// Arguments that stay from call to call. A mask has the mesh's shape.
+  /// Parts that stay from call to call. A mask has the mesh's shape.
   struct Form {
     Storage storage = Storage::f32;
     std::vector<Slot> slots;
-    std::map<std::string, double> parameters;
     double seed = 1;
     pde::LossOptions options;
   };
@@ -33,6 +32,9 @@ class LossCall {
     std::vector<uint64_t> fields, gradients;  // by slots; gradients that are not asked for are 0
     uint64_t mask = 0, value = 0;             // mask: 0 where there is none
     Storage value_storage = Storage::f32;
+    std::map<std::string, double> parameters;
+    /// Asks for the derivatives by all parameters (without the seed), which waits for the device.
+    std::map<std::string, double>* by_parameter = nullptr;
     std::optional<NativeStream> stream;  // CUDA: what the call is ordered with
   };
 
@@ -47,6 +49,7 @@ class LossCall {
  private:
   Buffer wrapped(Storage storage, const Shape& shape, uint64_t address) const;
   void launch(const Addresses& at);
+  pde::Inputs inputs_at(const Addresses& at) const;
 
   const pde::Loss loss_;
   const Device device_;

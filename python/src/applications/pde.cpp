@@ -1,5 +1,6 @@
 // Losses of partial differential equations on a device's buffers.
 #include "keywords.hpp"
+#include "lockstep/pde/check.hpp"
 #include "lockstep/pde/examples.hpp"
 #include "pde/kernels/plan.hpp"
 
@@ -101,7 +102,10 @@ std::array<T, 3> three(const std::vector<T>& v) {
 
 void bind_system(nb::module_& module) {
   using pde::System;
-  nb::class_<Field>(module, "Field").def_ro("index", &Field::index).def_ro("components", &Field::components);
+  nb::class_<Field>(module, "Field")
+      .def("__init__", [](Field* self, int index, int components) { new (self) Field{index, components}; })
+      .def_ro("index", &Field::index)
+      .def_ro("components", &Field::components);
   nb::class_<System>(module, "System")
       .def(nb::init<int>())
       .def("field",
@@ -139,6 +143,8 @@ void bind_system(nb::module_& module) {
                if (f.name == field) return std::vector<bool>{f.used[0], f.used[1], f.used[2]};
              throw InputError("unknown field " + field, "pde system", "a field of the system");
            })
+      .def("text", &System::text)
+      .def_static("of_text", [](const std::string& text) { return System::of_text(text); })
       .def_prop_ro("dimensions", &System::dimensions);
   module.def("transport", [](int dimensions, const std::map<std::string, double>& options) {
     pde::TransportOptions t;
@@ -207,6 +213,62 @@ pde::BoundLoss bind_trajectory(const pde::Loss& loss, const OpenDevice& open,
   return loss.bind_trajectory(open.device(), inputs, options);
 }
 
+/// Numbers of parameters and profiles as Python has them: two dictionaries.
+nb::tuple numbers_of(pde::Loss::Numbers numbers) {
+  nb::dict parameters, profiles;
+  for (const auto& [name, value] : numbers.parameters) parameters[nb::str(name.c_str())] = value;
+  for (auto& [name, values] : numbers.profiles) {
+    const size_t count = values.size();
+    profiles[nb::str(name.c_str())] = to_numpy(std::move(values), {count});
+  }
+  return nb::make_tuple(parameters, profiles);
+}
+
+nb::tuple number_gradients(const pde::Loss& loss, const OpenDevice& open,
+                           const std::map<std::string, Levels>& fields, const Parameters& parameters,
+                           const Profiles& profiles, const std::optional<Buffer>& mask,
+                           const std::optional<Buffer>& cotangents) {
+  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+  pde::Loss::Numbers found;
+  {
+    const nb::gil_scoped_release free;
+    found = cotangents ? loss.number_vjp(open.device(), inputs, *cotangents)
+                       : loss.number_gradients(open.device(), inputs);
+  }
+  return numbers_of(std::move(found));
+}
+
+nb::tuple hessian_product(const pde::Loss& loss, const OpenDevice& open,
+                          const std::map<std::string, Levels>& fields, const Parameters& parameters,
+                          const Profiles& profiles, const std::optional<Buffer>& mask,
+                          const std::map<std::string, Levels>& tangents, const Parameters& along,
+                          const std::map<std::string, std::vector<double>>& profiles_along) {
+  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+  std::map<std::string, std::array<Buffer, 3>> directions;
+  for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
+  pde::Loss::Product found;
+  {
+    const nb::gil_scoped_release free;
+    found = loss.hessian_product(open.device(), inputs, directions, {along, profiles_along});
+  }
+  const nb::tuple numbers = numbers_of(std::move(found.numbers));
+  return nb::make_tuple(dictionary_of(found.fields), numbers[0], numbers[1]);
+}
+
+nb::object check(const pde::System& system, const pde::Loss& loss, const OpenDevice& open,
+                 const std::map<std::string, Levels>& fields, const Parameters& parameters,
+                 const Profiles& profiles, const std::optional<Buffer>& mask, uint32_t seed,
+                 const std::string& path) {
+  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+  std::string text;
+  {
+    const nb::gil_scoped_release free;
+    text = pde::to_json(
+        pde::check(system, loss.mesh(), open.device(), inputs, {.seed = seed, .path = path_of(path)}));
+  }
+  return from_json(text);
+}
+
 /// The gradient of each number of the boundary, as rows for NumPy.
 nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open,
                             const std::map<std::string, Levels>& fields, const Parameters& parameters,
@@ -235,10 +297,10 @@ nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open,
 
 }  // namespace
 
-void bind_pde(nb::module_& module) {
-  bind_system(module);
+namespace {
+
+void bind_bound_loss(nb::module_& module) {
   using pde::BoundLoss;
-  using pde::Loss;
   using Free = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<BoundLoss>(module, "BoundLoss")
       .def("run", &BoundLoss::run, Free())
@@ -257,6 +319,14 @@ void bind_pde(nb::module_& module) {
              return g;
            })
       .def_prop_ro("path", [](const BoundLoss& b) { return std::string(pde::name(b.path())); });
+}
+
+}  // namespace
+
+void bind_pde(nb::module_& module) {
+  bind_system(module);
+  bind_bound_loss(module);
+  using pde::Loss;
   nb::class_<Loss>(module, "Loss")
       .def("__init__",
            [](Loss* self, const pde::System& system, const std::vector<int64_t>& cells,
@@ -296,14 +366,23 @@ void bind_pde(nb::module_& module) {
       .def("jvp",
            [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
               const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
-              const std::map<std::string, Levels>& tangents) {
+              const std::map<std::string, Levels>& tangents, const Parameters& along,
+              const std::map<std::string, std::vector<double>>& profiles_along) {
              const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
              std::map<std::string, std::array<Buffer, 3>> directions;
              for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
              const nb::gil_scoped_release free;
-             return loss.jvp(open.device(), inputs, directions);
+             return loss.jvp(open.device(), inputs, directions, {along, profiles_along});
            })
+      .def("number_gradients", &number_gradients, nb::arg("device"), nb::arg("fields"), nb::arg("parameters"),
+           nb::arg("profiles"), nb::arg("mask").none(), nb::arg("cotangents").none())
+      .def("hessian_product", &hessian_product, nb::arg("device"), nb::arg("fields"), nb::arg("parameters"),
+           nb::arg("profiles"), nb::arg("mask").none(), nb::arg("tangents"), nb::arg("along"),
+           nb::arg("profiles_along"))
       .def("boundary_gradients", &boundary_gradients);
+  module.def("pde_check", &check, nb::arg("system"), nb::arg("loss"), nb::arg("device"), nb::arg("fields"),
+             nb::arg("parameters"), nb::arg("profiles"), nb::arg("mask").none(), nb::arg("seed"),
+             nb::arg("path"));
   module.def("pde_examples", &pde::example_names);
   module.def("pde_example", &example);
 }

@@ -123,6 +123,7 @@ nb::dict summary_of(const Summary& s) {
   d["termination"] = std::string(name(s.termination));
   d["converged"] = converged(s.termination);
   d["message"] = s.message;
+  d["notes"] = s.notes;
   d["method"] = std::string(name(s.method));
   d["linear"] = std::string(name(s.linear_used));
   d["device"] = s.device;

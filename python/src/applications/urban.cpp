@@ -110,39 +110,41 @@ void bind_walls(nb::module_& module) {
 }
 
 void bind_sky(nb::module_& module) {
-  module.def(
-      "urban_svf", [](OpenDevice& open, const CityInput& city, int patches, bool open_zenith,
-                      bool solweig_edges, double max_reach, bool keep_states, int64_t tile, int workers) {
-        SkyOptions options;
-        options.patches = patches == 145   ? SkyPatches::p145
-                          : patches == 153 ? SkyPatches::p153
-                          : patches == 305 ? SkyPatches::p305
-                          : patches == 609 ? SkyPatches::p609
-                                           : throw InputError(std::to_string(patches) + " patches",
-                                                              "lockstep.urban.svf", "145, 153, 305 or 609");
-        options.zenith = open_zenith ? ZenithRule::open : ZenithRule::umep;
-        options.edges = solweig_edges ? AnnulusEdges::solweig : AnnulusEdges::umep;
-        options.rays.max_reach_m = max_reach;
-        options.keep_states = keep_states;
-        const TileOptions tiles = tiles_of(tile, workers);
-        SkyViewFactors factors;
-        {
-          const nb::gil_scoped_release free;
-          factors = compute_sky_view_factors(*open.context, city, options, tiles);
-        }
-        nb::dict d;
-        for (int k = 0; k < kSkyViewGrids; ++k)
-          d[nb::str(std::string(kSkyViewNames[size_t(k)]).c_str())] =
-              to_numpy(std::move(factors.grids[size_t(k)]));
-        if (keep_states) {
-          PackedSky& sky = factors.states;
-          const size_t shape[] = {size_t(sky.words_per_pixel()), size_t(sky.rows), size_t(sky.cols)};
-          auto* const kept = new std::vector<uint32_t>(std::move(sky.words));
-          nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<uint32_t>*>(p); });
-          d["sky_states"] = nb::cast(nb::ndarray<nb::numpy, uint32_t>(kept->data(), 3, shape, owner));
-        }
-        return d;
-      });
+  module.def("urban_svf", [](OpenDevice& open, const CityInput& city, int patches, bool open_zenith,
+                             const std::string& annuli, double max_reach, bool keep_states, int64_t tile,
+                             int workers) {
+    SkyOptions options;
+    options.patches = patches == 145   ? SkyPatches::p145
+                      : patches == 153 ? SkyPatches::p153
+                      : patches == 305 ? SkyPatches::p305
+                      : patches == 609 ? SkyPatches::p609
+                                       : throw InputError(std::to_string(patches) + " patches",
+                                                          "lockstep.urban.svf", "145, 153, 305 or 609");
+    options.zenith = open_zenith ? ZenithRule::open : ZenithRule::umep;
+    options.edges = annuli == "solweig" ? AnnulusEdges::solweig
+                    : annuli == "umep"  ? AnnulusEdges::umep
+                                        : AnnulusEdges::centred;
+    options.rays.max_reach_m = max_reach;
+    options.keep_states = keep_states;
+    const TileOptions tiles = tiles_of(tile, workers);
+    SkyViewFactors factors;
+    {
+      const nb::gil_scoped_release free;
+      factors = compute_sky_view_factors(*open.context, city, options, tiles);
+    }
+    nb::dict d;
+    for (int k = 0; k < kSkyViewGrids; ++k)
+      d[nb::str(std::string(kSkyViewNames[size_t(k)]).c_str())] =
+          to_numpy(std::move(factors.grids[size_t(k)]));
+    if (keep_states) {
+      PackedSky& sky = factors.states;
+      const size_t shape[] = {size_t(sky.words_per_pixel()), size_t(sky.rows), size_t(sky.cols)};
+      auto* const kept = new std::vector<uint32_t>(std::move(sky.words));
+      nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<uint32_t>*>(p); });
+      d["sky_states"] = nb::cast(nb::ndarray<nb::numpy, uint32_t>(kept->data(), 3, shape, owner));
+    }
+    return d;
+  });
 
   module.def("sun_position", [](int year, int month, int day, double hour, double minute, double second,
                                 double latitude, double longitude, double elevation) {

@@ -39,6 +39,7 @@ SeriesOptions series_of(Keywords& k) {
   SeriesOptions o;
   take_city(k, o.city);
   std::vector<std::string> outputs, formats;
+  std::vector<int64_t> leaf_days;
   k.take("land_cover", o.land_cover)
       .take("wall_height", o.wall_height)
       .take("wall_aspect", o.wall_aspect)
@@ -52,6 +53,13 @@ SeriesOptions series_of(Keywords& k) {
       .take("latitude", o.latitude_deg)
       .take("longitude", o.longitude_deg)
       .take("elevation", o.elevation_m)
+      .choose(
+          "interval", o.interval,
+          {{"start", IntervalLabel::start}, {"middle", IntervalLabel::middle}, {"end", IntervalLabel::end}})
+      .choose("direct", o.horizontal_direct, {{"normal", false}, {"horizontal", true}})
+      .take("wind_height", o.wind_height_m)
+      .take("leaf_days", leaf_days)
+      .take("evergreen", o.evergreen)
       .take("outputs", outputs)
       .take("formats", formats)
       .take("out", o.folder)
@@ -61,6 +69,7 @@ SeriesOptions series_of(Keywords& k) {
       .take("sky", o.sky)
       .take("body", o.body)
       .take("posture", o.posture)
+      .take("substeps", o.substeps)
       .take("max_reach", o.rays.max_reach_m)
       .take("minimum_height", o.walls.minimum_height_m)
       .take("tile", o.tiles.side)
@@ -68,6 +77,12 @@ SeriesOptions series_of(Keywords& k) {
       .take("memory", o.tiles.memory_bytes)
       .take("resume", o.resume)
       .progress("progress", o.tiles.on_progress);
+  if (!leaf_days.empty()) {
+    if (leaf_days.size() != 2)
+      throw InputError(fmt::format("{} days", leaf_days.size()), "lockstep.urban, argument leaf_days",
+                       "the first and the last day of the year with leaves");
+    o.leaf_days = LeafDays{int(leaf_days[0]), int(leaf_days[1])};
+  }
   take_patches(k, o.patches);
   if (!outputs.empty()) o.outputs.clear();
   for (const std::string& one : outputs) o.outputs.push_back(parse_series_output(one));
@@ -143,6 +158,13 @@ nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& g
   return d;
 }
 
+nb::object input_checks(OpenDevice& open, const nb::dict& given) {
+  Keywords k(given, "lockstep.urban.check");
+  const SeriesOptions options = series_of(k);
+  k.done();
+  return from_json(freely([&] { return to_json(check(*open.context, options))["checks"].dump(); }));
+}
+
 nb::object validation(OpenDevice& open, const nb::dict& given) {
   Keywords k(given, "lockstep.urban.validate");
   ValidationOptions o;
@@ -214,6 +236,7 @@ void bind_urban_run(nb::module_& module) {
              nb::arg("weather"));
   module.def("urban_validate", &validation);
   module.def("urban_gates", &gates);
+  module.def("urban_check", &input_checks);
   module.def("urban_sample", &sample);
   module.def("utci", &utci);
   module.def("utci_is_fitted", &utci_is_fitted);

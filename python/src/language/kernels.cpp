@@ -1,4 +1,5 @@
 // Kernels traced from Python: the traced values, memory, and the traced kernel.
+#include <algorithm>
 #include <map>
 
 #include "bind.hpp"
@@ -62,6 +63,14 @@ std::vector<ir::Id> ids_of(const std::vector<AnyVal>& values) {
   return ids;
 }
 
+Boundary boundary_of(const std::string& text) {
+  if (text == "clamp") return Boundary::clamp;
+  if (text == "periodic") return Boundary::periodic;
+  if (text == "zero") return Boundary::zero;
+  if (text == "unchecked") return Boundary::unchecked;
+  throw InputError("boundary " + text, "lockstep.Grid", "clamp, periodic, zero or unchecked");
+}
+
 /// A buffer of the kernel that is being traced, of any type, rank and access: what Grid, Out and InOut do.
 class AnyBuffer : public detail::BufferRef {
  public:
@@ -72,16 +81,28 @@ class AnyBuffer : public detail::BufferRef {
                     bool streaming) const {
     ir::Id inside = ir::kNone;
     const ir::Id at = place(lead, offsets, boundary, &inside);
-    const AnyVal value = load_at(at, streaming);
-    if (inside == ir::kNone) return value;
-    return select(detail::any_value(inside), value, AnyVal::number(value.type(), 0));
+    return inside_or_zero(load_at(at, streaming), inside);
   }
   void store_point(const std::vector<AnyVal>& lead, const std::vector<int>& offsets, const AnyVal& value,
                    bool streaming) const {
     ir::Id inside = ir::kNone;
     store_at(place(lead, offsets, Boundary::clamp, &inside), value, streaming);
   }
-  AnyVal load(const std::vector<AnyVal>& at, bool streaming) const { return load_at(place(at), streaming); }
+  /// At explicit coordinates, under a rule where one is named.
+  AnyVal load(const std::vector<AnyVal>& at, const std::string& boundary, bool streaming) const {
+    if (boundary.empty() || boundary == "unchecked") return load_at(place(at), streaming);
+    check_rank(at.size());
+    AnyBuffer ruled = *this;
+    ruled.boundary_ = boundary_of(boundary);
+    ruled.ruled_ = true;
+    const std::vector<ir::Id> k = ids_of(at);
+    ir::Id inside = ir::kNone;
+    const ir::Id element = rank_ == 1   ? ruled.offset_by_rule({k[0]}, &inside)
+                           : rank_ == 2 ? ruled.offset_by_rule({k[0], k[1]}, &inside)
+                           : rank_ == 3 ? ruled.offset_by_rule({k[0], k[1], k[2]}, &inside)
+                                        : ruled.offset_by_rule({k[0], k[1], k[2], k[3]}, &inside);
+    return inside_or_zero(load_at(element, streaming), inside);
+  }
   void store(const std::vector<AnyVal>& at, const AnyVal& value, bool streaming) const {
     store_at(place(at), value, streaming);
   }
@@ -101,10 +122,17 @@ class AnyBuffer : public detail::BufferRef {
   }
 
  private:
-  static std::string where() { return "kernel " + detail::builder().function().name; }
+  static std::string where() { return detail::builder().where(); }
+  static AnyVal inside_or_zero(const AnyVal& value, ir::Id inside) {
+    if (inside == ir::kNone) return value;
+    return select(detail::any_value(inside), value, AnyVal::number(value.type(), 0));
+  }
+  void check_rank(size_t coordinates) const {
+    if (int(coordinates) != rank_)
+      throw InputError(std::to_string(coordinates) + " coordinates", where(), std::to_string(rank_));
+  }
   ir::Id place(const std::vector<AnyVal>& at) const {
-    if (int(at.size()) != rank_)
-      throw InputError(std::to_string(at.size()) + " coordinates", where(), std::to_string(rank_));
+    check_rank(at.size());
     const std::vector<ir::Id> ids = ids_of(at);
     return offset(std::span<const ir::Id>(ids));
   }
@@ -144,14 +172,6 @@ class AnyBuffer : public detail::BufferRef {
   Storage storage_;
 };
 
-Boundary boundary_of(const std::string& text) {
-  if (text == "clamp") return Boundary::clamp;
-  if (text == "periodic") return Boundary::periodic;
-  if (text == "zero") return Boundary::zero;
-  if (text == "unchecked") return Boundary::unchecked;
-  throw InputError("boundary " + text, "lockstep.Grid", "clamp, periodic, zero or unchecked");
-}
-
 /// One parameter as the package hands it in: what ("read", "write", "read_write" or "scalar"), type, rank.
 using Parameter = std::tuple<std::string, std::string, int>;
 
@@ -175,13 +195,26 @@ nb::object declare(ir::Builder& b, const Parameter& parameter) {
   return nb::cast(AnyBuffer(uint32_t(f.buffers.size() - 1), storage, rank));
 }
 
-Kernel trace(const std::string& name, const std::string& domain, int rank, const std::array<int, 3>& group,
-             int min_blocks, const std::vector<Parameter>& parameters, const nb::object& body) {
-  KernelOptions options;
-  options.group = {group[0], group[1], group[2]};
-  options.min_blocks = min_blocks;
+/// The author's file and line.
+using Line = std::pair<std::string, uint32_t>;
+/// All that is traced from here on comes from there.
+void mark(ir::Builder& b, const Line& line) {
+  std::vector<std::string>& files = b.function().files;
+  const std::string name = line.first.substr(line.first.find_last_of('/') + 1);
+  const auto found = std::find(files.begin(), files.end(), name);
+  const auto number = ir::Place(found - files.begin());
+  if (found == files.end()) files.push_back(name);
+  constexpr ir::Place kMost = (ir::Place(1) << ir::kLineBits) - 1;
+  const bool fits = number < (ir::Place(1) << (32 - ir::kLineBits)) && line.second <= kMost;
+  b.at(fits ? number << ir::kLineBits | ir::Place(line.second) : ir::Place(0));
+}
+
+Kernel trace(const std::string& name, const std::string& domain, int rank, const KernelOptions& options,
+             const Line& line, const std::vector<Parameter>& parameters, const nb::object& body) {
   return Kernel::trace(name, domain == "groups" ? ir::Domain::groups : ir::Domain::points, rank, options,
                        [&](ir::Builder& b) {
+                         mark(b, line);
+                         b.function().place = b.place();
                          nb::list arguments;
                          for (const Parameter& p : parameters) arguments.append(declare(b, p));
                          body(arguments);
@@ -219,10 +252,15 @@ void bind_kernels(nb::module_& module) {
       .def("store", &AnyBuffer::store)
       .def("atomic", &AnyBuffer::atomic);
   module.def("trace", [](const std::string& name, const std::string& domain, int rank, const nb::tuple& group,
-                         int min_blocks, const std::vector<Parameter>& parameters, const nb::object& body) {
-    const std::array<int, 3> lanes{nb::cast<int>(group[0]), nb::cast<int>(group[1]), nb::cast<int>(group[2])};
-    return trace(name, domain, rank, lanes, min_blocks, parameters, body);
+                         int min_blocks, bool contract, const Line& line,
+                         const std::vector<Parameter>& parameters, const nb::object& body) {
+    KernelOptions options;
+    options.group = {nb::cast<int>(group[0]), nb::cast<int>(group[1]), nb::cast<int>(group[2])};
+    options.min_blocks = min_blocks;
+    options.contract = contract;
+    return trace(name, domain, rank, options, line, parameters, body);
   });
+  module.def("at", [](const std::string& path, uint32_t line) { mark(detail::builder(), {path, line}); });
   module.def("words", [] {
     std::map<std::string, int> all;
     for (const auto& [name, word] : words()) all[name] = std::abs(word.arity);
@@ -235,6 +273,9 @@ void bind_kernels(nb::module_& module) {
   module.def("bitcast", [](const AnyVal& v, const std::string& to) { return v.bitcast(type_of(to)); });
   module.def("powi", [](const AnyVal& v, int n) { return powi(v, n); });
   module.def("round", [](const AnyVal& v) { return round(v); });
+  module.def("rounded", [](const AnyVal& v) {
+    return detail::any_value(detail::builder().keep(ir::Op::rounded, detail::id_of(v)));
+  });
   module.def("rounded_product", [](const AnyVal& a, const AnyVal& b) { return rounded_product(a, b); });
   module.def("uniform", [](const AnyVal& v) { return uniform(v); });
 }

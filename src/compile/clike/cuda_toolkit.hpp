@@ -13,7 +13,7 @@ inline std::vector<std::string> with_toolkit_files(const std::vector<std::string
   std::vector<std::string> names = plain;
   std::vector<std::filesystem::path> toolkits;
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* folder = std::getenv(variable)) toolkits.emplace_back(folder);
+    if (const char* folder = std::getenv(variable); folder && *folder == '/') toolkits.emplace_back(folder);
   for (const char* folder : {"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}) toolkits.emplace_back(folder);
   for (const auto& toolkit : toolkits)
     for (const char* part : {"lib64", "targets/x86_64-linux/lib", "lib"})

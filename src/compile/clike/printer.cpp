@@ -229,7 +229,7 @@ Expression Printer::extract(const Expression& value, int component) {
 }
 
 std::string Printer::for_head(Type type, std::string_view name, const Expression& begin,
-                              const Expression& end, int64_t step) const {
+                              const Expression& end, int64_t step, bool /*oversteps*/) {
   const std::string advance = step == 1    ? fmt::format("++{}", name)
                               : step == -1 ? fmt::format("--{}", name)
                               : step < 0   ? fmt::format("{} -= {}", name, uint64_t(0) - uint64_t(step))
@@ -360,19 +360,20 @@ void Printer::print_for(Id id) {
   if (step_value.op != Op::constant)
     throw InternalError("for_ with a step that is no constant", fmt::format("kernel {}", function_.name),
                         "a constant");
-  const Expression begin = use(i.args[0]);
+  const bool oversteps = ir::may_overstep(function_, i);
+  const Expression begin = oversteps ? use_atom(i.args[0]) : use(i.args[0]);
   const Expression end = use_atom(i.args[1]);
   --left_[i.args[2]];
   const int64_t step = is_wide(i.type == Type::none ? step_value.type : i.type)
                            ? int64_t(step_value.imm)
                            : int32_t(uint32_t(step_value.imm));
   flush_all();
-  const std::string name = loops_ < 6 ? std::string(1, "ijklmn"[loops_]) : fmt::format("i{}", loops_);
+  const std::string name = loops_ < 6 ? std::string(1, "ijklmn"[loops_]) : fmt::format("i_{}", loops_);
   const ir::Block& body = function_.blocks[i.blocks[0]];
   if (!body.empty() && function_[body.front()].op == Op::loop_index)
     named_[body.front()] = {name, Precedence::atom, 0};
   before_for(i, step);
-  line(for_head(step_value.type, name, begin, end, step));
+  line(for_head(step_value.type, name, begin, end, step, oversteps));
   ++loops_;
   ++indent_;
   enter_loop(i);
@@ -448,6 +449,7 @@ std::optional<Expression> Printer::expression(const Instruction& i) {
     }
     case Op::convert: return convert(i.type, function_[i.args[0]].type, use(i.args[0]));
     case Op::bitcast: return bitcast(i.type, function_[i.args[0]].type, use(i.args[0]));
+    case Op::uniform: return use(i.args[0]);
     case Op::call: {
       std::vector<Expression> values;
       for (int a = 0; a < i.arg_count(); ++a) values.push_back(use(i.args[size_t(a)]));

@@ -118,9 +118,10 @@ class Printer {
   /// `const float v = e;` or `float v = e;`
   virtual std::string declare(Type type, int lanes, std::string_view name, const Expression& value,
                               bool is_mutable) const = 0;
-  /// `for (int i = a; i < b; i += s) {`
+  /// `for (int i = a; i < b; i += s) {`. `oversteps`: the counter may come within a step of the end of its type, which it
+  /// must not pass.
   virtual std::string for_head(Type type, std::string_view name, const Expression& begin,
-                               const Expression& end, int64_t step) const;
+                               const Expression& end, int64_t step, bool oversteps);
   /// Called before the head of a for_ is written.
   virtual void before_for(const ir::Instruction&, int64_t /*step*/) {}
   virtual std::string loop_head() const = 0;  // "for (;;) {"

@@ -174,6 +174,16 @@ Value* narrow(IRBuilderBase& b, Storage storage, Value* x) {
   }
 }
 
+llvm::Value* next_counter(llvm::IRBuilderBase& b, const ir::Function& function, const ir::Instruction& loop,
+                          llvm::Value* now, llvm::Value* step) {
+  if (!ir::may_overstep(function, loop)) return b.CreateAdd(now, step);
+  const ir::Instruction& constant = function[loop.args[2]];
+  const bool down = is_wide(constant.type) ? int64_t(constant.imm) < 0 : int32_t(constant.imm) < 0;
+  if (is_signed(constant.type)) return b.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, now, step);
+  return down ? b.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, now, b.CreateNeg(step))
+              : b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, now, step);
+}
+
 Value* lower_reduction(IRBuilderBase& b, ir::Reduction reduction, Type type, Value* x, Value* y) {
   using ir::Op;
   const bool f = is_float(type);

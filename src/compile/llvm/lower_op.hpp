@@ -12,6 +12,11 @@ llvm::Type* lane_type(llvm::LLVMContext& context, Type type);
 /// The LLVM type of an element in memory; f16 and bf16 are i16.
 llvm::Type* element_type(llvm::LLVMContext& context, Storage storage);
 
+/// The counter of a for_ in the next pass, which stays at the end of its type where it would step past it: there the loop
+/// ends.
+llvm::Value* next_counter(llvm::IRBuilderBase& b, const ir::Function& function, const ir::Instruction& loop,
+                          llvm::Value* now, llvm::Value* step);
+
 /// A row LOCKSTEP_OP of ops.def. `operand` is the type of the operands; y and z may be null.
 llvm::Value* lower_op(llvm::IRBuilderBase& b, ir::Op op, Type operand, llvm::Value* x, llvm::Value* y,
                       llvm::Value* z);

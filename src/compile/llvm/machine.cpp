@@ -1,6 +1,9 @@
 #include "compile/llvm/machine.hpp"
 
 #include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
@@ -25,12 +28,13 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "compile/llvm/analysis/distribute.hpp"
+#include "compile/llvm/long_blocks.hpp"
 #include "compile/llvm/loops/kernel_code.hpp"
+#include "core/environment/environment.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile::simd {
@@ -48,7 +52,7 @@ const HostProcessor& host_processor() {
   static const HostProcessor host = [] {
     HostProcessor h;
     // A lesser processor's code runs here too: for tests of what other machines get.
-    if (const char* chosen = std::getenv("LOCKSTEP_CPU"); chosen && *chosen) {
+    if (const char* chosen = environment::text("LOCKSTEP_CPU")) {
       h.name = chosen;
       h.features = extra_features();
       return h;
@@ -66,13 +70,8 @@ const HostProcessor& host_processor() {
 }
 
 bool quick_code() {
-  static const bool quick = [] {
-    const char* text = std::getenv("LOCKSTEP_CPU_CODE");
-    if (!text || !*text || std::string_view(text) == "fast") return false;
-    if (std::string_view(text) == "quick") return true;
-    throw InputError("\"" + std::string(text) + "\"", "LOCKSTEP_CPU_CODE", "fast or quick");
-  }();
-  return quick;
+  const char* text = environment::text("LOCKSTEP_CPU_CODE");
+  return text && std::string_view(text) == "quick";
 }
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
@@ -93,8 +92,13 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   {
     const std::unique_ptr<llvm::MCSubtargetInfo> check(target->createMCSubtargetInfo(triple, "", ""));
     if (!check->isCPUStringValid(name))
-      throw InputError("processor \"" + name + "\"", "--arch",
+      throw InputError("processor \"" + name + "\"", cpu.empty() ? "LOCKSTEP_CPU" : "--arch",
                        "an LLVM processor name, such as x86-64-v3 or znver4");
+    // LLVM ends the process for the others.
+    const std::unique_ptr<llvm::MCSubtargetInfo> chosen(target->createMCSubtargetInfo(triple, name, ""));
+    if (llvm::Triple(triple).isX86() && !chosen->checkFeatures("+64bit"))
+      throw InputError("processor \"" + name + "\"", cpu.empty() ? "LOCKSTEP_CPU" : "--arch",
+                       "a processor with 64-bit code");
   }
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
@@ -254,9 +258,23 @@ llvm::SmallVector<char, 0> emit_file(llvm::Module& module, llvm::TargetMachine& 
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
+  // As LLVMTargetMachine::addPassesToEmitFile, which admits no further passes.
+  auto& generator = static_cast<llvm::LLVMTargetMachine&>(machine);
+  auto* const functions = new llvm::MachineModuleInfoWrapperPass(&generator);
+  llvm::TargetPassConfig* const config = generator.createPassConfig(passes);
+  config->setDisableVerify(true);
+  const std::unique_ptr<llvm::FunctionPass> joined(llvm::createSafeStackPass());
+  config->insertPass(joined->getPassID(), make_long_block_pass());
+  if (longest_block(module) > kLongBlock) config->disablePass(&llvm::EarlyMachineLICMID);
+  passes.add(config);
+  passes.add(functions);
   const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
-    throw InternalError("LLVM cannot write this file type", module.getName().str(), "object code");
+  bool failed = config->addISelPasses();
+  config->addMachinePasses();
+  config->setInitialized();
+  failed = failed || generator.addAsmPrinter(passes, stream, nullptr, type, functions->getMMI().getContext());
+  if (failed) throw InternalError("LLVM cannot write this file type", module.getName().str(), "object code");
+  passes.add(llvm::createFreeMachineFunctionPass());
   passes.run(module);
   return bytes;
 }

@@ -6,15 +6,19 @@
 #include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/Pass.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <cstring>
 
 #include "compile/llvm/emit.hpp"
+#include "compile/llvm/long_blocks.hpp"
 #include "compile/llvm/machine.hpp"
 #include "compile/lower.hpp"
 #include "core/files/disk_cache.hpp"
+#include "core/reports/log.hpp"
 #include "generator_hash.hpp"
 #include "lockstep/error.hpp"
 
@@ -120,6 +124,9 @@ std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numeric
     llvm::LLVMContext context;
     const auto machine = make_machine("");
     const GeneratedModule generated = generate(context, lowered, *machine);
+    if (const size_t length = longest_block(*generated.module); length > kLongBlock)
+      logging::info("kernel {}: {} instructions without a branch are compiled in pieces of {} and more",
+                    lowered.name, length, kPiece);
     const llvm::SmallVector<char, 0> object = emit_file(*generated.module, *machine, false);
     header.scratch_bytes = generated.scratch_bytes;
     std::vector<std::byte> bytes(sizeof header + object.size());
@@ -149,6 +156,20 @@ std::string emit_llvm(const ir::Function& function, Numerics numerics, bool asse
     generated.module->print(stream, nullptr);
   }
   return text;
+}
+
+BlockLengths block_lengths(const ir::Function& function, Numerics numerics, const std::string& cpu) {
+  const ir::Function lowered = lower(function, {Target::cpu, numerics});
+  llvm::LLVMContext context;
+  const auto machine = simd::make_machine(cpu);
+  const simd::GeneratedModule generated = simd::generate(context, lowered, *machine);
+  llvm::Module& module = *generated.module;
+  BlockLengths lengths{.generated = simd::longest_block(module)};
+  llvm::legacy::PassManager passes;
+  passes.add(simd::make_long_block_pass());
+  passes.run(module);
+  lengths.compiled = simd::longest_block(module);
+  return lengths;
 }
 
 }  // namespace lockstep::compile

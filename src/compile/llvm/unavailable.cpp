@@ -18,5 +18,8 @@ std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numeric
 std::string emit_llvm(const ir::Function& function, Numerics, bool, const std::string&) {
   throw UnsupportedError(simd::native_unavailable(), function.name, "a build with LLVM 19");
 }
+BlockLengths block_lengths(const ir::Function& function, Numerics, const std::string&) {
+  throw UnsupportedError(simd::native_unavailable(), function.name, "a build with LLVM 19");
+}
 
 }  // namespace lockstep::compile

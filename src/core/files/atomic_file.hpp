@@ -1,15 +1,20 @@
-// Output files that appear whole or not at all: written beside the target, then renamed over it.
+// Output files that appear whole or not at all: written beside the target, then renamed over it. A link that has the
+// target's name is replaced, never followed.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "core/files/folder.hpp"
 
 namespace lockstep {
 
-/// Chooses a temporary name beside `target`, makes missing parent folders, and renames on commit.
-/// For writers that open files by name. Without commit the temporary file is removed.
+/// For writers that open files by name: a name in a private folder beside `target`, which commit() renames. Without
+/// commit both are removed. Missing parent folders are made.
 class AtomicPath {
  public:
   /// Throws InputError if the target is a folder or its folder cannot be made.
@@ -26,21 +31,31 @@ class AtomicPath {
 
  private:
   std::filesystem::path target_, temporary_;
-  bool direct_ = false, done_ = false;
+  Folder folder_, own_;
+  std::string own_name_;  // of the private folder
+  bool done_ = false;
 };
 
-/// A file written in sequence and published by commit(). Throws InputError when the disk refuses.
+/// A file that is published by commit(). Throws InputError when the disk refuses.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);
   ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  /// In sequence.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// At a place of its own; any thread.
+  void write_at(int64_t offset, std::span<const std::byte> bytes);
+  void resize(int64_t bytes);
   void commit();
-  const std::filesystem::path& target() const { return path_.target(); }
+  const std::filesystem::path& target() const { return target_; }
 
  private:
-  AtomicPath path_;
+  std::filesystem::path target_;
+  Folder folder_;     // none: the target is a device or a pipe
+  std::string name_;  // of the temporary file
   int descriptor_ = -1;
 };
 

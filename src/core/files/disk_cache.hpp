@@ -10,12 +10,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/hash.hpp"
 #include "core/platform/threads.hpp"
 
 namespace lockstep {
 
-/// Maps a key text (source, flags, compiler, architecture) to bytes. Entries are verified when read: a
-/// damaged one is deleted and counts as absent. Nothing here fails a run: the first I/O error logs one line
+/// Maps a key text (source, flags, compiler, architecture) to bytes. Entries carry a code that only this user can make
+/// (cache_key.hpp) and are verified when read: one that is damaged or of another user is deleted and counts as absent.
+/// Where others could write to the folder, or its name is relative, the cache is off. Nothing here fails a run: the first I/O error logs one line
 /// and switches writing (or the whole cache) off. Thread-safe.
 class DiskCache {
  public:
@@ -47,8 +49,11 @@ class DiskCache {
  private:
   enum class State { on, read_only, off };
   void latch(State state, std::string_view what, int error);
+  void latch(State state, std::string_view why);
+  void open_folder();
 
   std::filesystem::path directory_;
+  HashKey key_{};
   const uint64_t limit_bytes_;
   std::atomic<State> state_{State::on};
   std::atomic<uint64_t> hits_{0}, misses_{0}, writes_{0}, damaged_{0}, evicted_{0};

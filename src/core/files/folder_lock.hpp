@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "core/files/folder.hpp"
+
 namespace lockstep {
 
 /// Holds a folder for this process until destroyed; the system lets go where the process is killed. Taking it
@@ -17,7 +19,7 @@ class FolderLock {
   ~FolderLock();
 
  private:
-  std::filesystem::path file_;
+  Folder folder_;
   int descriptor_ = -1;
 };
 

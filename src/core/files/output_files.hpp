@@ -15,4 +15,7 @@ void check_output_file(const std::filesystem::path& file);
 /// The same for a folder that is made where it is missing.
 void check_output_folder(const std::filesystem::path& folder);
 
+/// Whether it is there and a folder; a page has none.
+bool is_folder(const std::filesystem::path& path);
+
 }  // namespace lockstep

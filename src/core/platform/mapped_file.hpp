@@ -6,11 +6,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/files/atomic_file.hpp"
-
 namespace lockstep::platform {
 
-/// Zeros of `bytes` in a hidden file beside `target`; the file is gone with the object.
+/// Zeros of `bytes` in a file without a name beside `target`.
 class MappedFile {
  public:
   /// Throws InputError where the file cannot be made or the disk has no room.
@@ -21,7 +19,6 @@ class MappedFile {
   std::byte* data() const { return data_; }
 
  private:
-  AtomicPath path_;
   const size_t bytes_;
   std::byte* data_ = nullptr;
 };

@@ -6,10 +6,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::platform {
 
 int process_id();
+/// Names of the environment variables that are set.
+std::vector<std::string> environment_names();
 /// "AMD EPYC 9R14"; "CPU" where the system does not tell.
 std::string processor_description();
 /// Size of the last cache level as one thread sees it; 0: not known.

@@ -7,6 +7,7 @@
 
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
+#include "core/record/journal.hpp"
 
 namespace lockstep::logging {
 namespace {
@@ -20,7 +21,7 @@ class Terminal {
     std::lock_guard lock(mutex_);
     std::string out;
     if (!status_.empty()) out += "\r\033[K";
-    out += text;
+    out += printable(text);
     out += '\n';
     out += status_;
     platform::write_stderr(out);
@@ -55,10 +56,24 @@ std::string one_line(std::string_view text) {
 
 }  // namespace
 
+std::string printable(std::string_view text) {
+  std::string out(text);
+  for (size_t k = 0; k < out.size(); ++k) {
+    const auto c = static_cast<unsigned char>(out[k]);
+    const bool control = (c < 32 && c != '\n' && c != '\t') || c == 127;
+    // Those of Latin-1 are two bytes in UTF-8.
+    const bool second = k > 0 && static_cast<unsigned char>(text[k - 1]) == 0xc2 && c >= 0x80 && c < 0xa0;
+    if (control || second) out[k] = '?';
+    if (second) out[k - 1] = '?';
+  }
+  return out;
+}
+
 void set_level(Level level) { current_level = level; }
 Level level() { return current_level; }
 
 void message(Level level, std::string_view text) {
+  if (level == Level::warning) journal::warning(text);
   if (level < current_level || level == Level::off) return;
   const std::string_view mark = level == Level::debug     ? "debug: "
                                 : level == Level::warning ? "warning: "

@@ -35,7 +35,10 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
   if (level() <= Level::error) message(Level::error, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// One line on stderr exactly as given, without prefix or colour, whatever the level is.
+/// The text with control characters, which could steer a terminal, as '?'; line ends and tabs stay.
+std::string printable(std::string_view text);
+
+/// One line on stderr, without prefix or colour, whatever the level is; printable() as all lines are.
 void line(std::string_view text);
 
 /// `[GPU] <stage> failed: <reason>. CPU fallback.`: line breaks in the reason become spaces, its final stop

@@ -105,7 +105,13 @@ struct LoopStep {
     using T = typename Cpp<kType>::type;
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       return [](Machine& m, const Code& c) {
-        m.r[c.a] = to_bits(wrap_add(from_bits<T>(m.r[c.a]), from_bits<T>(m.r[c.b])));
+        // A counter that would pass the end of its type stays there, where the loop ends.
+        const T now = from_bits<T>(m.r[c.a]);
+        const auto step = std::make_signed_t<T>(from_bits<T>(m.r[c.b]));
+        T next;
+        if (__builtin_add_overflow(now, step, &next))
+          next = step < 0 ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max();
+        m.r[c.a] = to_bits(next);
       };
     else
       return nullptr;

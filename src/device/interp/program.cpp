@@ -151,7 +151,7 @@ class Decoder {
   void statement(Id id) {
     operation(id);
     const Instruction& i = f_[id];
-    if (!(i.flags & ir::kUniform) || i.type == Type::none || i.lanes > 1) return;
+    if (i.op != Op::uniform) return;
     Code& check = emit(check_uniform, id);
     check.a = p_.slot[id];
     check.b = uint32_t(p_.turn_slots.size());
@@ -174,6 +174,7 @@ class Decoder {
       case Op::loop_index: return;
       case Op::variable:
       case Op::get:
+      case Op::uniform:
       case Op::bitcast: return value(id, copy);
       case Op::set: {
         Code& c = emit(copy, id);

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "device/host_queue.hpp"
+#include "device/launch/check.hpp"
 #include "device/launch/numbers.hpp"
 #include "device/launch/overlap.hpp"
 #include "device/launch/split.hpp"
@@ -49,19 +51,19 @@ class BoundLaunch {
   }
 
   void run(const Stream& stream) {
-    if (extent_.elements() == 0 && named_.empty()) return;
+    if (no_points() && named_.empty()) return;
     device_.check_alive();
     check_fault(DeviceFault::launch);
     try {
       check_fault(DeviceFault::device_lost);
-      const std::shared_ptr<Module> module = device_.module(kernel_, index_, windows_);
+      const std::shared_ptr<Module> module = device_.module(kernel_, form_, windows_);
       Queue* const queue = device_.queue_for(stream, "Device::launch_on");
+      for (const std::shared_ptr<Memory>& zeros : zeros_)
+        device_.backend->clear(queue, *zeros, 0, zeros->bytes);
       if (Recording* recording = device_.recording())
         for (const std::shared_ptr<Memory>& memory : kept_) recording->memory.push_back(memory);
-      const int64_t dispatches = dispatch(*module, queue);
-      if (!named_.empty())
-        device_.recording()->numbers->launches.push_back(
-            {kernel_, {numbers_.begin(), numbers_.begin() + scalars_}, named_, line_, dispatches});
+      if (checks_on(*device_.backend)) return run_checked(*module, queue);
+      keep_numbers(dispatch(*module, queue));
     } catch (const DeviceError& error) {
       if (error.fault() == DeviceFault::device_lost) device_.lost = true;
       throw;
@@ -69,6 +71,11 @@ class BoundLaunch {
   }
 
  private:
+  bool no_points() const {
+    for (int a = 0; a < extent_.rank(); ++a)
+      if (extent_[a] == 0) return true;
+    return false;
+  }
   std::string where() const { return fmt::format("kernel {}{}", kernel_.name(), launched()); }
   std::string launched() const { return near_text(line_, ", launched near "); }
   [[noreturn]] void bad_argument(size_t number, const std::string& parameter, ir::Place declared,
@@ -128,23 +135,52 @@ class BoundLaunch {
         if (shape[param.rank - 1 - a] < extent_[extent_.rank() - 1 - a])
           refuse(fmt::format("shape {}", to_string(shape)),
                  fmt::format("at least the extent {}", to_string(extent_)));
+    if (param.access != ir::Access::read && overlaps_itself(shape, buffer->strides_))
+      refuse(layout_text(*buffer), "a buffer without two positions of one element");
+    for (const ir::ShapeRule& rule : function_.shapes) check_shape(n, rule, shape);
     if (device_.recording()) kept_.push_back(buffer->memory_);
     add(*buffer);
   }
 
+  /// A rule between two buffers is checked with the later one.
+  void check_shape(size_t n, const ir::ShapeRule& rule, const Shape& shape) const {
+    const bool sized = rule.size >= 0, own = rule.buffer == buffers_;
+    if (sized ? !own : std::max(rule.buffer, rule.other) != buffers_) return;
+    const uint32_t like = own ? rule.other : rule.buffer;
+    const int axis = own ? rule.axis : rule.other_axis, like_axis = own ? rule.other_axis : rule.axis;
+    const int64_t needed = sized              ? rule.size
+                           : like == buffers_ ? shape[like_axis]
+                                              : room_.bindings[like].shape[like_axis];
+    if (shape[axis] == needed) return;
+    const ir::BufferParam& param = function_.buffers[buffers_];
+    const std::string line = ir::place_text(function_, rule.place);
+    bad_argument(
+        n, param.name, param.place,
+        {fmt::format("shape {}", to_string(shape)),
+         fmt::format(
+             "{} along axis {}{}{}", needed, axis,
+             sized ? "" : fmt::format(", as {} has along axis {}", function_.buffers[like].name, like_axis),
+             line.empty() ? "" : fmt::format(" (required near {})", line))});
+  }
+
   void add(const Buffer& buffer) {
     Binding& binding = *new (&room_.bindings[buffers_]) Binding;
+    const ir::BufferParam& param = function_.buffers[buffers_];
     const int64_t size = size_of(buffer.storage_);
     binding.memory = buffer.memory_.get();
     binding.offset_bytes = buffer.offset_ * size;
-    int64_t last = buffer.elements() > 0 ? 1 : 0;
+    int64_t last = 1;
     for (int a = 0; a < buffer.shape_.rank(); ++a) {
       binding.shape[a] = buffer.shape_[a];
       binding.strides[a] = buffer.strides_[a];
+      if (buffer.shape_[a] == 0) last = 0;
       if (last) last += (buffer.shape_[a] - 1) * buffer.strides_[a];
     }
+    if (last == 0 && param.ruled) last = bind_zeros(binding, param.rank, size);
     binding.span_bytes = last * size;
-    if (last > INT32_MAX || device_.options.wide_index) index_ = Type::i64;
+    if (last > INT32_MAX || device_.options.wide_index) form_.index = Type::i64;
+    for (int a = 0; param.reach > 0 && a < function_.rank; ++a)
+      form_.long_axes |= binding.shape[param.rank - 1 - a] > INT32_MAX - param.reach;
     const int64_t most = device_.info.limits.binding_bytes;
     if (binding.span_bytes > most) {
       windows_.resize(function_.buffers.size(), 1);
@@ -153,17 +189,69 @@ class BoundLaunch {
     ++buffers_;
   }
 
+  /// A boundary rule brings every coordinate to -1 … size - 1 of its axis, also of one without elements: a buffer that
+  /// has none is a row of zeros for it. Gives the row's elements.
+  int64_t bind_zeros(Binding& binding, int rank, int64_t size) {
+    const int64_t elements = std::max<int64_t>(binding.shape[rank - 1], 1);
+    constexpr int64_t kBefore = 16;
+    if (no_points()) return 0;
+    zeros_.push_back(device_.pool.allocate(kBefore + elements * size));
+    if (device_.recording()) kept_.push_back(zeros_.back());
+    binding.memory = zeros_.back().get();
+    binding.offset_bytes = kBefore;
+    binding.strides = {};
+    return elements;
+  }
+
   /// No other argument may show a buffer that the kernel writes: back ends assume so.
   void check_overlaps() const {
     for (size_t i = 0; i < buffers_; ++i) {
       if (function_.buffers[i].access == ir::Access::read) continue;
       for (size_t k = 0; k < buffers_; ++k) {
         const Binding &written = room_.bindings[i], &other = room_.bindings[k];
-        if (k != i && overlap(written, other, size_of(function_.buffers[i].storage)))
+        if (k != i && overlap(written, other, size_of(function_.buffers[i].storage),
+                              size_of(function_.buffers[k].storage)))
           throw InputError(fmt::format("buffers {} and {} overlap and one is written", i + 1, k + 1), where(),
                            "separate memory, or one InOut parameter");
       }
     }
+  }
+
+  /// Replays may give the named numbers other values.
+  void keep_numbers(int64_t dispatches) const {
+    if (!named_.empty())
+      device_.recording()->numbers->launches.push_back(
+          {kernel_, {numbers_.begin(), numbers_.begin() + scalars_}, named_, line_, dispatches});
+  }
+
+  /// With the interpreter's run before the device's, and the comparison after it; a CPU's recording takes both along.
+  void run_checked(const Module& module, Queue* queue) const {
+    std::array<int64_t, 3> extent{1, 1, 1};
+    for (int a = 0; a < extent_.rank(); ++a) extent[size_t(a)] = extent_[extent_.rank() - 1 - a];
+    const auto checked =
+        std::make_shared<CheckedLaunch>(device_, kernel_, form_, std::span(room_.bindings.data(), buffers_),
+                                        std::span(numbers_.data(), scalars_), extent, line_);
+    Recording* const recording = device_.recording();
+    if (!recording) {
+      const bool due = checked->due();
+      if (due && !checked->before()) return;
+      dispatch(module, queue);
+      if (due) checked->after(queue);
+      return;
+    }
+    if (device_.info.kind != DeviceKind::cpu) return keep_numbers(dispatch(module, queue));
+    std::vector<std::function<void()>>& steps = recorder(queue)->steps;
+    const size_t earlier = steps.size();
+    keep_numbers(dispatch(module, queue));
+    if (!named_.empty()) checked->follow(recording->numbers, recording->numbers->launches.size() - 1);
+    const std::vector<std::function<void()>> own(steps.begin() + int64_t(earlier), steps.end());
+    steps.resize(earlier);
+    steps.emplace_back([checked, own] {
+      const bool due = checked->due();
+      if (due && !checked->before()) return;
+      for (const auto& step : own) step();
+      if (due) checked->after(nullptr);
+    });
   }
 
   int64_t dispatch(const Module& module, Queue* queue) const {
@@ -207,9 +295,10 @@ class BoundLaunch {
   std::array<uint64_t, kMaxScalars> numbers_;
   size_t buffers_ = 0, scalars_ = 0;
   std::vector<int> windows_;
-  std::vector<std::shared_ptr<Memory>> kept_;  // by a recording
-  std::vector<NamedNumber> named_;             // that replays may change
-  Type index_ = Type::i32;
+  std::vector<std::shared_ptr<Memory>> kept_;   // by a recording
+  std::vector<std::shared_ptr<Memory>> zeros_;  // in place of empty buffers
+  std::vector<NamedNumber> named_;              // that replays may change
+  KernelForm form_;
 };
 
 }  // namespace device

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "core/environment/environment.hpp"
 #include "core/platform/threads.hpp"
 #include "lockstep/context.hpp"
 
@@ -58,7 +59,7 @@ void arm(std::string_view text, std::string_view where) {
 
 void check_fault(DeviceFault operation) {
   std::call_once(environment_read, [] {
-    if (const char* text = std::getenv("LOCKSTEP_FAULT"); text && !any) arm(text, "LOCKSTEP_FAULT");
+    if (const char* text = environment::text("LOCKSTEP_FAULT"); text && !any) arm(text, "LOCKSTEP_FAULT");
   });
   if (!any.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(mutex);

@@ -131,7 +131,8 @@ void WebgpuBackend::move_bytes(Queue* queue, const WebgpuMemory* from, int64_t f
 }
 
 Support WebgpuBackend::supports(const ir::Function& function) const {
-  return wgsl_support(function, info_.limits, core_->adapter.limits);
+  return wgsl_support(function, info_.limits, core_->adapter.limits,
+                      core_->loop_flag() ? kLlvmpipeLevels : clike::kWgslLevels);
 }
 
 std::shared_ptr<Module> WebgpuBackend::compile(const ir::Function& function, const CompileOptions& options) {

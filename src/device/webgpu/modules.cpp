@@ -97,8 +97,9 @@ Prepared prepare(WebgpuModule& module, const Dispatch& d, int64_t window_bytes, 
   return ready;
 }
 
-Support wgsl_support(const ir::Function& f, const Limits& limits, const WGPULimits& hardware) {
+Support wgsl_support(const ir::Function& f, const Limits& limits, const WGPULimits& hardware, int levels) {
   if (std::string refusal = clike::wgsl_refusal(f); !refusal.empty()) return {false, refusal};
+  if (std::string refusal = clike::deeper_than(levels, f); !refusal.empty()) return {false, refusal};
   if (int64_t(f.buffers.size()) > limits.bindings)
     return {false,
             fmt::format("{} buffers: the adapter binds {} at once", f.buffers.size(), limits.bindings)};

@@ -44,7 +44,12 @@ struct Prepared {
 Prepared prepare(WebgpuModule& module, const Dispatch& dispatch, int64_t window_bytes, int64_t max_bindings,
                  WGPUBuffer loop_flag);
 
-/// How a back end's limits let a function run; pure.
-Support wgsl_support(const ir::Function& function, const Limits& limits, const WGPULimits& hardware);
+/// Levels of control flow on llvmpipe, which runs both sides of conditions that are nested more than 80 deep; the rest is
+/// left to what printing and lowering add.
+inline constexpr int kLlvmpipeLevels = 72;
+
+/// How a back end's limits let a function run; pure. `levels`: of control flow.
+Support wgsl_support(const ir::Function& function, const Limits& limits, const WGPULimits& hardware,
+                     int levels);
 
 }  // namespace lockstep::device::webgpu

@@ -34,9 +34,6 @@ void expect_shape(const Buffer& buffer, const Shape& shape, const char* what) {
 
 }  // namespace
 
-std::string_view name(CodecKind kind) { return kind == CodecKind::classic ? "classic" : "v2"; }
-std::string_view name(Decoder decoder) { return decoder == Decoder::mean ? "mean" : "stochastic"; }
-
 struct Codec::State {
   /// Scratch memory of a batch, made when it is first needed.
   struct Scratch {

@@ -8,6 +8,7 @@
 #include "flow/codec/kernels/residual.hpp"
 #include "flow/modes.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/fft.hpp"
 
 namespace lockstep::flow {
 
@@ -98,6 +99,27 @@ std::vector<uint8_t> take_block(std::span<const uint8_t>& from, const char* wher
   return block;
 }
 
+constexpr int64_t kFramesOfCut = 16;
+
+/// v2's cut of a series: the largest that one of its frames asks for, of up to 16 from the first to the last.
+CodecOptions with_cut_of_series(const Device& device, const CodecOptions& options, const Array& fields) {
+  CodecOptions cut = options;
+  if (options.kind != CodecKind::v2 || options.cut > 0) return cut;
+  check_codec(options);
+  FftOptions transform;
+  transform.kind = FftKind::r2c;
+  transform.lengths = {options.grid.ny, options.grid.nx};
+  const Fft fft(device, transform);
+  const Buffer spectrum = device.allocate<f32>(fft.spectrum_shape());
+  const int64_t frames = fields.size(0), asked = std::min(frames, kFramesOfCut);
+  for (int64_t k = 0; k < asked; ++k) {
+    const int64_t frame = asked == 1 ? 0 : k * (frames - 1) / (asked - 1);
+    fft.execute(upload_frames(device, fields, frame, 1), spectrum);
+    cut.cut = std::max(cut.cut, cut_of_share(options, device.download<f32>(spectrum)));
+  }
+  return cut;
+}
+
 ResidualSteps steps_of(const EncodedFields& e) { return {e.mode_step, e.point_step, 0}; }
 
 /// f(block, first frame, frames) of each block of a coded file.
@@ -124,10 +146,13 @@ void each_block(const EncodedFields& e, F f) {
 int64_t block_frames(const BoxGrid& grid) { return std::max<int64_t>(1, kBlockNumbers / grid.points()); }
 
 void check_bound(const CodecOptions& options, double bound) {
+  const OptionList& all = schema_of<EncodeRunOptions>();
   if (options.kind != CodecKind::v2)
-    throw InputError("a bounded error with the classic codec", "flow codec", "v2");
-  if (!(bound >= 0) || !std::isfinite(bound))
-    throw InputError(fmt::format("a largest error of {}", bound), "flow codec", "0 or above");
+    throw all.error(
+        {OptionError::Kind::useless, "max_error", "a bounded error with {codec} classic", "{codec} v2", ""});
+  EncodeRunOptions checked;
+  checked.max_error = bound;
+  all.check(&checked);
 }
 
 BoundedCodec bounded_codec(const Device& device, const CodecOptions& options, const Buffer& given,
@@ -170,7 +195,8 @@ EncodedFields encode_fields(const Device& device, const CodecOptions& options, c
   e.max_error = max_error;
   const int64_t step = block_frames(options.grid);
   if (!max_error) {
-    const Codec codec(device, options, upload_frames(device, fields, 0, 1));
+    const Codec codec(device, with_cut_of_series(device, options, fields),
+                      upload_frames(device, fields, 0, 1));
     e.plan = codec.plan();
     e.latent = Array(Storage::f32, {e.frames, codec.latent_size()});
     for (int64_t done = 0; done < e.frames; done += step) {
@@ -181,7 +207,7 @@ EncodedFields encode_fields(const Device& device, const CodecOptions& options, c
     }
     if (const auto at = first_not_finite(e.latent))
       throw InputError(fmt::format("frame {} overflows as it is encoded", *at / e.latent.size(1)),
-                       "flow codec", "smaller numbers, or --max-error");
+                       "flow codec", "smaller numbers, or a bound on the error");
     return e;
   }
   expect_same_predictions(device);

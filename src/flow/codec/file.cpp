@@ -9,6 +9,8 @@
 #include "core/hash.hpp"
 #include "flow/codec/layout.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/text/json_text.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -100,40 +102,38 @@ class EncodedReader {
 };
 
 void take_header(const EncodedReader& in, EncodedFields& e) {
+  constexpr int64_t kMost = int64_t{1} << 32;  // of points, frames and members, before they are checked
+  const io::JsonValue j = io::JsonValue::parse(in.text("header"), in.where());
+  if (j.at("format").text() != kFormatName) in.refuse("a file of another format");
+  if (const int64_t version = j.at("version").integer(0, INT32_MAX); version != kFormatVersion)
+    throw InputError(fmt::format("version {} of {}", version, kFormatName), in.where(),
+                     fmt::format("version {}", kFormatVersion));
+  const std::string& codec = j.at("codec").text();
+  if (codec != "classic" && codec != "v2") in.refuse(fmt::format("codec '{}'", io::shown(codec)));
   CodecOptions& o = e.plan.options;
-  try {
-    const Json j = Json::parse(in.text("header"));
-    if (j.at("format") != kFormatName) in.refuse("a file of another format");
-    if (j.at("version") != kFormatVersion)
-      throw InputError(fmt::format("version {} of {}", j.at("version").dump(), kFormatName), in.where(),
-                       fmt::format("version {}", kFormatVersion));
-    if (j.at("codec") != "classic" && j.at("codec") != "v2")
-      in.refuse(fmt::format("codec {}", j.at("codec").dump()));
-    o.kind = j.at("codec") == "classic" ? CodecKind::classic : CodecKind::v2;
-    o.grid.ny = j.at("n").at(0);
-    o.grid.nx = j.at("n").at(1);
-    o.grid.lx = j.at("box").at(0);
-    o.grid.ly = j.at("box").at(1);
-    e.frames = j.at("frames");
-    e.members = j.at("members");
-    o.threshold = j.at("threshold");
-    o.seed = j.at("seed");
-    if (o.kind == CodecKind::classic) {
-      o.low = j.at("low");
-      o.middle = j.at("middle");
-      o.box = j.at("box_points");
-      o.anchors = j.at("anchors") == "used" ? Anchors::used : Anchors::published;
-    } else {
-      o.share = j.at("share");
-      o.cut = j.at("cut");
-    }
-    if (j.contains("max_error")) {
-      e.max_error = j.at("max_error").get<double>();
-      e.mode_step = j.at("mode_step");
-      e.point_step = j.at("point_step");
-    }
-  } catch (const Json::exception& error) {
-    in.refuse(fmt::format("a header that does not say what it should ({})", error.what()));
+  o.kind = codec == "classic" ? CodecKind::classic : CodecKind::v2;
+  const auto points = j.at("n").items(2), box = j.at("box").items(2);
+  o.grid.ny = points[0].integer(0, kMost);
+  o.grid.nx = points[1].integer(0, kMost);
+  o.grid.lx = box[0].number();
+  o.grid.ly = box[1].number();
+  e.frames = j.at("frames").integer(0, kMost);
+  e.members = j.at("members").integer(0, kMost);
+  o.threshold = j.at("threshold").number();
+  o.seed = j.at("seed").bits();
+  if (o.kind == CodecKind::classic) {
+    o.low = j.at("low").number();
+    o.middle = j.at("middle").number();
+    o.box = int(j.at("box_points").integer(0, INT32_MAX));
+    o.anchors = j.at("anchors").text() == "used" ? Anchors::used : Anchors::published;
+  } else {
+    o.share = j.at("share").number();
+    o.cut = j.at("cut").number();
+  }
+  if (const auto max_error = j.find("max_error")) {
+    e.max_error = max_error->number();
+    e.mode_step = j.at("mode_step").number();
+    e.point_step = j.at("point_step").number();
   }
 }
 

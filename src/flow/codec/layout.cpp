@@ -19,8 +19,8 @@ constexpr double kLeastCut = 1e-6;        // the octaves beyond it have numbers 
 constexpr double kLeastScale = 1e-6;      // of the field's root mean square
 constexpr double kLeastBand = 1e-3;       // the same for amplitudes of bands
 
-void require_codec(bool good, const std::string& what, const char* expected) {
-  if (!good) throw InputError(what, "flow codec", expected);
+void require_codec(bool good, const char* option, const std::string& what, const char* expected) {
+  if (!good) throw schema_of<CodecOptions>().error({OptionError::Kind::invalid, option, what, expected, ""});
 }
 
 /// Highest wavenumber along an axis that has a partner of other sign.
@@ -176,7 +176,9 @@ std::vector<RingMode> modes_of_ring(const BoxGrid& grid, int64_t ring) {
   return modes;
 }
 
-/// The smallest |k| within which the share of the enstrophy lies: by sums over rings, then the modes of one ring.
+}  // namespace
+
+// By sums over rings, then the modes of one ring.
 double cut_of_share(const CodecOptions& o, std::span<const float> spectrum) {
   std::vector<double> rings;
   size_t at = 0;
@@ -201,7 +203,7 @@ double cut_of_share(const CodecOptions& o, std::span<const float> spectrum) {
   return std::max(cut, 1.0);
 }
 
-}  // namespace
+namespace {}  // namespace
 
 int64_t frames_at_once(const BoxGrid& grid) {
   return std::clamp<int64_t>(kPointsAtOnce / grid.points(), 1, kFramesAtOnce);
@@ -223,27 +225,21 @@ std::vector<int32_t> middle_modes(const CodecOptions& o) {
 
 void check_codec(const CodecOptions& o) {
   const BoxGrid& g = o.grid;
-  require_codec(g.nx >= 4 && g.ny >= 4 && g.nx <= 32768 && g.ny <= 32768,
-                fmt::format("{} x {} points", g.ny, g.nx), "4 to 32768 along each axis");
-  require_codec(is_sound_box(g), fmt::format("a box of {} x {}", g.lx, g.ly), kSoundBox);
-  require_codec(o.threshold > 0 && o.threshold < 1, fmt::format("threshold {}", o.threshold),
-                "above 0, below 1");
-  if (o.kind == CodecKind::v2) {
-    require_codec(o.share > 0 && o.share <= 1, fmt::format("a share of {}", o.share), "above 0, at most 1");
-    require_codec(std::isfinite(o.cut) && (o.cut == 0 || o.cut >= kLeastCut),
-                  fmt::format("a cut of {}", o.cut), "0, or at least 1e-6");
-    return;
-  }
-  require_codec(o.low >= 0 && o.low < o.middle, fmt::format("low {} and middle {}", o.low, o.middle),
-                "0 <= low < middle");
+  if (g.nx < 4 || g.ny < 4 || g.nx > 32768 || g.ny > 32768)
+    throw InputError(fmt::format("{} x {} points", g.ny, g.nx), "flow codec", "4 to 32768 along each axis");
+  if (!is_sound_box(g))
+    throw InputError(fmt::format("a box of {} x {}", g.lx, g.ly), "flow codec", kSoundBox);
+  schema_of<CodecOptions>().check(&o);
+  if (o.kind == CodecKind::v2) return;
+  require_codec(o.low < o.middle, "middle", fmt::format("low {} and middle {}", o.low, o.middle),
+                "{low} below {middle}");
   const double longest = std::max(g.lx, g.ly);
   const double reach = std::min(longest / g.lx * double(paired(g.nx)), longest / g.ly * double(paired(g.ny)));
-  require_codec(o.middle <= reach,
+  require_codec(o.middle <= reach, "middle",
                 fmt::format("a middle band to |k| = {} on {} x {} points", o.middle, g.ny, g.nx),
-                "a finer grid, or a smaller --low and --middle");
-  require_codec(o.box >= 1 && o.box % 2 == 1 && o.box <= std::min(g.nx, g.ny),
+                "a finer grid, or a smaller {low} and {middle}");
+  require_codec(o.box % 2 == 1 && o.box <= std::min(g.nx, g.ny), "box_points",
                 fmt::format("a box filter of {} points", o.box), "an odd number, at most the grid's");
-  require_codec(o.anchor_count >= 0, fmt::format("{} anchors", o.anchor_count), "0 or more");
 }
 
 int64_t box_points(const CodecOptions& o) {

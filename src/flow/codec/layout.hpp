@@ -46,6 +46,8 @@ CodecLayout codec_layout(const CodecPlan& plan);
 std::string plan_fault(const CodecPlan& plan);
 /// Odd number of points of v2's box filter: as wide, against the cut, as classic's 11 of 64 points against 8.
 int64_t box_points(const CodecOptions& options);
+/// v2: the smallest |k| within which `share` of the enstrophy lies, of a half spectrum (ny, nx / 2 + 1, 2).
+double cut_of_share(const CodecOptions& options, std::span<const float> spectrum);
 /// The plan of options and the half spectrum (ny, nx / 2 + 1, 2) of the first frame: for v2 that of the frame, for
 /// classic that of its residual. `layout`, where given, gets that of the plan.
 CodecPlan plan_codec(const CodecOptions& options, std::span<const float> spectrum,

@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
+#include "core/reports/log.hpp"
 #include "flow/codec/layout.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"
@@ -31,7 +33,7 @@ void take_axes(const std::filesystem::path& path, int64_t times, RunFields& f) {
   const auto length = [](const Array& at, int64_t count) {
     return (at.at<double>(1) - at.at<double>(0)) * double(count);
   };
-  for (const auto& [key, array] : read_run(path)) {
+  for (const auto& [key, array] : read_run(path, {"time", "x", "y"})) {
     const Array values = array.to(Storage::f64).packed();
     if (key == "time" && array.rank() >= 1 && array.size(0) == times && !array.empty())
       for (int64_t k = 0; k < times; ++k)
@@ -119,6 +121,16 @@ CodecErrors errors_of(const Device& device, const RunFields& original, const Arr
     low = std::min(low, x);
     high = std::max(high, x);
   }
+  const int64_t points = original.grid.points();
+  for (int64_t frame = 0; frame < decoded.size(0); ++frame) {
+    double lost = 0, all = 0;
+    for (auto k = size_t(frame * points); k < size_t((frame + 1) * points); ++k) {
+      lost += std::pow(double(b[k]) - double(a[k]), 2);
+      all += double(a[k]) * double(a[k]);
+    }
+    const double kept = all > 0 ? 1 - lost / all : lost > 0 ? 0 : 1;
+    if (kept < e.least_kept) e.least_kept = kept, e.worst_frame = frame;
+  }
   e.relative_l2 = size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
   e.psnr = 20 * std::log10((high - low) / std::sqrt(difference / double(a.size())));
   if (std::isnan(e.psnr)) e.psnr = std::numeric_limits<double>::infinity();  // equal and constant
@@ -140,7 +152,7 @@ void run_codec_stage(Context& context, const char* stage, bool bounded,
 void refuse_fast(const Context& context, bool bounded) {
   if (bounded && context.numerics() != Numerics::exact)
     throw InputError("fast numerics with a bounded error", "flow codec",
-                     "--numerics exact: a decoder must predict what the encoder did");
+                     "exact numerics: a decoder must predict what the encoder did");
 }
 
 CodecRunResult result_of(const EncodedFields& e, int64_t bytes, const std::filesystem::path& file) {
@@ -155,6 +167,17 @@ CodecRunResult result_of(const EncodedFields& e, int64_t bytes, const std::files
   r.bound = e.max_error;
   r.file = file;
   return r;
+}
+
+/// The cut comes from frames of the series; one between them may need a larger one.
+void warn_of_losses(CodecRunResult& r) {
+  constexpr double kRoom = 0.02;
+  const CodecOptions& o = r.plan.options;
+  if (r.bound || o.kind != CodecKind::v2 || !r.errors || r.errors->least_kept >= o.share - kRoom) return;
+  r.warnings.push_back(fmt::format(
+      "frame {} keeps {:.3g} % of its enstrophy instead of {:.3g} %: use a larger --cut than {:.4g}",
+      r.errors->worst_frame, 100 * r.errors->least_kept, 100 * o.share, o.cut));
+  logging::line("flow codec: " + r.warnings.back());  // also under --quiet
 }
 
 /// f32 as (time, [member,] y, x) with its axes.
@@ -223,6 +246,7 @@ CodecRunResult encode_run(Context& context, const EncodeRunOptions& options) {
   r.bound = options.max_error;
   r.errors = errors;
   r.errors->max_error += fields.rounding;
+  if (options.codec.cut == 0) warn_of_losses(r);
   return r;
 }
 
@@ -273,9 +297,12 @@ std::string to_json(const CodecRunResult& r) {
     j["psnr"] =
         std::isfinite(r.errors->psnr) ? nlohmann::ordered_json(r.errors->psnr) : nlohmann::ordered_json();
     j["spectrum_error"] = r.errors->spectrum_error;
+    j["least_kept"] = r.errors->least_kept;
+    j["worst_frame"] = r.errors->worst_frame;
   }
+  if (!r.warnings.empty()) j["warnings"] = r.warnings;
   j["file"] = r.file.string();
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::flow

@@ -13,36 +13,37 @@ constexpr int kSpeedLanes = 256, kLookLanes = 64;
 }
 
 template <class T>
-Kernel ClockKernels<T>::speeds() {
-  return kernel(fmt::format("flow.speeds.{}", name(detail::kType<T>)),
-                [](Group<2> g, Parameters& p) {
-                  const auto fields =
-                      p.read<T, 2>("velocity");  // (fields * members, points): u first, then v
-                  const auto speeds = p.write<T, 3>("speeds");
-                  const Val<i32> chunk = g.id(0), m = g.id(1), members = g.count(1), points = fields.size(1);
-                  for (int k = 0; k < 2; ++k) {
-                    Var<T> most = T(0);
-                    for_(0, int(kChunk) / kSpeedLanes, [&](Val<i32> r) {
-                      const Val<i32> at = chunk * int(kChunk) + r * kSpeedLanes + g.lane();
-                      if_(at < points, [&] {
-                        // A NaN counts as infinite: the maximum would drop it.
-                        const Val<T> speed = abs(fields(members * k + m, at));
-                        const Val<T> huge = std::numeric_limits<T>::max();
-                        most = max(Val<T>(most),
-                                   select(speed <= huge, speed, Val<T>(std::numeric_limits<T>::infinity())));
-                      });
-                    });
-                    const Val<T> all = group_max(Val<T>(most));
-                    if_(g.lane() == 0, [&] { speeds(m, chunk, k) = all; });
-                  }
-                },
-                {{kSpeedLanes, 1, 1}, 0});
+Kernel ClockKernels<T>::speeds(bool eddy) {
+  return kernel(
+      fmt::format("flow.speeds{}.{}", eddy ? ".eddy" : "", name(detail::kType<T>)),
+      [=](Group<2> g, Parameters& p) {
+        const auto fields = p.read<T, 2>("velocity");  // (fields * members, points): u first, then v
+        const auto speeds = p.write<T, 3>("speeds");
+        const Val<i32> chunk = g.id(0), m = g.id(1), members = g.count(1), points = fields.size(1);
+        for (int k = 0; k < (eddy ? 3 : 2); ++k) {
+          Var<T> most = T(0);
+          for_(0, int(kChunk) / kSpeedLanes, [&](Val<i32> r) {
+            const Val<i32> at = chunk * int(kChunk) + r * kSpeedLanes + g.lane();
+            if_(at < points, [&] {
+              // A NaN counts as infinite: the maximum would drop it.
+              const Val<T> speed = k < 2 ? abs(fields(members * k + m, at)) : p.read<T, 2>("eddy")(m, at);
+              const Val<T> huge = std::numeric_limits<T>::max();
+              most =
+                  max(Val<T>(most), select(speed <= huge, speed, Val<T>(std::numeric_limits<T>::infinity())));
+            });
+          });
+          const Val<T> all = group_max(Val<T>(most));
+          if_(g.lane() == 0, [&] { speeds(m, chunk, k) = all; });
+        }
+      },
+      {{kSpeedLanes, 1, 1}, 0});
 }
 
 template <class T>
-Kernel ClockKernels<T>::look(bool adaptive) {
+Kernel ClockKernels<T>::look(bool adaptive, bool eddy) {
   return kernel(
-      fmt::format("flow.look{}.{}", adaptive ? ".adaptive" : "", name(detail::kType<T>)),
+      fmt::format("flow.look{}{}.{}", adaptive ? ".adaptive" : "", eddy ? ".eddy" : "",
+                  name(detail::kType<T>)),
       [=](Group<1> g, Parameters& p) {
         const auto speeds = p.read<T, 3>("speeds");
         const auto clock = p.read_write<T, 2>("clock");
@@ -57,15 +58,18 @@ Kernel ClockKernels<T>::look(bool adaptive) {
           return group_max(Val<T>(most));
         };
         const Val<T> u = fastest(0), v = fastest(1);
+        const Val<T> viscosity = eddy ? fastest(2) : Val<T>(T(0));
         const Val<T> rate = u / p.scalar<T>("dx") + v / p.scalar<T>("dy");
         const Val<T> largest_dt = p.scalar<T>("largest_dt"), limit = p.scalar<T>("blow_up");
         if_(g.lane() == 0, [&] {
           clock(m, kClockRate) = rate;
           const Val<T> finite = std::numeric_limits<T>::max();
-          Val<bool> sound = rate <= finite;
+          Val<bool> sound = rate <= finite && viscosity <= finite;
           if (adaptive) {
             const Val<T> left = clock(m, kClockEnd) - clock(m, kClockTime) - clock(m, kClockTimeLow);
-            const Val<T> dt = min(min(largest_dt, p.scalar<T>("cfl") / rate), left);
+            Val<T> dt = min(min(largest_dt, p.scalar<T>("cfl") / rate), left);
+            // Where there is no eddy viscosity the quotient is still finite.
+            if (eddy) dt = min(dt, p.scalar<T>("eddy_limit") / max(viscosity, T(1e-30)));
             const Val<T> taken = select(left > T(1e-6) * largest_dt && sound, dt, Val<T>(T(0)));
             clock(m, kClockDt) = taken;
             if_(taken > T(0), [&] { clock(m, kClockLeast) = min(taken, Val<T>(clock(m, kClockLeast))); });

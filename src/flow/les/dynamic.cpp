@@ -95,16 +95,29 @@ Kernel DynamicKernels<T>::contract(const Terms& t) {
 }
 
 template <class T>
-Kernel DynamicKernels<T>::filter_pair() {
-  return kernel(fmt::format("flow.germano.pair.{}", name(detail::kType<T>)), [](At<3> at, Parameters& p) {
-    const auto from = p.read<T, 4>("from");
-    const auto to = p.write<T, 4>("to");
-    const Mode<T> mode(p, at.x, at.y);
-    const Val<i32> members = at.extent(2), m = at.z, row = at.y;
-    const Val<T> factor = test_filter<T>(p, mode) * p.scalar<T>("scale");
-    for (int k = 0; k < 2; ++k)
-      store_complex<T>(to, factor * load_complex(from, members * k + m, row, mode.ix), members * k + m, row,
-                       mode.ix);
+Kernel DynamicKernels<T>::local_viscosity(const Terms& t) {
+  return kernel(dynamic_name<T>("germano.viscosity", t), [&](At<3> at, Parameters& p) {
+    const auto fields = p.read<T, 3>("fields"), pair = p.read<T, 3>("pair");
+    const auto eddy = p.write<T, 3>("eddy");
+    const Val<i32> members = at.extent(2), m = at.z, y = at.y, x = at.x;
+    const Val<T> ax = p.scalar<T>("mean_x"), ay = p.scalar<T>("mean_y");
+    const auto mean = [&](int which) {
+      const auto row = [&](int dy) {
+        const auto value = [&](int dx) { return pair.periodic()(members * which + m, y + dy, x + dx); };
+        const Val<T> neighbours = value(-1) + value(1);
+        return ax * neighbours + (T(1) - T(2) * ax) * value(0);
+      };
+      const Val<T> neighbours = row(-1) + row(1);
+      return ay * neighbours + (T(1) - T(2) * ay) * row(0);
+    };
+    const auto field = [&](Quantity q) { return fields(members * t.field(q) + m, y, x); };
+    const bool leith = is_leith(t.closure);
+    const Val<T> rate = strain_rate<T>(leith, field(leith ? Quantity::wx : Quantity::s11),
+                                       field(leith ? Quantity::wy : Quantity::s12));
+    const Val<T> above = mean(0), below = mean(1);
+    const Val<T> clipped =
+        select(below > T(0), min(max(above / below, T(0)), T(kLargestLocal)), Val<T>(T(0)));
+    eddy(m, y, x) = p.scalar<T>("width_power") * clipped * rate;
   });
 }
 

@@ -22,6 +22,12 @@ Arguments numbers_of(const Model& model, const Modes& modes, int64_t points) {
   a.set("scale", 1 / double(points)).set("dx", grid.dx()).set("dy", grid.dy());
   a.set("width_power", power).set("test_power", test_power);
   a.set("test_width_2_over_24", 4 * width * width / 24);
+  // Weights of neighbours in a mean of three points with the second moment of the test filter, no weight below 0.
+  const auto mean = [&](double spacing) {
+    return std::min(4 * width * width / (24 * spacing * spacing), 0.5);
+  };
+  a.set("mean_x", mean(grid.lx / double(modes.points_x)))
+      .set("mean_y", mean(grid.ly / double(modes.points_y)));
   const double k = 2 * kPi / grid.ly * std::round(f.wavenumber);
   a.set("kolmogorov", f.amount * k / 2).set("kolmogorov_mode", int64_t(std::llround(f.wavenumber)));
   double on_ring = 0;
@@ -74,11 +80,13 @@ void Evaluation::make_whole() {
   whole.products = points(products);
   fields_ = spectra(fields);
   products_ = spectra(products);
-  speeds_ = device_.allocate(storage_, {members_, chunks_of(modes_.points_x * modes_.points_y), 2});
+  const bool eddy = is_local(form_.terms);
+  speeds_ =
+      device_.allocate(storage_, {members_, chunks_of(modes_.points_x * modes_.points_y), eddy ? 3 : 2});
   with_precision(storage_, [&]<class T>(T) {
     derive_kernel_ = LesKernels<T>::derive(form_);
     whole.products_kernel = LesKernels<T>::products(form_);
-    whole.speeds_kernel = ClockKernels<T>::speeds();
+    whole.speeds_kernel = ClockKernels<T>::speeds(eddy);
   });
 }
 
@@ -127,7 +135,6 @@ Buffer Evaluation::points(int64_t fields) const {
 void Evaluation::make_dynamic() {
   const Terms& terms = form_.terms;
   const auto filtered = 4 + int64_t(germano_fields(terms).size());
-  const bool local = terms.averaging == Averaging::local;
   const int64_t chunks = chunks_of(modes_.points_x * modes_.points_y);
   Dynamic& d = dynamic_.emplace();
   d.forward = plan(FftKind::r2c, 4);
@@ -137,11 +144,8 @@ void Evaluation::make_dynamic() {
   d.filtered_spectra = spectra(filtered);
   d.filtered = points(filtered);
   d.pair = points(2);
-  if (local) {
-    d.pair_forward = plan(FftKind::r2c, 2);
-    d.pair_inverse = plan(FftKind::c2r, 2);
-    d.pair_spectra = spectra(2);
-    d.pair_filtered = spectra(2);
+  if (is_local(terms)) {
+    d.eddy = points(1);
   } else {
     d.sums = device_.allocate(storage_, {members_, chunks, 2});
     d.coefficient = device_.allocate(storage_, {members_});
@@ -151,7 +155,7 @@ void Evaluation::make_dynamic() {
     d.products = K::products(terms);
     d.filtering = K::filtered(terms);
     d.contract = K::contract(terms);
-    d.filter_pair = K::filter_pair();
+    d.viscosity = K::local_viscosity(terms);
     d.partial_sums = K::partial_sums();
     d.coefficient_kernel = K::coefficient();
   });
@@ -201,11 +205,9 @@ void Evaluation::run_dynamic(const Buffer& w) const {
   d.inverse.execute(d.filtered_spectra, d.filtered);
   a = numbers_;
   launch(d.contract, at_points, a.set("filtered", d.filtered).set("pair", d.pair));
-  if (form_.terms.averaging == Averaging::local) {
-    d.pair_forward.execute(d.pair, d.pair_spectra);
+  if (is_local(form_.terms)) {
     a = numbers_;
-    launch(d.filter_pair, mode_domain(), a.set("from", d.pair_spectra).set("to", d.pair_filtered));
-    d.pair_inverse.execute(d.pair_filtered, d.pair);
+    launch(d.viscosity, at_points, a.set("fields", whole_->fields).set("pair", d.pair).set("eddy", d.eddy));
   } else {
     a = numbers_;
     launch(d.partial_sums, {members_, chunks_of(count)},
@@ -215,20 +217,22 @@ void Evaluation::run_dynamic(const Buffer& w) const {
   }
 }
 
-void Evaluation::run_whole(const Buffer& w, bool measuring, bool measuring_alone) const {
+void Evaluation::measure_whole() const {
   const int64_t count = modes_.points_x * modes_.points_y;
+  Arguments a;
+  a.set("velocity", whole_->fields.reshape({whole_->fields.shape()[0], count})).set("speeds", speeds_);
+  if (is_local(form_.terms)) a.set("eddy", dynamic_->eddy.reshape({members_, count}));
+  launch(whole_->speeds_kernel, {members_, chunks_of(count)}, a);
+}
+
+void Evaluation::run_whole(const Buffer& w, bool measuring, bool measuring_alone) const {
   whole_->inverse.execute(fields_, whole_->fields);
-  if (measuring)
-    launch(whole_->speeds_kernel, {members_, chunks_of(count)},
-           Arguments()
-               .set("velocity", whole_->fields.reshape({whole_->fields.shape()[0], count}))
-               .set("speeds", speeds_));
+  if (dynamic_ && (!measuring_alone || is_local(form_.terms))) run_dynamic(w);
+  if (measuring) measure_whole();
   if (measuring_alone) return;
-  if (dynamic_) run_dynamic(w);
   Arguments a = numbers_;
   a.set("fields", whole_->fields).set("products", whole_->products);
-  if (dynamic_ && dynamic_->coefficient) a.set("coefficient", dynamic_->coefficient);
-  if (dynamic_) a.set("pair", dynamic_->pair);
+  if (dynamic_) a.set("coefficient", dynamic_->coefficient).set("eddy", dynamic_->eddy);
   launch(whole_->products_kernel, {members_, modes_.points_y, modes_.points_x}, a);
   whole_->forward.execute(whole_->products, products_);
 }
@@ -255,7 +259,7 @@ std::vector<Kernel> Evaluation::kernels() const {
     if (d.coefficient)
       all.insert(all.end(), {d.partial_sums, d.coefficient_kernel});
     else
-      all.push_back(d.filter_pair);
+      all.push_back(d.viscosity);
   }
   return all;
 }

@@ -47,7 +47,7 @@ class Evaluation {
   Launch advance(StageKind kind, const Arguments& arguments) const;
   Launch right_hand_side(const Arguments& arguments) const;
 
-  /// Largest |u| and |v|: (members, parts, 2).
+  /// Largest |u| and |v|, with a local dynamic closure the largest eddy viscosity too: (members, parts, 2 or 3).
   const Buffer& speeds() const { return speeds_; }
   Shape mode_domain() const { return {members_, modes_.rows(), modes_.columns()}; }
   const Arguments& numbers() const { return numbers_; }
@@ -68,16 +68,18 @@ class Evaluation {
   };
   /// Buffers and plans of a dynamic closure.
   struct Dynamic {
-    Fft forward, inverse, pair_forward, pair_inverse;
-    Buffer germano, germano_spectra, filtered_spectra, filtered, pair, pair_spectra, pair_filtered, sums,
-        coefficient;
-    Kernel products, filtering, contract, filter_pair, partial_sums, coefficient_kernel;
+    Fft forward, inverse;
+    Buffer germano, germano_spectra, filtered_spectra, filtered, pair;
+    Buffer sums, coefficient;  // means over the box
+    Buffer eddy;               // local means
+    Kernel products, filtering, contract, partial_sums, coefficient_kernel, viscosity;
   };
   void make_whole();
   void make_fused();
   void make_dynamic();
   void run_whole(const Buffer& w, bool measuring, bool measuring_alone) const;
   void run_dynamic(const Buffer& w) const;
+  void measure_whole() const;
   void launch(const Kernel& kernel, const Shape& domain, Arguments arguments) const;
   Launch update(const Kernel& kernel, Arguments arguments) const;
   /// Domain of the kernels over modes.

@@ -33,7 +33,7 @@ std::string text(const KernelForm& form) {
   if (form.terms.closure != Closure::none)
     t += fmt::format("{}{}", name(form.terms.closure),
                      form.terms.form == ClosureForm::simple ? ".simple" : "");
-  if (is_dynamic(form.terms.closure) && form.terms.averaging == Averaging::local) t += ".local";
+  if (is_local(form.terms)) t += ".local";
   for (const auto& [on, word] : {std::pair{form.kolmogorov, ".kolmogorov"},
                                  {form.stochastic, ".stochastic"},
                                  {form.filter, ".filter"},
@@ -130,16 +130,14 @@ Kernel LesKernels<T>::products(const KernelForm& form) {
         const Val<T> wx = field(Quantity::wx), wy = field(Quantity::wy);
         return sqrt(wx * wx + wy * wy);
       };
-      const Val<T> rate = is_leith(t.closure) ? gradient() : T(2) * sqrt(s11 * s11 + s12 * s12);
-      Val<T> power = p.scalar<T>("width_power");  // width^p, with C^p where that is a number
-      if (is_dynamic(t.closure) && t.averaging == Averaging::global)
-        power = power * p.read<T, 1>("coefficient")[m];
-      if (is_dynamic(t.closure) && t.averaging == Averaging::local) {
-        const auto pair = p.read<T, 3>("pair");
-        const Val<T> below = pair(members + m, y, x);
-        power = power * select(below > T(0), max(pair(m, y, x) / below, T(0)), Val<T>(T(0)));
-      }
-      const Val<T> nu_t = power * rate;
+      const auto viscosity = [&] {
+        if (is_local(t)) return p.read<T, 3>("eddy")(m, y, x);
+        const Val<T> rate = is_leith(t.closure) ? gradient() : T(2) * sqrt(s11 * s11 + s12 * s12);
+        Val<T> power = p.scalar<T>("width_power");  // width^p, with C^p where that is a number
+        if (is_dynamic(t.closure)) power = power * p.read<T, 1>("coefficient")[m];
+        return power * rate;
+      };
+      const Val<T> nu_t = viscosity();
       if (t.form == ClosureForm::divergence) {
         stress_p = fma(T(-2) * nu_t, s12, stress_p);
         stress_q = fma(T(-4) * nu_t, s11, stress_q);

@@ -45,7 +45,7 @@ struct LesKernels {
   static Kernel advance(const KernelForm& form, StageKind kind);
   /// The right-hand side alone, in `out`.
   static Kernel right_hand_side(const KernelForm& form);
-  /// Products at points. `coefficient`: C^p of each member, or of each point (local dynamic closures).
+  /// Products at points. `coefficient`: C^p of each member; `eddy`: the viscosity of local dynamic closures.
   static Kernel products(const KernelForm& form);
   /// w = mean-free spectrum, scaled by `scale`.
   static Kernel take_field(bool turned);
@@ -59,17 +59,19 @@ struct DynamicKernels {
   static Kernel products(const Terms& terms);  // u w, v w, rate w_x, rate w_y
   static Kernel filtered(const Terms& terms);  // those and the fields, by the test filter, as spectra
   static Kernel contract(const Terms& terms);  // L M and M M at points
-  static Kernel filter_pair();                 // two spectra by the test filter
-  static Kernel partial_sums();                // of L M and M M: (members, chunks, 2)
-  static Kernel coefficient();                 // C^p of each member
+  /// Eddy viscosity at points, from local means of L M and M M by positive weights; C^p at most kLargestLocal.
+  static Kernel local_viscosity(const Terms& terms);
+  static Kernel partial_sums();  // of L M and M M: (members, chunks, 2)
+  static Kernel coefficient();   // C^p of each member
 };
 
 /// Time step, time, stability.
 template <class T>
 struct ClockKernels {
-  static Kernel speeds();  // largest |u| and |v| of chunks: (members, chunks, 2)
+  /// Largest |u| and |v| of chunks, with `eddy` the largest eddy viscosity too: (members, chunks, 2 or 3).
+  static Kernel speeds(bool eddy);
   /// By the speeds: rate, with `adaptive` the dt of the step, and the flag of a blow-up.
-  static Kernel look(bool adaptive);
+  static Kernel look(bool adaptive, bool eddy);
   static Kernel tick();  // time += dt, steps += 1
   static Kernel keep();  // good = w where the member is sound
 };

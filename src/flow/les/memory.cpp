@@ -66,7 +66,8 @@ class Count {
            number_ * (table(modes_.points_x) + table(modes_.points_y));
   }
   int64_t whole() const {
-    int64_t bytes = 2 * number_ * members_ * chunks_of(modes_.points_x * modes_.points_y);
+    int64_t bytes =
+        (is_local(form_.terms) ? 3 : 2) * number_ * members_ * chunks_of(modes_.points_x * modes_.points_y);
     const auto fields = int64_t(form_.terms.fields.size()), products = int64_t(form_.terms.products.size());
     bytes += spectra(fields + products) + points(fields + products);
     return bytes + plan(FftKind::c2r, fields) + plan(FftKind::r2c, products);
@@ -75,8 +76,7 @@ class Count {
     const auto filtered = 4 + int64_t(germano_fields(form_.terms).size());
     int64_t bytes = plan(FftKind::r2c, 4) + plan(FftKind::c2r, filtered) + points(4 + filtered + 2) +
                     spectra(4 + filtered);
-    if (form_.terms.averaging == Averaging::local)
-      bytes += plan(FftKind::r2c, 2) + plan(FftKind::c2r, 2) + 2 * spectra(2);
+    if (is_local(form_.terms)) bytes += points(1);
     return bytes;
   }
 

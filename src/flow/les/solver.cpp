@@ -129,13 +129,14 @@ void Solver::State::make_launches() {
   a.set("clock", clock).set("status", status).set("keys", keys).set("speeds", evaluation.speeds());
   a.set("largest_dt", stepping.dt).set("cfl", stepping.cfl);
   a.set("blow_up", 2 * cfl_limit(model, stepping.integrator));
+  a.set("eddy_limit", eddy_limit(model, stepping.integrator));
   Arguments one_step = a, block_steps = a;
   one_step.set("by", 1);
   block_steps.set("by", kBlock);
   for (int s = 0; s < stages_of(stepping.integrator); ++s)
     advances.push_back(evaluation.advance({stepping.integrator, s}, a));
   with_precision(storage, [&]<class T>(T) {
-    look = bound(ClockKernels<T>::look(adaptive), {members}, a);
+    look = bound(ClockKernels<T>::look(adaptive, is_local(evaluation.form().terms)), {members}, a);
     const Kernel tick = ClockKernels<T>::tick();
     tick_one = bound(tick, {members}, one_step);
     tick_block = bound(tick, {members}, block_steps);
@@ -304,12 +305,12 @@ std::vector<double> Solver::courant() const {
   s.evaluation.measure(s.w);
   const Buffer& measured = s.evaluation.speeds();
   const std::vector<double> speeds = as_doubles(s.device.download(measured));
-  const int64_t chunks = measured.shape()[1];
+  const int64_t chunks = measured.shape()[1], columns = measured.shape()[2];
   std::vector<double> numbers;
   for (int64_t m = 0; m < s.members; ++m) {
     double most[2] = {0, 0};
     for (int64_t c = 0; c < chunks; ++c)
-      for (int k = 0; k < 2; ++k) most[k] = std::max(most[k], speeds[size_t((m * chunks + c) * 2 + k)]);
+      for (int k = 0; k < 2; ++k) most[k] = std::max(most[k], speeds[size_t((m * chunks + c) * columns + k)]);
     numbers.push_back((most[0] / s.model.grid.dx() + most[1] / s.model.grid.dy()) * dt[size_t(m)]);
   }
   return numbers;

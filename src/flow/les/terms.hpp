@@ -27,6 +27,10 @@ struct Terms {
   bool has(Product p) const { return product(p) >= 0; }
 };
 
+inline bool is_local(const Terms& t) { return is_dynamic(t.closure) && t.averaging == Averaging::local; }
+/// Largest C^p of local dynamic closures: mixing lengths do not exceed the filter's width.
+inline constexpr double kLargestLocal = 1;
+
 inline int Terms::field(Quantity q) const {
   for (size_t k = 0; k < fields.size(); ++k)
     if (fields[k] == q) return int(k);

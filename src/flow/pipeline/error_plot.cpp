@@ -23,6 +23,7 @@ std::filesystem::path draw_errors(const std::filesystem::path& folder, const Fie
   add("codec", fields.codec, false);
   add("persistence", fields.persistence, true);
   add("climatology", fields.climatology, true);
+  if (!fields.linear.l2_by_frame.empty()) add("linear in time", fields.linear, true);
   io::PlotOptions options;
   options.title = "error of held-out fields";
   options.x_label = "time after the last training frame";

@@ -10,6 +10,7 @@
 #include "flow/pipeline/compare_fields.hpp"
 #include "flow/pipeline/scores_json.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
@@ -96,7 +97,7 @@ ModelFile read_model(const fs::path& path) {
   m.frame_time = clock[1];
   const auto scores = numbers_of<uint8_t>(arrays, "scores", where);
   m.scores.assign(scores.begin(), scores.end());
-  if (!nlohmann::json::parse(m.scores, nullptr, false).is_object())
+  if (!io::parse_json(m.scores, where).is_object())
     throw InputError("scores that are no JSON", where, kModelFile);
   return m;
 }
@@ -114,13 +115,13 @@ FieldScores field_scores(const Device& device, const EncodedFields& e, const Sur
   const Buffer out = device.allocate(Storage::f32, {most, g.ny, g.nx});
   FieldScores f;
   codec.decode(scores.predicted_in_sample, out.rows(0, train - delays));
+  comparer.set_past(truth.rows(0, train), mean_frame(device, truth.rows(0, train)));
   f.in_sample = comparer.compare(truth.rows(delays, train - delays), out.rows(0, train - delays));
   codec.decode(scores.predicted_held_out, out.rows(0, held));
   const Buffer rest = truth.rows(train, held);
-  f.surrogate = comparer.compare(rest, out.rows(0, held));
-  f.persistence = comparer.compare(rest, truth.rows(train - 1, 1));
-  f.climatology = comparer.compare(rest, mean_frame(device, truth.rows(0, train)));
-  f.horizon = field_horizon(f.surrogate, f.persistence);
+  f.surrogate = comparer.compare(rest, out.rows(0, held), f);
+  f.turnover_time = comparer.turnover_time();
+  f.horizon = field_horizon(f);
   return f;
 }
 

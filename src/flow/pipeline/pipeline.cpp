@@ -9,6 +9,7 @@
 #include <future>
 #include <memory>
 
+#include "core/files/folder.hpp"
 #include "core/reports/log.hpp"
 #include "device/stages/stage_scope.hpp"
 #include "flow/codec/kernels/residual.hpp"
@@ -50,6 +51,10 @@ constexpr Step kStepOf[] = {Step::simulate, Step::encode, Step::learn, Step::rol
 constexpr int64_t kWatch = 500;  // steps between two looks at the status
 constexpr int64_t kRelays = 8;   // times that finished frames are passed on to the codec
 
+[[noreturn]] void refuse_pipeline(const char* option, const std::string& what, const std::string& expected) {
+  throw schema_of<PipelineOptions>().error({OptionError::Kind::invalid, option, what, expected, ""});
+}
+
 /// Ends a part whose stage begins anew.
 struct Abandoned {};
 
@@ -58,28 +63,28 @@ class Pipeline {
   Pipeline(Context& context, const PipelineOptions& options)
       : context_(context), o_(options), initial_(load_initial(o_.run)) {
     RunOptions& run = o_.run;
-    run.model.forcing.seed = run.seed;
+    run.model.forcing.seed = run.forcing_seed.value_or(run.seed);
     o_.codec.grid = run.model.grid;
-    if (run.members != 1 || run.stepping.cfl > 0 || run.time > 0)
-      throw InputError("several members, a cfl or a time", "flow pipeline", "one member, --dt and --steps");
-    if (run.save_every > 0 || !run.checkpoint.empty())
-      throw InputError("--save-every or --checkpoint", "flow pipeline",
-                       "--strides; a pipeline keeps nothing on the host");
-    if (o_.stride < 1 || run.steps < 1 || run.steps % o_.stride != 0)
-      throw InputError(fmt::format("{} steps with a stride of {}", run.steps, o_.stride), "flow pipeline",
-                       "a multiple of a stride of 1 or more");
+    schema_of<PipelineOptions>().check(&o_);
+    if (run.members != 1 || run.stepping.cfl > 0 || run.time > 0 || run.save_every > 0 ||
+        !run.checkpoint.empty())
+      throw InputError("several members, a cfl, a time, saved fields or a checkpoint", "flow pipeline",
+                       "one member, a fixed dt and a number of steps; a pipeline keeps nothing on the host");
+    if (run.steps < 1 || run.steps % o_.stride != 0)
+      refuse_pipeline("stride", fmt::format("{} steps with a stride of {}", run.steps, o_.stride),
+                      "a multiple of a stride of 1 or more");
     check(run.model, run.stepping);
     if (o_.max_error) {
       check_bound(o_.codec, *o_.max_error);
       if (o_.decoder != Decoder::mean)
-        throw InputError("the stochastic decoder for fields whose error is bounded", "flow pipeline",
-                         "mean: nothing is left to draw");
+        refuse_pipeline("decoder", "the stochastic decoder for fields whose error is bounded",
+                        "mean: nothing is left to draw");
     }
     frame_count_ = run.steps / o_.stride + 1;
     train_ = int64_t(std::floor(o_.surrogate.train_share * double(frame_count_) + 1e-9));
     if (train_ < o_.surrogate.delays + 1 || train_ >= frame_count_)
-      throw InputError(fmt::format("{} of {} frames to learn from", train_, frame_count_), "flow pipeline",
-                       "more steps, a smaller stride, another --train-share");
+      refuse_pipeline("train_share", fmt::format("{} of {} frames to learn from", train_, frame_count_),
+                      "more {steps}, a smaller stride, another {train_share}");
     check_sizes();
   }
 
@@ -238,8 +243,8 @@ class Pipeline {
     SurrogateOptions& s = o_.surrogate;
     const int64_t most = kMaxState / s.delays;
     if (s.rank > most)
-      throw InputError(fmt::format("{} singular vectors with {} delays", s.rank, s.delays), "flow pipeline",
-                       fmt::format("at most {}", most));
+      refuse_pipeline("vectors", fmt::format("{} singular vectors with {} delays", s.rank, s.delays),
+                      fmt::format("at most {}", most));
     if (s.rank == 0 && s.share == 1 && train_ > most) {
       logging::info("flow pipeline: {} of up to {} singular vectors are kept", most, train_);
       s.rank = most;
@@ -250,8 +255,8 @@ class Pipeline {
   }
   static void expect_latent(int64_t size) {
     if (size > kMaxLatent)
-      throw InputError(fmt::format("a latent of {} numbers", size), "flow pipeline",
-                       fmt::format("at most {}; a smaller --rank or --cut", kMaxLatent));
+      refuse_pipeline("share", fmt::format("a latent of {} numbers", size),
+                      fmt::format("at most {}; a smaller {{share}} or {{cut}}", kMaxLatent));
   }
   void copied(const char* what, bool to_device, int64_t bytes, const std::string& reason) {
     ledger_.copied(what, to_device, bytes, reason);
@@ -322,9 +327,9 @@ class Pipeline {
   void check_start(Solver& solver) const {
     const double limit = cfl_limit(o_.run.model, o_.run.stepping.integrator), at = solver.courant().front();
     if (!(at <= limit))
-      throw InputError(fmt::format("dt = {} is cfl = {:.4g} at the start", o_.run.stepping.dt, at), "flow dt",
-                       fmt::format("at most {:.4g} (cfl {:.4g}) with {}", o_.run.stepping.dt * limit / at,
-                                   limit, name(o_.run.stepping.integrator)));
+      refuse_pipeline("dt", fmt::format("dt = {} is cfl = {:.4g} at the start", o_.run.stepping.dt, at),
+                      fmt::format("at most {:.4g} (cfl {:.4g}) with {}", o_.run.stepping.dt * limit / at,
+                                  limit, name(o_.run.stepping.integrator)));
   }
   static void refuse_blow_up(const Solver& solver) {
     const std::vector<BlowUp> blown = solver.blown_up();
@@ -470,9 +475,12 @@ class Pipeline {
       decode_blocks(device, decoded_.rows(0, held_out));
     else
       decoded(latents_.rows(train_, held_out), decoded_.rows(0, held_out), train_);
-    r_.fields.codec = compared(truth, decoded_.rows(0, held_out));
-    r_.fields.persistence = compared(truth, frames_.rows(train_ - 1, 1));
-    r_.fields.climatology = compared(truth, mean_frame(device, frames_.rows(0, train_)));
+    const Buffer past = frames_.rows(0, train_);
+    comparer_->set_past(past, mean_frame(device, past));
+    const int64_t was = comparer_->bytes_read;
+    r_.fields.codec = comparer_->compare(truth, decoded_.rows(0, held_out), r_.fields);
+    r_.fields.turnover_time = comparer_->turnover_time();
+    copied("sums over modes", false, comparer_->bytes_read - was, "errors of fields");
   }
   /// Leaves the fields of the rollout through the held-out frames.
   void decode_rollouts(const Device&) {
@@ -482,7 +490,7 @@ class Pipeline {
     r_.fields.in_sample = compared(frames_.rows(delays, train_ - delays), early);
     decoded(r_.latents.predicted_held_out, out, train_);
     r_.fields.surrogate = compared(frames_.rows(train_, held_out), out);
-    r_.fields.horizon = field_horizon(r_.fields.surrogate, r_.fields.persistence);
+    r_.fields.horizon = field_horizon(r_.fields);
   }
 
   Array fetched(const Device& device, const Buffer& fields, int64_t at) {
@@ -571,26 +579,16 @@ class Pipeline {
 
 }  // namespace
 
-std::string_view name(Place place) {
-  switch (place) {
-    case Place::device: return "device";
-    case Place::mixed: return "mixed";
-    case Place::cpu: return "cpu";
-  }
-  return "?";
-}
-
 void check_pipeline(Context& context, const PipelineOptions& options) { Pipeline(context, options); }
 
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options) {
-  if (options.run.folder.empty()) throw InputError("no folder for the results", "flow pipeline", "a folder");
+  if (options.run.folder.empty())
+    throw schema_of<PipelineOptions>().error({OptionError::Kind::missing, "", "{out} is missing", "", ""});
   if (!options.run.video.empty())
     if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
-      throw UnsupportedError(reason, "flow pipeline --video", "a build with films, or --pictures");
+      throw UnsupportedError(reason, "films", "a build with films, or pictures");
   Pipeline pipeline(context, options);
-  std::error_code error;
-  fs::create_directories(options.run.folder, error);
-  if (error) throw InputError(error.message(), options.run.folder.string(), "a folder that can be made");
+  make_output_folder(options.run.folder);
   return pipeline.run();
 }
 

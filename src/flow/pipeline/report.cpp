@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "flow/pipeline/scores_json.hpp"
 #include "io/text/file.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/flow/pipeline.hpp"
 
@@ -51,9 +53,14 @@ PipelineJson json_of(const SurrogateScores& s) {
 }
 
 PipelineJson json_of(const FieldScore& s) {
-  return {{"relative_l2", number(s.relative_l2)},         {"last_relative_l2", number(s.last_relative_l2)},
-          {"correlation", number(s.correlation)},         {"energy_drift", number(s.energy_drift)},
-          {"enstrophy_drift", number(s.enstrophy_drift)}, {"relative_l2_by_frame", list_of(s.l2_by_frame)}};
+  return {{"relative_l2", number(s.relative_l2)},
+          {"last_relative_l2", number(s.last_relative_l2)},
+          {"correlation", number(s.correlation)},
+          {"anomaly_correlation", number(s.anomaly_correlation)},
+          {"energy_drift", number(s.energy_drift)},
+          {"enstrophy_drift", number(s.enstrophy_drift)},
+          {"relative_l2_by_frame", list_of(s.l2_by_frame)},
+          {"anomaly_correlation_by_frame", list_of(s.anomaly_correlation_by_frame)}};
 }
 
 PipelineJson json_of(const FieldScores& s) {
@@ -61,9 +68,12 @@ PipelineJson json_of(const FieldScores& s) {
   j["held_out"] = {{"surrogate", json_of(s.surrogate)},
                    {"persistence", json_of(s.persistence)},
                    {"climatology", json_of(s.climatology)}};
+  if (!s.linear.l2_by_frame.empty()) j["held_out"]["linear"] = json_of(s.linear);
+  if (!s.quadratic.l2_by_frame.empty()) j["held_out"]["quadratic"] = json_of(s.quadratic);
   if (!s.codec.l2_by_frame.empty()) j["held_out"]["codec"] = json_of(s.codec);
   j["in_sample"] = {{"surrogate", json_of(s.in_sample)}};
   j["horizon"] = s.horizon;
+  j["turnover_time"] = number(s.turnover_time);
   return j;
 }
 
@@ -137,6 +147,8 @@ std::string fields_table(const std::vector<PipelineResult>& runs) {
     t += field_row(r, "surrogate", r.fields.surrogate);
     t += field_row(r, "persistence", r.fields.persistence);
     t += field_row(r, "climatology", r.fields.climatology);
+    if (!r.fields.linear.l2_by_frame.empty()) t += field_row(r, "linear in time", r.fields.linear);
+    if (!r.fields.quadratic.l2_by_frame.empty()) t += field_row(r, "quadratic in time", r.fields.quadratic);
     t += field_row(r, "codec alone", r.fields.codec);
     t += field_row(r, "surrogate, in sample", r.fields.in_sample);
   }
@@ -145,20 +157,26 @@ std::string fields_table(const std::vector<PipelineResult>& runs) {
 
 std::string latents_table(const std::vector<PipelineResult>& runs) {
   std::string t =
-      "\n## Latents, and how long the surrogate is worth anything\n\nHorizon: frames before its error "
-      "reaches that "
-      "of persistence; 0 says that it loses from the first.\n\n"
+      "\n## Latents, and how long the surrogate is worth anything\n\nHorizon of latents: frames before their "
+      "error reaches that of persistence; 0 says that it loses from the first. Of fields: frames in which "
+      "the "
+      "surrogate is nearer to the truth than persistence, climatology, a line and a parabola through the "
+      "last "
+      "training frames and the zero field, with an anomaly correlation of at least 0.6. Turnovers: the time "
+      "of "
+      "the held-out frames times the root mean square of the vorticity.\n\n"
       "| place | n | stride | precision | numbers | state | held out | persistence | climatology | in sample "
-      "| one "
-      "step | its persistence | horizon, latents | horizon, fields "
-      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+      "| one step | its persistence | horizon, latents | horizon, fields | turnovers "
+      "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const PipelineResult& r : runs) {
     const SurrogateScores& s = r.latents;
     t += fmt::format(
-        "{}| {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {} of {} | {} of {} |\n",
+        "{}| {} | {} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {:.4g} | {} of {} | {} of {} | {:.3g} "
+        "|\n",
         heading(r), r.latent_size, r.state_size, s.held_out.surrogate_all, s.held_out.persistence_all,
         s.held_out.climatology_all, s.in_sample.surrogate_all, s.one_step_held_out, s.one_step_persistence,
-        s.held_out.horizon, s.held_out.surrogate.size(), r.fields.horizon, s.held_out.surrogate.size());
+        s.held_out.horizon, s.held_out.surrogate.size(), r.fields.horizon, s.held_out.surrogate.size(),
+        double(r.frames - r.train_frames) * r.frame_time / r.fields.turnover_time);
   }
   return t;
 }
@@ -216,7 +234,7 @@ std::string to_json(const std::vector<PipelineResult>& runs) {
   PipelineJson j;
   j["runs"] = PipelineJson::array();
   for (const PipelineResult& r : runs) j["runs"].push_back(json_of(r));
-  return j.dump();
+  return json_text(j);
 }
 
 std::string to_markdown(const std::vector<PipelineResult>& runs) {
@@ -227,7 +245,7 @@ std::string to_markdown(const std::vector<PipelineResult>& runs) {
 }
 
 std::vector<fs::path> write_report(const fs::path& folder, const std::vector<PipelineResult>& runs) {
-  write_whole(folder / "metrics.json", PipelineJson::parse(to_json(runs)).dump(1) + "\n");
+  write_whole(folder / "metrics.json", json_text(PipelineJson::parse(to_json(runs)), 1) + "\n");
   write_whole(folder / "report.md", to_markdown(runs));
   return {folder / "metrics.json", folder / "report.md"};
 }
@@ -243,9 +261,9 @@ fs::path log_metrics(const fs::path& folder, const std::vector<PipelineResult>& 
   const fs::path summary = folder / "summary.json";
   PipelineJson lines = PipelineJson::array();
   if (fs::exists(summary)) {
-    lines = PipelineJson::parse(io::read_text_file(summary), nullptr, false);
+    lines = io::parse_ordered_json(io::read_text_file(summary), summary.string());
     if (!lines.is_array())
-      throw InputError("no list in JSON", summary.string(), "the summary that --log-metrics wrote");
+      throw InputError("no list in JSON", summary.string(), "the summary that a log of metrics wrote");
   }
   for (const PipelineResult& r : runs) {
     lines.push_back({{"date", date},
@@ -263,8 +281,8 @@ fs::path log_metrics(const fs::path& folder, const std::vector<PipelineResult>& 
                      {"horizon", r.fields.horizon},
                      {"seconds", r.seconds}});
   }
-  write_whole(file, all.dump(1) + "\n");
-  write_whole(summary, lines.dump(1) + "\n");
+  write_whole(file, json_text(all, 1) + "\n");
+  write_whole(summary, json_text(lines, 1) + "\n");
   return file;
 }
 
@@ -284,7 +302,7 @@ std::string to_json(const LearnRunResult& r) {
   }
   j.update(PipelineJson::parse(scores_json(r.latents, r.fields)));
   j["file"] = r.file.string();
-  return j.dump();
+  return json_text(j);
 }
 
 std::string to_json(const RolloutRunResult& r) {
@@ -296,7 +314,7 @@ std::string to_json(const RolloutRunResult& r) {
   j["steps_per_second"] = r.steps_per_second;
   j.update(PipelineJson::parse(r.scores));
   j["file"] = r.file.string();
-  return j.dump();
+  return json_text(j);
 }
 
 std::string scores_json(const SurrogateScores& latents, const FieldScores& fields) {
@@ -304,7 +322,7 @@ std::string scores_json(const SurrogateScores& latents, const FieldScores& field
   j["latents"] = json_of(latents);
   j["fields"] = json_of(fields);
   j["horizon"] = latents.held_out.horizon;
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::flow

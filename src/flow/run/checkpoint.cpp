@@ -2,66 +2,50 @@
 
 #include <fmt/format.h>
 
-#include <sstream>
+#include <nlohmann/json.hpp>
 
 #include "flow/modes.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
 
-std::string settings_text(const RunOptions& o, int64_t interval) {
-  const Model& m = o.model;
-  std::string text;
-  const auto line = [&](const char* name, const auto& value) { text += fmt::format("{}={}\n", name, value); };
-  line("n", fmt::format("{}x{}", m.grid.ny, m.grid.nx));
-  line("box", fmt::format("{},{}", m.grid.lx, m.grid.ly));
-  line("ic", o.initial);
-  line("seed", o.seed);
-  line("ensemble", o.members);
-  line("precision", name(o.precision));
-  line("nu", m.viscosity);
-  line("integrator", name(o.stepping.integrator));
-  line("dt", o.stepping.dt);
-  line("cfl", o.stepping.cfl);
-  line("dealias", name(m.dealias));
-  line("advection", m.advection == Advection::flux ? "flux" : "stress");
-  line("closure", fmt::format("{}:{}", name(m.closure), constant_of(m)));
-  line("closure-form", m.form == ClosureForm::simple ? "simple" : "divergence");
-  line("averaging", m.averaging == Averaging::local ? "local" : "global");
-  line("forcing", fmt::format("{}:{},{}", name(m.forcing.kind), m.forcing.wavenumber, m.forcing.amount));
-  line("drag", m.drag);
-  line("beta", m.beta);
-  line("hyper", fmt::format("{},{}", m.hyper_viscosity, m.hyper_power));
-  line("hypo", fmt::format("{},{}", m.hypo_viscosity, m.hypo_power));
-  line("save-every", interval);
-  line("history-every", o.history_every);
-  return text;
+record::Identity identity_of(const RunOptions& options, const Array& initial) {
+  RunOptions o = options;
+  o.model.constant = constant_of(o.model);
+  o.forcing_seed = o.forcing_seed.value_or(o.seed);
+  record::Identity id("flow run");
+  const OptionList& all = schema_of<RunOptions>();
+  for (const Option& option : all.options()) {
+    if (option.effect != Effect::result && option.effect != Effect::extent) continue;
+    if (option.name == "initial" && !named_initial(o.initial))
+      id.array(option.flag, initial);
+    else
+      id.option(option.flag, text_of(option.get(&o)), false,
+                option.effect == Effect::extent ? record::Effect::extent : record::Effect::result);
+  }
+  return id;
 }
 
-void write_checkpoint(const std::filesystem::path& path, const std::string& settings,
+void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const SolverState& state, const Series& series) {
   io::NpzArrays arrays = series.packed();
-  arrays.emplace_back("settings", Array::of(std::vector<uint8_t>(settings.begin(), settings.end())));
+  const std::string json = identity.to_json();
+  arrays.emplace_back("identity", Array::of(std::vector<uint8_t>(json.begin(), json.end())));
   for (const auto& [name, array] : state) arrays.emplace_back("state_" + name, array);
   io::write_npz(path, arrays);
 }
 
-std::optional<SolverState> read_checkpoint(const std::filesystem::path& path, const std::string& settings,
-                                           Series& series) {
+std::optional<SolverState> read_checkpoint(const std::filesystem::path& path,
+                                           const record::Identity& identity, Series& series) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   const std::string where = path.string();
   const io::NpzArrays arrays = io::read_npz(path);
-  const Array& saved = io::find_array(arrays, "settings", where);
+  const Array& saved = io::find_array(arrays, "identity", where);
   if (saved.storage() != Storage::u8)
-    throw InputError("settings that are no text", where, "a checkpoint of flow run");
-  std::istringstream had({reinterpret_cast<const char*>(saved.data()), size_t(saved.elements())}),
-      has(settings);
-  for (std::string before, now; std::getline(has, now);) {
-    if (!std::getline(had, before)) before = "nothing";
-    if (before != now)
-      throw InputError(fmt::format("a checkpoint of other settings: {}", before), where, now)
-          .with_hint("give another --checkpoint, or remove the file to begin anew");
-  }
+    throw InputError("an identity that is no text", where, "a checkpoint of flow run");
+  const std::string_view json(reinterpret_cast<const char*>(saved.data()), size_t(saved.elements()));
+  record::require_same(record::Identity::from_json(io::parse_json(json, where), where), identity, where);
   series.restore(arrays);
   SolverState state;
   for (const auto& [name, array] : arrays)

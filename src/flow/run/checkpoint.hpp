@@ -3,20 +3,22 @@
 
 #include <optional>
 
+#include "core/record/identity.hpp"
 #include "flow/run/fields.hpp"
 
 namespace lockstep::flow {
 
 using SolverState = std::vector<std::pair<std::string, Array>>;
 
-/// Everything that fixes the fields of a run, but for how long it goes on: one `name=value` a line.
-std::string settings_text(const RunOptions& options, int64_t interval);
+/// Everything that fixes the fields of a run; how long it goes on and what is saved of it may change. `initial` is the
+/// content of a field from a file.
+record::Identity identity_of(const RunOptions& options, const Array& initial);
 
-void write_checkpoint(const std::filesystem::path& path, const std::string& settings,
+void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const SolverState& state, const Series& series);
 /// The state of a checkpoint, and its series into `series`; nothing where there is no file. Throws InputError,
-/// naming the first setting that differs.
-std::optional<SolverState> read_checkpoint(const std::filesystem::path& path, const std::string& settings,
-                                           Series& series);
+/// naming what differs.
+std::optional<SolverState> read_checkpoint(const std::filesystem::path& path,
+                                           const record::Identity& identity, Series& series);
 
 }  // namespace lockstep::flow

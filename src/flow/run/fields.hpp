@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,17 +12,22 @@
 
 namespace lockstep::flow {
 
+/// The field that is called so; nothing for files.
+std::optional<Initial> named_initial(const std::string& text);
 /// Vorticity of .npz, .nc, .npy or .mat, of any rank.
 Array read_vorticity(const std::filesystem::path& path);
+/// Whether its moments can be read one by one, by io::FrameFile.
+bool has_frames(const std::filesystem::path& path);
 /// Arrays of a saved run by name: `omega`, `time`, `x`, `y`.
-io::NpzArrays read_run(const std::filesystem::path& path);
+io::NpzArrays read_run(const std::filesystem::path& path, const std::vector<std::string>& names);
 
 /// Saved moments of a run. Fields lie in files of their own until the run's result is put together; a run
 /// that was killed finds them again.
 class Series {
  public:
-  /// `folder` is made where it is missing.
-  Series(std::filesystem::path folder, const BoxGrid& grid, Storage precision, int64_t members);
+  /// `folder` holds the result, `fields` the fields until then; both are made where they are missing.
+  Series(std::filesystem::path folder, std::filesystem::path fields, const BoxGrid& grid, Storage precision,
+         int64_t members);
 
   struct Moment {
     std::vector<double> time;
@@ -49,7 +55,7 @@ class Series {
   std::vector<io::NetcdfVariable> variables() const;
   Array packed_history() const;
   std::filesystem::path field_file(int64_t moment) const;
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, fields_;
   BoxGrid grid_;
   Storage precision_;
   int64_t members_;

@@ -5,20 +5,20 @@
 #include <optional>
 
 #include "flow/run/fields.hpp"
+#include "io/arrays/frames.hpp"
 #include "io/arrays/mat5.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::flow {
 
-namespace {
-
-std::optional<Initial> named(const std::string& text) {
-  for (const Initial i :
-       {Initial::mcwilliams, Initial::vortices, Initial::noise, Initial::taylor_green, Initial::shear})
-    if (text == name(i)) return i;
+std::optional<Initial> named_initial(const std::string& text) {
+  for (const Choice<Initial>& known : choices(Initial{}))
+    if (text == known.name) return known.value;
   return std::nullopt;
 }
+
+namespace {
 
 bool is_random(Initial i) { return i == Initial::mcwilliams || i == Initial::noise; }
 
@@ -36,9 +36,13 @@ Array stacked(const RunOptions& options, Initial which) {
 
 }  // namespace
 
-io::NpzArrays read_run(const std::filesystem::path& path) {
-  if (path.extension() == ".nc") return io::read_netcdf(path, {"omega", "time", "x", "y"});
-  return io::read_npz(path);
+bool has_frames(const std::filesystem::path& path) {
+  const auto extension = path.extension();
+  return extension == ".nc" || extension == ".npz" || extension == ".npy";
+}
+
+io::NpzArrays read_run(const std::filesystem::path& path, const std::vector<std::string>& names) {
+  return path.extension() == ".nc" ? io::read_netcdf(path, names) : io::read_npz(path, names);
 }
 
 Array read_vorticity(const std::filesystem::path& path) {
@@ -50,23 +54,43 @@ Array read_vorticity(const std::filesystem::path& path) {
     return io::find_array(arrays, "Omega", where);
   }
   if (extension == ".npz" || extension == ".nc") {
-    const io::NpzArrays arrays = read_run(path);
+    const io::NpzArrays arrays = read_run(path, {"omega"});
     return io::find_array(arrays, "omega", where);
   }
   throw InputError(fmt::format("a file of kind '{}'", extension), where,
                    ".npz, .nc or .npy with omega, or .mat (version 5) with Omega");
 }
 
+namespace {
+
+/// Whether a field of this shape has an axis of members before y and x.
+bool has_members(const Sizes& shape, int64_t members) {
+  return members > 1 && shape.size() > 2 && shape[shape.size() - 3] == members;
+}
+
+/// The vorticity, of a run its last moment alone.
+Array last_vorticity(const std::filesystem::path& path, int64_t members) {
+  if (!has_frames(path)) return read_vorticity(path);
+  const io::FrameFile file(path, "omega");
+  const Sizes& shape = file.shape();
+  const size_t wanted = has_members(shape, members) ? 3 : 2;
+  if (shape.size() <= wanted || shape[0] < 1) return read_vorticity(path);
+  return file.frame(shape[0] - 1);
+}
+
+}  // namespace
+
 Array load_initial(RunOptions& options) {
-  if (const auto which = named(options.initial)) return stacked(options, *which);
+  if (const auto which = named_initial(options.initial)) return stacked(options, *which);
   const std::filesystem::path path = options.initial;
   if (!std::filesystem::exists(path))
-    throw InputError(fmt::format("no initial field or file '{}'", options.initial), "flow initial field",
-                     "mcwilliams, vortices, noise, taylor-green, shear or a file");
-  Array w = read_vorticity(path).to(Storage::f64).packed();
+    throw schema_of<RunOptions>().error({OptionError::Kind::invalid, "initial",
+                                         fmt::format("no initial field or file '{}'", options.initial),
+                                         "mcwilliams, vortices, noise, taylor-green, shear or a file", ""});
+  Array w = last_vorticity(path, options.members).to(Storage::f64).packed();
   if (w.rank() < 2 || w.rank() > 4)
     throw InputError(fmt::format("vorticity of shape {}", to_string(w.shape())), path.string(), "(ny, nx)");
-  const bool members = options.members > 1 && w.rank() > 2 && w.size(w.rank() - 3) == options.members;
+  const bool members = has_members(w.shape(), options.members);
   while (w.rank() > (members ? 3 : 2)) w = w[w.size(0) - 1].packed();
   const int64_t ny = w.size(-2), nx = w.size(-1);
   BoxGrid& grid = options.model.grid;

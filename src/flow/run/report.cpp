@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
@@ -28,9 +29,10 @@ std::string to_json(const RunResult& r) {
   j["precision"] = name(r.precision);
   j["frames"] = r.frames;
   if (r.resumed_at >= 0) j["resumed_at"] = r.resumed_at;
+  if (!r.warnings.empty()) j["warnings"] = r.warnings;
   j["files"] = Json::array();
   for (const auto& file : r.files) j["files"].push_back(file.string());
-  return j.dump();
+  return json_text(j);
 }
 
 std::string to_json(const Comparison2d& c) {
@@ -50,7 +52,7 @@ std::string to_json(const Comparison2d& c) {
   j["spectrum_error"] = c.spectrum_error;
   j["spectrum_a"] = c.spectrum_a;
   j["spectrum_b"] = c.spectrum_b;
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::flow

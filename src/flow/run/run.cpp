@@ -19,22 +19,29 @@ namespace {
 
 constexpr int64_t kSteps = 500;  // of one stage; a fallback goes back to its start
 
+[[noreturn]] void refuse_run(const char* option, const std::string& what, const std::string& expected) {
+  throw schema_of<RunOptions>().error({OptionError::Kind::invalid, option, what, expected, ""});
+}
+
 class Runner {
  public:
   Runner(Context& context, const RunOptions& options)
       : context_(context), options_(options), initial_(load_initial(options_)) {
-    options_.model.forcing.seed = options_.seed;
+    options_.model.forcing.seed = options_.forcing_seed.value_or(options_.seed);
     plan_steps();
     check(options_.model, options_.stepping);
-    series_.emplace(options_.folder, options_.model.grid, options_.precision, options_.members);
-    settings_ = settings_text(options_, interval_);
+    // Fields lie beside the checkpoint that needs them, so that a later run may write elsewhere.
+    std::filesystem::path fields = options_.folder / "fields";
+    if (!options_.checkpoint.empty()) fields = options_.checkpoint.string() + ".fields";
+    series_.emplace(options_.folder, fields, options_.model.grid, options_.precision, options_.members);
+    identity_ = identity_of(options_, initial_);
   }
 
   RunResult run() {
     begin();
     const int64_t first = done_;
     while (!finished()) {
-      advance(std::min(interval_, total_ - done_));
+      advance(std::min(interval_ - done_ % interval_, total_ - done_));
       save();
     }
     result_.step_seconds = step_seconds_;
@@ -48,22 +55,17 @@ class Runner {
 
   void plan_steps() {
     Stepping& s = options_.stepping;
-    if (options_.time < 0 || !std::isfinite(options_.time))
-      throw InputError(fmt::format("time {}", options_.time), "flow run", "a finite time above 0");
     total_ = options_.steps;
     if (options_.time > 0 && adaptive()) {
       total_ = std::numeric_limits<int64_t>::max();
     } else if (options_.time > 0 && s.dt > 0) {
       const double count = std::ceil(options_.time / s.dt - 1e-9);
-      if (!(count < 1e15)) throw InputError(fmt::format("{} steps", count), "flow run", "fewer than 1e15");
+      if (!(count <= INT32_MAX))
+        refuse_run("time", fmt::format("{} steps", count), fmt::format("at most {}", INT32_MAX));
       total_ = std::max<int64_t>(1, int64_t(count));
       s.dt = options_.time / double(total_);
     }
-    if (total_ < 1) throw InputError(fmt::format("{} steps", total_), "flow run", "1 or more");
     interval_ = options_.save_every > 0 ? options_.save_every : total_;
-    if (options_.history_every < 0)
-      throw InputError(fmt::format("a history each {} steps", options_.history_every), "flow run",
-                       "0 or more");
   }
 
   bool finished() const {
@@ -100,7 +102,7 @@ class Runner {
 
   void begin() {
     if (!options_.checkpoint.empty())
-      if (auto state = read_checkpoint(options_.checkpoint, settings_, *series_)) {
+      if (auto state = read_checkpoint(options_.checkpoint, identity_, *series_)) {
         state_ = std::move(*state);
         stage("flow.initial", [&](Solver& solver) {
           if (adaptive() && options_.time > 0) solver.set_end(options_.time);
@@ -109,6 +111,9 @@ class Runner {
           state_ = solver.state();
         });
         result_.resumed_at = done_;
+        if (done_ > total_)
+          throw InputError(fmt::format("a checkpoint after {} steps", done_), options_.checkpoint.string(),
+                           fmt::format("at most the {} steps of this run", total_));
         return;
       }
     std::vector<double> courant;
@@ -122,10 +127,9 @@ class Runner {
     const double limit = cfl_limit(options_.model, options_.stepping.integrator);
     const double most = *std::max_element(courant.begin(), courant.end());
     if (!adaptive() && !(most <= limit))
-      throw InputError(fmt::format("dt = {} is cfl = {:.4g} at the start", options_.stepping.dt, most),
-                       "flow dt",
-                       fmt::format("at most {:.4g} (cfl {:.4g}) with {}", options_.stepping.dt * limit / most,
-                                   limit, name(options_.stepping.integrator)));
+      refuse_run("dt", fmt::format("dt = {} is cfl = {:.4g} at the start", options_.stepping.dt, most),
+                 fmt::format("at most {:.4g} (cfl {:.4g}) with {}", options_.stepping.dt * limit / most,
+                             limit, name(options_.stepping.integrator)));
     save();
   }
 
@@ -197,11 +201,30 @@ class Runner {
       omega = solver.vorticity();
     });
     series_->add(moment, omega);
+    report_rising_energy();
     if (options_.pictures)
       result_.files.push_back(pictures_.draw(options_.folder, omega, series_->size() - 1, times_.front()));
     if (options_.checkpoint.empty()) return;
     pictures_.finish();  // a run that goes on from there does not draw them again
-    write_checkpoint(options_.checkpoint, settings_, state_, *series_);
+    write_checkpoint(options_.checkpoint, identity_, state_, *series_);
+  }
+
+  /// Nothing in the equation adds energy without forcing: where it rises, closure or time step are at fault.
+  void report_rising_energy() {
+    constexpr double kRounding = 1e-3;
+    if (options_.model.forcing.kind != ForcingKind::none || !result_.warnings.empty()) return;
+    const Series::Moment &first = series_->moment(0), &now = series_->last();
+    for (size_t m = 0; m < now.budget.size(); ++m) {
+      const double before = first.budget[m].energy, after = now.budget[m].energy;
+      if (after <= (1 + kRounding) * before) continue;
+      result_.warnings.push_back(
+          fmt::format("the energy of member {} rose from {:.4g} to {:.4g} by time {:.4g} although nothing "
+                      "forces the flow: "
+                      "use a smaller step, more viscosity or another closure",
+                      m, before, after, now.time[m]));
+      logging::line("flow run: " + result_.warnings.back());  // also under --quiet
+      return;
+    }
   }
 
   void finish() {
@@ -223,7 +246,7 @@ class Runner {
   Context& context_;
   RunOptions options_;
   Array initial_;
-  std::string settings_;
+  record::Identity identity_;
   std::optional<Series> series_;
   std::unique_ptr<Solver> solver_;  // on device_, at state_ between stages
   Device device_;
@@ -240,12 +263,12 @@ class Runner {
 }  // namespace
 
 RunResult run(Context& context, const RunOptions& options) {
-  if (options.folder.empty()) throw InputError("no folder for the results", "flow run", "a folder");
+  const OptionList& all = schema_of<RunOptions>();
+  if (options.folder.empty()) throw all.error({OptionError::Kind::missing, "", "{out} is missing", "", ""});
+  all.check(&options);
   if (!options.video.empty())
     if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
-      throw UnsupportedError(reason, "flow run --video", "a build with films, or --pictures");
-  if (options.members < 1)
-    throw InputError(fmt::format("{} members", options.members), "flow run", "1 or more");
+      throw UnsupportedError(reason, "films", "a build with films, or pictures");
   return Runner(context, options).run();
 }
 

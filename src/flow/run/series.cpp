@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/files/folder.hpp"
 #include "core/reports/log.hpp"
 #include "flow/modes.hpp"
 #include "flow/run/fields.hpp"
@@ -62,16 +63,17 @@ Array points(int64_t count, double spacing) {
 
 }  // namespace
 
-Series::Series(fs::path folder, const BoxGrid& grid, Storage precision, int64_t members)
-    : folder_(std::move(folder)), grid_(grid), precision_(precision), members_(members) {
-  std::error_code error;
-  fs::create_directories(folder_ / "fields", error);
-  if (error) throw InputError(error.message(), folder_.string(), "a folder that can be made");
+Series::Series(fs::path folder, fs::path fields, const BoxGrid& grid, Storage precision, int64_t members)
+    : folder_(std::move(folder)),
+      fields_(std::move(fields)),
+      grid_(grid),
+      precision_(precision),
+      members_(members) {
+  make_output_folder(folder_);
+  make_output_folder(fields_);
 }
 
-fs::path Series::field_file(int64_t moment) const {
-  return folder_ / "fields" / fmt::format("omega_{:06}.npy", moment);
-}
+fs::path Series::field_file(int64_t moment) const { return fields_ / fmt::format("omega_{:06}.npy", moment); }
 
 void Series::add(const Moment& moment, const Array& omega) {
   io::write_npy(field_file(size()), omega);
@@ -139,6 +141,9 @@ void Series::restore(const io::NpzArrays& arrays) {
           (moment.spectra.back().*ring).push_back(all.at<double>(k, m, j));
       }
     }
+  for (int64_t k = 0; k < size(); ++k)
+    if (!fs::exists(field_file(k)))
+      throw InputError("a saved field is missing", field_file(k).string(), "the field beside its checkpoint");
   history_.clear();
   for (const auto& [key, rows] : arrays) {
     if (key != "history") continue;
@@ -245,9 +250,10 @@ fs::path Series::write_result(RunOptions::Format format) const {
 }
 
 void Series::remove_fields() const {
+  for (int64_t k = 0; k < size(); ++k)
+    Folder::of_output(field_file(k)).remove(field_file(k).filename().string());
   std::error_code ignored;
-  for (int64_t k = 0; k < size(); ++k) fs::remove(field_file(k), ignored);
-  fs::remove(folder_ / "fields", ignored);
+  fs::remove(fields_, ignored);
 }
 
 }  // namespace lockstep::flow

@@ -12,18 +12,6 @@ namespace lockstep::flow {
 
 namespace {
 
-void check_options(const SurrogateOptions& o) {
-  const char* where = "flow surrogate";
-  if (!(o.train_share > 0 && o.train_share < 1))
-    throw InputError(fmt::format("training share {}", o.train_share), where, "above 0 and below 1");
-  if (o.delays < 1 || o.delays > 64) throw InputError(fmt::format("{} delays", o.delays), where, "1 to 64");
-  if (o.rank < 0) throw InputError(fmt::format("rank {}", o.rank), where, "0 or more");
-  if (!(o.share > 0 && o.share <= 1))
-    throw InputError(fmt::format("share {}", o.share), where, "above 0, at most 1");
-  if (!(o.lambda >= 0) || !std::isfinite(o.lambda))
-    throw InputError(fmt::format("lambda {}", o.lambda), where, "0 or more");
-}
-
 void check_latents(const Array& latents) {
   const char* where = "flow surrogate";
   if (latents.rank() != 2 || (latents.storage() != Storage::f32 && latents.storage() != Storage::f64))
@@ -109,7 +97,7 @@ Matrix cholesky_inverse(const Matrix& gram) {
 Matrix product(const Matrix& a, const Matrix& b) { return a * b; }
 
 Surrogate begun(int64_t frames, int64_t latent_size, const SurrogateOptions& options) {
-  check_options(options);
+  schema_of<SurrogateOptions>().check(&options);
   Surrogate model;
   model.options = options;
   model.latent_size = latent_size;
@@ -137,10 +125,8 @@ void fit(Surrogate& model, const Matrix& coordinates) {
   model.step = array_of(step);
 }
 
-std::string_view name(SurrogateMethod method) { return method == SurrogateMethod::dmd ? "dmd" : "ridge"; }
-
 Surrogate learn(const Array& latents, const SurrogateOptions& options) {
-  check_options(options);
+  schema_of<SurrogateOptions>().check(&options);
   check_latents(latents);
   Surrogate model = begun(latents.size(0), latents.size(1), options);
   const Matrix train = matrix_of(latents.slice(0, 0, model.train_frames));

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "forecast/curve/advice.hpp"
+#include "forecast/curve/divergence.hpp"
 #include "forecast/curve/fit/ensemble.hpp"
 #include "forecast/curve/rolling.hpp"
 #include "lockstep/error.hpp"
@@ -28,6 +29,26 @@ void check_rows(std::span<const double> steps, std::span<const double> losses, s
       throw InputError(fmt::format("the step of row {} is {}", i + 1, steps[i]), where,
                        "steps that rise from 0");
   }
+}
+
+/// A loss of exactly 0 is one below what its log can hold: half of the least other one, so that the scale stays logarithmic.
+std::vector<double> without_zeros(std::span<const double> losses) {
+  std::vector<double> all(losses.begin(), losses.end());
+  if (std::any_of(all.begin(), all.end(), [](double v) { return v < 0; })) return all;
+  double least = 0;
+  for (const double v : all)
+    if (v > 0) least = least > 0 ? std::min(least, v) : v;
+  for (double& v : all) v = v > 0 ? v : 0.5 * least;
+  return all;
+}
+
+/// For a log that no family describes: its level, and the advice to stop.
+CurveForecast without_prediction(double now, double level, std::string text) {
+  CurveForecast f;
+  f.now = now;
+  f.level = level;
+  f.advice = {.action = Action::stop, .text = std::move(text), .stop_step = now};
+  return f;
 }
 
 Curve in_steps(const CurveFit& fit, double shift, double scale) {
@@ -60,9 +81,9 @@ Curve fit_curve(CurveFamily family, std::span<const double> steps, std::span<con
   return in_steps(fit_family(family, data), shift, scale);
 }
 
-CurveForecast forecast_curve(std::span<const double> steps, std::span<const double> losses,
+CurveForecast forecast_curve(std::span<const double> steps, std::span<const double> given,
                              const CurveOptions& options, std::string_view where) {
-  check_rows(steps, losses, kLeastForecastRows, where);
+  check_rows(steps, given, kLeastForecastRows, where);
   const double now = steps.back(), horizon = options.horizon > 0 ? options.horizon : 2 * now;
   if (!(horizon > now) || !std::isfinite(horizon))
     throw InputError(fmt::format("a horizon of {:.12g}", horizon), where,
@@ -71,6 +92,19 @@ CurveForecast forecast_curve(std::span<const double> steps, std::span<const doub
     throw InputError(fmt::format("{} points", options.points), where, "1 to 100000");
   if (!(options.coverage >= 0.01 && options.coverage <= 0.99))
     throw InputError(fmt::format("a coverage of {}", options.coverage), where, "0.01 to 0.99");
+
+  if (const auto rise = find_rise(steps, given)) {
+    CurveForecast f = without_prediction(now, rise->level,
+                                         fmt::format("Stop. The loss has risen from {:.4g} at step {:.10g} "
+                                                     "to {:.4g} at step {:.10g}: the run diverges or "
+                                                     "overfits, and nothing is predicted.",
+                                                     rise->least, rise->step, rise->level, now));
+    f.rising_since = rise->step;
+    return f;
+  }
+  if (std::all_of(given.begin(), given.end(), [](double v) { return v == 0; }))
+    return without_prediction(now, 0, "Stop. All losses are 0.");
+  const std::vector<double> losses = without_zeros(given);
 
   const CurveEnsemble ensemble(steps, losses);
   const SmoothedCurve& c = ensemble.curve();

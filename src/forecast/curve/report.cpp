@@ -32,6 +32,7 @@ std::string to_json(const CurveForecast& f) {
                  {"expected_gain", f.advice.expected_gain},
                  {"steps_to_target", json_number(f.advice.steps_to_target)},
                  {"stop_step", json_number(f.advice.stop_step)}};
+  j["rising_since"] = json_number(f.rising_since);
   j["last_step"] = f.now;
   j["level"] = f.level;
   j["noise"] = f.noise;

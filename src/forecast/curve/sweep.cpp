@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "forecast/curve/fit/ensemble.hpp"
@@ -34,7 +35,10 @@ class SweepTrial {
   }
   void stop(size_t run, size_t rows) { stop_[run] = rows; }
 
+  bool diverged(size_t run, size_t rows) const { return std::isinf(sweep_.losses[run][rows - 1]); }
   ExpectedEnd expected(size_t run, size_t rows) const {
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    if (diverged(run, rows)) return {kNever, kNever};
     const auto steps = std::span(sweep_.steps).first(rows);
     const auto losses = std::span(sweep_.losses[run]).first(rows);
     const CurveEnsemble ensemble(steps, losses);
@@ -93,9 +97,22 @@ void check_sweep(const Sweep& s) {
       throw InputError(fmt::format("{} losses of run {}", s.losses[r].size(), r + 1), "sweep",
                        fmt::format("{}, as many as steps", s.steps.size()));
     for (const double loss : s.losses[r])
-      if (!(loss > 0) || !std::isfinite(loss))
+      if (loss <= 0)
         throw InputError(fmt::format("a loss of {} in run {}", loss, r + 1), "sweep", "positive numbers");
   }
+  if (std::none_of(s.losses.begin(), s.losses.end(), [](const auto& run) {
+        return std::all_of(run.begin(), run.end(), [](double loss) { return std::isfinite(loss); });
+      }))
+    throw InputError("runs that all diverge", "sweep", "a run with finite losses to its end");
+}
+
+/// From its first loss that is not finite on a run is worse than all others.
+Sweep with_diverged_runs(Sweep sweep) {
+  for (std::vector<double>& run : sweep.losses) {
+    const auto first = std::find_if(run.begin(), run.end(), [](double loss) { return !std::isfinite(loss); });
+    std::fill(first, run.end(), std::numeric_limits<double>::infinity());
+  }
+  return sweep;
 }
 
 // The time of each run's stop is the forecast's own.
@@ -105,7 +122,11 @@ SweepRow by_forecast(const Sweep& sweep, const SweepOptions& options) {
   std::vector<ExpectedEnd> ends(runs);
   for (double share = options.first_check; share < 1; share += options.check_every) {
     const size_t seen = std::max(size_t(double(rows) * share), kLeastSweepRows);
-    for (const size_t r : trial.active()) ends[r] = trial.expected(r, seen);
+    for (const size_t r : trial.active())
+      if (trial.diverged(r, seen))
+        trial.stop(r, seen);
+      else
+        ends[r] = trial.expected(r, seen);
     // Stopped runs are worse than those that are left: the border is among these.
     std::vector<size_t> ranked = trial.active();
     if (ranked.size() <= kept) break;
@@ -119,8 +140,9 @@ SweepRow by_forecast(const Sweep& sweep, const SweepOptions& options) {
 
 }  // namespace
 
-std::vector<SweepRow> stop_sweep(const Sweep& sweep, const SweepOptions& options) {
-  check_sweep(sweep);
+std::vector<SweepRow> stop_sweep(const Sweep& given, const SweepOptions& options) {
+  check_sweep(given);
+  const Sweep sweep = with_diverged_runs(given);
   const size_t rows = sweep.steps.size(), runs = sweep.losses.size(), kept = (runs + 1) / 2;
   std::vector<SweepRow> result = {by_forecast(sweep, options)};
   for (const bool forecast : {true, false})

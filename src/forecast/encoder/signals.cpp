@@ -16,12 +16,16 @@ const SignalSeries* series_of(std::span<const SignalSeries> columns, std::string
   return found == columns.end() || found->values.empty() ? nullptr : &*found;
 }
 
-void take(const SignalSeries& series, std::span<const double> steps, double* row) {
+/// The last value at or before each step; rows before the first one stay. Gives the first row that has a value.
+size_t take(const SignalSeries& series, std::span<const double> steps, double* row, uint8_t* given) {
+  const auto first = std::lower_bound(steps.begin(), steps.end(), series.steps.front());
   size_t at = 0;
-  for (size_t k = 0; k < steps.size(); ++k) {
+  for (auto k = size_t(first - steps.begin()); k < steps.size(); ++k) {
     while (at + 1 < series.steps.size() && series.steps[at + 1] <= steps[k]) ++at;
     row[k] = series.values[at];
+    given[k] = 1;
   }
+  return size_t(first - steps.begin());
 }
 
 /// Rules for signals that a log lacks; those that they use stand already.
@@ -85,6 +89,7 @@ SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view l
   table.steps = losses->steps;
   const size_t n = table.steps.size();
   table.values.resize(size_t(kSignals) * n);
+  table.given.resize(size_t(kSignals) * n);
   Filler filler(table);
   // The learning rate comes first: the update's norm is filled from it.
   std::vector<int> order;
@@ -96,12 +101,16 @@ SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view l
     const SignalSeries* series = s == int(Signal::loss)   ? losses
                                  : s == int(Signal::step) ? nullptr
                                                           : series_of(columns, info.name);
-    if (series) {
-      take(*series, table.steps, table.values.data() + size_t(s) * n);
-    } else {
-      filler.fill(Signal(s));
-      if (s != int(Signal::step)) table.filled.push_back(fmt::format("{}: {}", info.name, info.filling));
-    }
+    // A value that is logged later is not known before: until then the signal is filled as if the log lacked it.
+    const bool early = series && series->steps.front() <= table.steps.front();
+    if (!early) filler.fill(Signal(s));
+    uint8_t* given = table.given.data() + size_t(s) * n;
+    size_t first = n;
+    if (series) first = take(*series, table.steps, table.values.data() + size_t(s) * n, given);
+    if (s == int(Signal::step)) std::fill(given, given + n, uint8_t(1));
+    if (early || s == int(Signal::step)) continue;
+    const std::string until = first < n ? fmt::format(", before step {:.12g}", table.steps[first]) : "";
+    table.filled.push_back(fmt::format("{}: {}{}", info.name, info.filling, until));
   }
   return table;
 }

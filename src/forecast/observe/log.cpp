@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/observe.hpp"
 
@@ -85,7 +86,7 @@ std::string to_json(const ObserveRun& run) {
   for (size_t t = 0; t < run.losses.size(); ++t)
     rows.push_back({{"step", run.steps[t]}, {"loss", run.losses[t]}, {"predicted", run.predicted[t]}});
   json["predictions"] = std::move(rows);
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace lockstep::forecast

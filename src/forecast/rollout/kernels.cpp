@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "core/memo.hpp"
 #include "forecast/rollout/cell.hpp"
 #include "lockstep/kernel/vec.hpp"
 
@@ -195,22 +194,15 @@ int64_t shared_bytes(const HeadShape& head, int capacity) {
 
 template <class T, class W>
 Kernel one_launch_kernel(GruForm form, const HeadShape& head, int p, int capacity) {
-  static std::mutex mutex;
-  static std::map<std::tuple<GruForm, HeadShape, int, int>, Kernel> made;
-  const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({form, head, p, capacity});
-  if (first) entry->second = trace_one_launch<T, W>(form, head, p, capacity);
-  return entry->second;
+  static Memo<std::tuple<GruForm, HeadKey, int, int>, Kernel> made;
+  return made.get({form, head.key(), p, capacity},
+                  [&] { return trace_one_launch<T, W>(form, head, p, capacity); });
 }
 
 template <class T, class W>
 StepKernels<T> step_kernels(GruForm form, const HeadShape& head) {
-  static std::mutex mutex;
-  static std::map<std::tuple<GruForm, HeadShape>, StepKernels<T>> made;
-  const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({form, head});
-  if (first) entry->second = trace_steps<T, W>(form, head);
-  return entry->second;
+  static Memo<std::tuple<GruForm, HeadKey>, StepKernels<T>> made;
+  return made.get({form, head.key()}, [&] { return trace_steps<T, W>(form, head); });
 }
 
 template int64_t shared_bytes<f32>(const HeadShape&, int);

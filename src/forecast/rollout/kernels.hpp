@@ -30,11 +30,12 @@ inline int64_t chain_place(int64_t k, int64_t columns) {
 inline constexpr double kUniformShare = 0.01, kBinLimit = 20;
 
 /// Shape of the heads that a kernel is traced for.
+using HeadKey = std::tuple<Heads, int, int, int>;
 struct HeadShape {
   Heads heads = Heads::classic;
   int categoricals = 0, categorical_classes = 0, bins = 0;  // two-hot
   int classes() const { return categoricals * categorical_classes; }
-  auto operator<=>(const HeadShape&) const = default;
+  HeadKey key() const { return {heads, categoricals, categorical_classes, bins}; }
 };
 HeadShape head_shape(const RolloutModel& model, Heads heads);
 

@@ -1,11 +1,10 @@
 // Steps by groups of 32 lanes, a chain of the sums each: many groups for a member, for devices with many units.
 #include <fmt/format.h>
 
-#include <map>
-#include <mutex>
 #include <tuple>
 #include <vector>
 
+#include "core/memo.hpp"
 #include "forecast/rollout/cell.hpp"
 #include "forecast/rollout/chains.hpp"
 
@@ -159,21 +158,14 @@ Kernel trace_head(const std::string& name, const HeadShape& shape) {
                 {.group = {lanes}});
 }
 
-}  // namespace
-
 template <class T, class W>
-RowKernels<T> row_kernels(GruForm form, const HeadShape& head) {
-  static std::mutex mutex;
-  static std::map<std::tuple<GruForm, HeadShape>, RowKernels<T>> made;
-  const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({form, head});
-  if (!first) return entry->second;
+RowKernels<T> trace_rows(GruForm form, const HeadShape& head) {
   const std::string type(name(detail::kType<T>));
   const std::string shape = head.heads == Heads::classic ? ""
                                                          : fmt::format(".two-hot.{}x{}x{}", head.categoricals,
                                                                        head.categorical_classes, head.bins);
   const std::string form_word = form == GruForm::reset_after ? ".reset-after" : "";
-  RowKernels<T>& k = entry->second;
+  RowKernels<T> k;
   const std::string narrow = weight_word<T, W>();
   k.gates = trace_gates<T, W>(
       fmt::format("forecast.rollout.rows{}.gates{}{}.{}", form_word, shape, narrow, type), form, head);
@@ -181,6 +173,14 @@ RowKernels<T> row_kernels(GruForm form, const HeadShape& head) {
     k.candidate = trace_candidate<T, W>(fmt::format("forecast.rollout.rows.candidate{}.{}", narrow, type));
   k.head = trace_head<T>(fmt::format("forecast.rollout.rows.head{}.{}", shape, type), head);
   return k;
+}
+
+}  // namespace
+
+template <class T, class W>
+RowKernels<T> row_kernels(GruForm form, const HeadShape& head) {
+  static Memo<std::tuple<GruForm, HeadKey>, RowKernels<T>> made;
+  return made.get({form, head.key()}, [&] { return trace_rows<T, W>(form, head); });
 }
 
 template RowKernels<f32> row_kernels<f32, f32>(GruForm, const HeadShape&);

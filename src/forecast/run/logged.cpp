@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"
+#include "core/reports/json_text.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/error.hpp"
@@ -61,6 +64,11 @@ EncodeRun run_encode(Context& context, const LoggedLoss& log, const EncodeOption
     run.features.emplace_back(feature_table()[size_t(f)].name);
     arrays.emplace_back(run.features.back(), features.slice(1, f, 1).packed().reshape({table.rows()}));
   }
+  const auto rows = size_t(table.rows());
+  std::vector<uint8_t> given(table.given.size());
+  for (size_t s = 0; s < size_t(kSignals); ++s)
+    for (size_t row = 0; row < rows; ++row) given[row * size_t(kSignals) + s] = table.given[s * rows + row];
+  arrays.emplace_back("given", Array::of(std::move(given), {table.rows(), kSignals}));
   io::write_npz(out, arrays);
   return run;
 }
@@ -77,13 +85,20 @@ LoggedObservations run_observe(Context& context, const LoggedLoss& log, const Ro
 Sweep read_sweep(const std::filesystem::path& file) {
   const io::TrainingLog log = io::read_training_log(file);
   Sweep sweep;
+  const io::LogColumn* whole = nullptr;
+  for (const io::LogColumn& column : log.columns)
+    if (!column.diverged && !whole) whole = &log.column(column.name);
+  if (!whole) throw InputError("runs that all diverge", log.where, "a run with finite losses to its end");
+  sweep.steps = whole->steps;
   for (const io::LogColumn& column : log.columns) {
-    const io::LogColumn& run = log.column(column.name);
-    if (sweep.steps.empty()) sweep.steps = run.steps;
-    if (run.steps != sweep.steps)
-      throw InputError(fmt::format("run '{}' has other steps than '{}'", run.name, log.columns.front().name),
-                       log.where, "the same steps for all runs");
+    const io::LogColumn& run = column.diverged ? column : log.column(column.name);
+    const bool same = run.steps.size() <= sweep.steps.size() &&
+                      std::equal(run.steps.begin(), run.steps.end(), sweep.steps.begin());
+    if (!same || (!run.diverged && run.steps.size() < sweep.steps.size()))
+      throw InputError(fmt::format("run '{}' has other steps than '{}'", run.name, whole->name), log.where,
+                       "the same steps for all runs");
     sweep.losses.push_back(run.values);
+    sweep.losses.back().resize(sweep.steps.size(), std::numeric_limits<double>::infinity());
   }
   return sweep;
 }
@@ -93,7 +108,7 @@ std::string to_json(const CurveRun& run) {
   json["column"] = run.column;
   json["rows"] = run.rows;
   json["out"] = run.picture.string();
-  return json.dump();
+  return json_text(json);
 }
 
 std::string to_json(const EncodeRun& run) {
@@ -101,7 +116,7 @@ std::string to_json(const EncodeRun& run) {
                                     {"filled", run.filled},           {"column", run.column},
                                     {"history", run.options.history}, {"normalised", run.options.normalised},
                                     {"out", run.out.string()}};
-  return json.dump();
+  return json_text(json);
 }
 
 std::string to_json(const LoggedObservations& run) {
@@ -109,7 +124,7 @@ std::string to_json(const LoggedObservations& run) {
   json["column"] = run.column;
   json["filled"] = run.filled;
   json["out"] = run.out.string();
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace lockstep::forecast

@@ -4,9 +4,10 @@
 
 #include <cmath>
 #include <limits>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
 #include "io/arrays/npy.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {
@@ -36,40 +37,91 @@ const Array& vector_of(const io::NpzArrays& arrays, const std::string& name, con
 constexpr size_t kColumns = 8;
 constexpr bool kIsCount[kColumns] = {true, false, false, false, false, false, true, true};
 
-}  // namespace
+// ── networks as text ──
 
-std::string settings_text(const Task& task, const TrainOptions& options, uint64_t seed) {
+std::string text_of(const nn::Dense& l) {
+  return fmt::format("dense {} {} bias {} initial {}", l.units, name(l.activation), l.bias, int(l.initial));
+}
+std::string text_of(const nn::Conv2d& l) {
+  return fmt::format("conv2d {} {}x{} stride {} padding {} {} initial {}", l.channels, l.height, l.width,
+                     l.stride, l.padding, name(l.activation), int(l.initial));
+}
+std::string text_of(const nn::MaxPool2d& l) {
+  return fmt::format("max_pool2d {} stride {}", l.size, l.stride);
+}
+std::string text_of(const nn::Flatten&) { return "flatten"; }
+std::string text_of(const nn::LayerNorm& l) { return fmt::format("layer_norm {}", l.epsilon); }
+std::string text_of(const nn::Embedding& l) {
+  return fmt::format("embedding {} {} positions {}", l.vocabulary, l.width, l.positions);
+}
+std::string text_of(const nn::Dropout& l) { return fmt::format("dropout {}", l.rate); }
+std::string text_of(const nn::Gru& l) { return fmt::format("gru {} form {}", l.units, int(l.form)); }
+std::string text_of(const nn::Attention& l) {
+  return fmt::format("attention {} causal {}", l.heads, l.causal);
+}
+std::string text_of(const std::vector<nn::LayerSpec>& layers);
+std::string text_of(const nn::Residual& l) { return fmt::format("residual ({})", text_of(l.layers)); }
+std::string text_of(const std::vector<nn::LayerSpec>& layers) {
   std::string text;
-  const auto line = [&](const char* name, const auto& value) { text += fmt::format("{}={}\n", name, value); };
-  const nn::OptimizerOptions& o = task.optimizer;
-  line("task", task.name);
-  line("model", task.model);
-  line("trainer", options.trainer);
-  line("seed", seed);
-  line("steps", task.steps);
-  line("batch", task.batch);
-  line("evaluate-every", task.evaluate_every);
-  line("precision", name(options.precision));
-  line("optimizer", fmt::format("{} momentum {} decay {} clip {}", optimize::name(o.method), o.momentum,
-                                o.weight_decay, o.clip_norm));
-  line("schedule", fmt::format("{} rate {} warmup {} total {} final {} every {} factor {}",
-                               name(o.schedule.decay), o.schedule.rate, o.schedule.warmup, o.schedule.total,
-                               o.schedule.final_share, o.schedule.every, o.schedule.factor));
-  const std::vector<double> start = nn::initial_parameters(task.network, seed);
-  double sum = 0, turned = 0;  // of another network or other data they differ
-  for (size_t i = 0; i < start.size(); ++i) sum += start[i], turned += start[i] * double(i % 97);
-  line("network", fmt::format("{} parameters {} {}", start.size(), sum, turned));
-  line("examples", fmt::format("{} {} {}", task.train.count(), task.held.count(), task.validation.count()));
+  for (const nn::LayerSpec& layer : layers)
+    text +=
+        (text.empty() ? "" : ", ") + std::visit([](const auto& l) { return text_of(l); }, layer.variant());
   return text;
 }
+std::string network_text(const nn::NetworkSpec& spec) {
+  return fmt::format("{}: {}; loss {}", to_string(Sizes(spec.input)), text_of(spec.layers), int(spec.loss));
+}
 
-void write_checkpoint(const std::filesystem::path& path, const std::string& settings,
+}  // namespace
+
+record::Identity identity_of(const Task& task, const TrainOptions& options) {
+  record::Identity id("forecast train");
+  const auto given = [](auto value) { return value > 0; };
+  id.option("task", task.name, true);
+  id.option("model", task.model, !options.model.empty());
+  id.option("network", network_text(task.network));
+  id.option("trainer", options.trainer);
+  id.option("steps", task.steps, given(options.steps), record::Effect::extent);
+  id.option("batch", task.batch, given(options.batch));
+  id.option("evaluate-every", task.evaluate_every, given(options.evaluate_every));
+  id.option("validation-examples", task.validation_examples);
+  id.option("precision", name(options.precision));
+  if (options.target_loss) id.option("target-loss", *options.target_loss, true, record::Effect::extent);
+  const nn::OptimizerOptions& o = task.optimizer;
+  id.option("optimizer", optimize::name(o.method));
+  id.option("momentum", o.momentum);
+  id.option("weight-decay", o.weight_decay);
+  id.option("clip-norm", o.clip_norm);
+  const nn::Schedule& s = o.schedule;
+  using Decay = nn::Schedule::Decay;
+  id.option("rate", s.rate, options.rate.has_value());
+  id.option("warmup", s.warmup);
+  id.option("schedule", name(s.decay), options.decay.has_value());
+  if (s.decay == Decay::cosine || s.decay == Decay::linear) {
+    id.option("schedule-total", s.total, given(options.steps));
+    id.option("final-share", s.final_share);
+  }
+  if (s.decay == Decay::step) {
+    id.option("schedule-every", s.every);
+    id.option("schedule-factor", s.factor);
+  }
+  for (const auto& [name, data] :
+       {std::pair{"train", &task.train}, {"held", &task.held}, {"validation", &task.validation}}) {
+    id.option(fmt::format("{}-window", name), data->window);
+    id.array(fmt::format("{}-inputs", name), data->inputs);
+    id.array(fmt::format("{}-targets", name), data->targets);
+  }
+  return id;
+}
+
+void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const TrainingState& state, const TrainRun& run) {
   io::NpzArrays arrays;
-  arrays.emplace_back("settings", Array::of(std::vector<uint8_t>(settings.begin(), settings.end())));
+  const std::string json = identity.to_json();
+  arrays.emplace_back("identity", Array::of(std::vector<uint8_t>(json.begin(), json.end())));
   arrays.emplace_back("counters",
                       Array::of(std::vector<int64_t>{state.step, state.optimizer_steps, state.moment_steps,
-                                                     run.jumps, run.accepted, run.reached ? 1 : 0}));
+                                                     run.jumps, run.accepted}));
   arrays.emplace_back("seconds", Array::of(std::vector<double>{run.seconds}));
   std::vector<double> log;
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -85,23 +137,19 @@ void write_checkpoint(const std::filesystem::path& path, const std::string& sett
   io::write_npz(path, arrays);
 }
 
-std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path, const std::string& settings,
-                                             TrainRun& run) {
+std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path,
+                                             const record::Identity& identity, TrainRun& run) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   const std::string where = path.string();
   const io::NpzArrays arrays = io::read_npz(path);
-  const std::vector<uint8_t> saved = values<uint8_t>(arrays, "settings", where);
-  std::istringstream had(std::string(saved.begin(), saved.end())), has(settings);
-  for (std::string before, now; std::getline(has, now);) {
-    if (!std::getline(had, before)) before = "nothing";
-    if (before != now)
-      throw InputError(fmt::format("a checkpoint of other settings: {}", before), where, now)
-          .with_hint("give another --checkpoint, or remove the file to begin anew");
-  }
+  const std::vector<uint8_t> saved = values<uint8_t>(arrays, "identity", where);
+  const auto stored =
+      record::Identity::from_json(io::parse_json(std::string(saved.begin(), saved.end()), where), where);
+  record::require_same(stored, identity, where);
   const std::vector<int64_t> counters = values<int64_t>(arrays, "counters", where);
   const std::vector<double> seconds = values<double>(arrays, "seconds", where),
                             log = values<double>(arrays, "log", where);
-  if (counters.size() != 6 || seconds.size() != 1 || log.empty() || log.size() % kColumns != 0 ||
+  if (counters.size() != 5 || seconds.size() != 1 || log.empty() || log.size() % kColumns != 0 ||
       counters[0] < 0)
     throw InputError("counters or log of other sizes", where, kExpected);
   for (size_t i = 0; i < log.size(); ++i)
@@ -119,7 +167,6 @@ std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path, 
     if (name.starts_with("policy_")) state.policy.emplace_back(name.substr(7), array);
   run.jumps = counters[3];
   run.accepted = counters[4];
-  run.reached = counters[5] != 0;
   run.seconds = seconds[0];
   const auto optional = [](double v) { return std::isnan(v) ? std::nullopt : std::optional<double>(v); };
   for (size_t i = 0; i < log.size(); i += kColumns)

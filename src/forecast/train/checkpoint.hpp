@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/record/identity.hpp"
 #include "forecast/train/task.hpp"
 
 namespace lockstep::forecast {
@@ -18,13 +19,14 @@ struct TrainingState {
   NamedArrays policy;
 };
 
-/// The settings that a checkpoint and the run that reads it must share, line by line.
-std::string settings_text(const Task& task, const TrainOptions& options, uint64_t seed);
+/// Everything that decides on the result of a seed: options, the network, and data by content. The number of steps does where the
+/// learning rate follows it; a target only says when a run ends. A policy's own settings are in its state.
+record::Identity identity_of(const Task& task, const TrainOptions& options);
 
-void write_checkpoint(const std::filesystem::path& path, const std::string& settings,
+void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const TrainingState& state, const TrainRun& run);
-/// Nothing where there is no such file. Throws InputError for other settings and for files that are no checkpoints.
-std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path, const std::string& settings,
-                                             TrainRun& run);
+/// Nothing where there is no such file. Throws InputError for another identity and for files that are no checkpoints.
+std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path,
+                                             const record::Identity& identity, TrainRun& run);
 
 }  // namespace lockstep::forecast

@@ -135,11 +135,12 @@ struct Engine {
 class SeedRun {
  public:
   SeedRun(Context& context, const TrainOptions& options, const Task& task, uint64_t seed,
-          std::filesystem::path checkpoint)
+          std::filesystem::path checkpoint, const record::Identity& identity)
       : context_(context),
         options_(options),
         task_(task),
         checkpoint_(std::move(checkpoint)),
+        identity_(identity),
         validation_(evaluated_examples(task.validation, task.validation_examples)) {
     run_.seed = seed;
   }
@@ -182,10 +183,15 @@ class SeedRun {
 
   void begin() {
     if (!checkpoint_.empty()) {
-      settings_ = settings_text(task_, options_, run_.seed);
-      if (auto found = read_checkpoint(checkpoint_, settings_, run_)) {
+      identity_.option("seed", run_.seed);
+      if (auto found = read_checkpoint(checkpoint_, identity_, run_)) {
         state_ = std::move(*found);
         run_.resumed_at = state_.step;
+        if (state_.step > task_.steps)
+          throw InputError(fmt::format("a checkpoint after {} steps", state_.step), checkpoint_.string(),
+                           fmt::format("at most the {} steps of this run", task_.steps));
+        run_.reached = at_target();
+        stage([](const Engine&) {});  // restores the policy, which knows its own settings
         return;
       }
     }
@@ -197,6 +203,11 @@ class SeedRun {
       state_ = engine.state(0);
     });
     finish_segment({row}, start);
+  }
+
+  bool at_target() const {
+    const std::optional<double> loss = run_.log.back().val_loss;
+    return options_.target_loss && loss && *loss <= *options_.target_loss;
   }
 
   void score(Engine& engine, LogRow& row) {
@@ -248,9 +259,9 @@ class SeedRun {
     last.seconds = run_.seconds;
     run_.jumps = last.jumps;
     run_.accepted = last.accepted;
-    run_.reached = options_.target_loss && last.val_loss && *last.val_loss <= *options_.target_loss;
     run_.log.insert(run_.log.end(), rows.begin(), rows.end());
-    if (!checkpoint_.empty()) write_checkpoint(checkpoint_, settings_, state_, run_);
+    run_.reached = at_target();
+    if (!checkpoint_.empty()) write_checkpoint(checkpoint_, identity_, state_, run_);
     if (options_.on_progress) report(state_.step);
   }
 
@@ -264,7 +275,7 @@ class SeedRun {
   const TrainOptions& options_;
   const Task& task_;
   std::filesystem::path checkpoint_;
-  std::string settings_;
+  record::Identity identity_;
   std::vector<i32> validation_;
   std::unique_ptr<Engine> engine_;
   bool stale_ = false;
@@ -300,8 +311,11 @@ TrainResult train(Context& context, const TrainOptions& options) {
     runs.push_back(current);
     write_logs(options.folder, runs);
   };
+  const record::Identity identity =
+      options.checkpoint.empty() ? record::Identity() : identity_of(task, options);
   for (int64_t k = 0; k < options.seeds; ++k) {
-    SeedRun run(context, options, task, options.first_seed + uint64_t(k), checkpoint_of(options, k));
+    SeedRun run(context, options, task, options.first_seed + uint64_t(k), checkpoint_of(options, k),
+                identity);
     result.runs.push_back(run.run(write));
   }
   if (!options.folder.empty()) {

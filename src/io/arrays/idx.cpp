@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
 
@@ -32,12 +33,14 @@ Array parse_idx(std::string_view bytes, std::string_view where) {
   if (count != data.size() || shape.size() != rank)
     throw InputError(fmt::format("{} bytes of elements", data.size()), where,
                      fmt::format("{} or more for the sizes told", count));
-  return Array::of(std::vector<uint8_t>(data.begin(), data.end()), shape);
+  InputClaim claim(double(data.size()), "the array", where);
+  return claimed(Array::of(std::vector<uint8_t>(data.begin(), data.end()), shape), std::move(claim));
 }
 
 Array read_idx(const std::filesystem::path& path) {
   const std::string where = path.string();
-  return parse_idx(unpack_text(read_text_file(path, "an IDX file"), where), where);
+  return within_memory(
+      where, [&] { return parse_idx(unpack_text(read_text_file(path, "an IDX file"), where), where); });
 }
 
 }  // namespace lockstep::io

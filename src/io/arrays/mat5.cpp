@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
+#include "io/text/text_scanner.hpp"
 
 namespace lockstep::io {
 namespace {
@@ -74,8 +76,12 @@ class Elements {
   size_t at_ = 0;
 };
 
-std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte> packed) {
-  z_stream stream{};
+std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte> packed, InputClaim& claim) {
+  struct Inflater {
+    z_stream stream{};
+    ~Inflater() { inflateEnd(&stream); }
+  } inflater;
+  z_stream& stream = inflater.stream;
   if (inflateInit(&stream) != Z_OK) file.fail("memory for unpacking is short");
   std::vector<std::byte> out;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
@@ -83,6 +89,7 @@ std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte>
   int state = Z_OK;
   while (state == Z_OK && out.size() < kMostBytes) {
     const size_t begin = out.size();
+    claim.reach(std::max<size_t>(2 * begin, 1 << 16), "an unpacked array", file.where());
     out.resize(std::max<size_t>(2 * begin, 1 << 16));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + begin);
     stream.avail_out = uInt(std::min<size_t>(out.size() - begin, 1u << 30));
@@ -90,7 +97,6 @@ std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte>
     state = inflate(&stream, Z_NO_FLUSH);
     out.resize(begin + room - stream.avail_out);
   }
-  inflateEnd(&stream);
   if (state != Z_STREAM_END) file.fail("a compressed array that does not unpack");
   return out;
 }
@@ -153,9 +159,11 @@ void take_matrix(Elements matrix, NpzArrays& arrays) {
   }
   const auto numbers = matrix.next(true);
   if (count > numbers.data.size()) matrix.fail("as many numbers as the shape does not say");
+  InputClaim claim(double(count) * sizeof(double), fmt::format("array '{}'", shown(name)), matrix.where());
+  const InputClaim meanwhile(double(count) * sizeof(double), "its other order", matrix.where());
   std::vector<double> values(count);
   take_numbers(matrix, numbers, values);
-  arrays.emplace_back(name, Array::of(in_c_order(values, shape), shape));
+  arrays.emplace_back(name, claimed(Array::of(in_c_order(values, shape), shape), std::move(claim)));
 }
 
 }  // namespace
@@ -178,7 +186,8 @@ NpzArrays parse_mat5(std::span<const std::byte> bytes, std::string_view where) {
     const auto e = file.next(false);
     if (e.type == kMatrix) take_matrix(Elements(e.data, swapped, where), arrays);
     if (e.type != kCompressed) continue;
-    const std::vector<std::byte> plain = inflated(file, e.data);
+    InputClaim claim;
+    const std::vector<std::byte> plain = inflated(file, e.data, claim);
     Elements inner(plain, swapped, where);
     const auto matrix = inner.next(false);
     if (matrix.type == kMatrix) take_matrix(Elements(matrix.data, swapped, where), arrays);
@@ -187,7 +196,8 @@ NpzArrays parse_mat5(std::span<const std::byte> bytes, std::string_view where) {
 }
 
 NpzArrays read_mat5(const std::filesystem::path& path) {
-  return parse_mat5(read_file(path, "a readable MAT-file"), path.string());
+  return within_memory(path.string(),
+                       [&] { return parse_mat5(read_file(path, "a readable MAT-file"), path.string()); });
 }
 
 }  // namespace lockstep::io

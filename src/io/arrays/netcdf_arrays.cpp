@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/journal.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -23,7 +26,11 @@ class File {
   }
   File(const File&) = delete;
   void create(const std::string& path) { check(api_.nc_create(path.c_str(), kNetcdf4, &id_)); }
-  void open(const std::string& path) { check(api_.nc_open(path.c_str(), 0, &id_)); }
+  void open(const std::string& path) {
+    check_netcdf(path);
+    check(api_.nc_open(path.c_str(), 0, &id_));
+    journal::input(path);
+  }
   void close() { check(api_.nc_close(std::exchange(id_, -1))); }
   void check(int error) const {
     if (error != 0)
@@ -89,33 +96,104 @@ void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVar
   target.commit();
 }
 
-NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names) {
-  File file(path.string());
-  file.open(path.string());
-  NpzArrays arrays;
-  for (const std::string& name : names) {
-    int id = 0, rank = 0;
-    if (file.api().nc_inq_varid(file.id(), name.c_str(), &id) != 0) continue;
-    file.check(file.api().nc_inq_varndims(file.id(), id, &rank));
-    if (rank > kMostRank)
-      throw InputError(fmt::format("{} of {} axes", name, rank), path.string(), "at most 16");
-    std::vector<int> axes(static_cast<size_t>(rank));
-    file.check(file.api().nc_inq_vardimid(file.id(), id, axes.data()));
-    Sizes shape;
-    int64_t count = 1;
-    for (const int axis : axes) {
-      size_t length = 0;
-      file.check(file.api().nc_inq_dimlen(file.id(), axis, &length));
-      if (length > size_t(kMostElements) || count * int64_t(length) > kMostElements)
-        throw InputError(fmt::format("{} of too many numbers", name), path.string(), "at most 2^34");
-      shape.push_back(int64_t(length));
-      count *= int64_t(length);
-    }
-    std::vector<double> values(static_cast<size_t>(count));
-    file.check(file.api().nc_get_var_double(file.id(), id, values.data()));
-    arrays.emplace_back(name, Array::of(std::move(values), shape));
+namespace {
+
+constexpr int kAbsent = -1;
+
+/// A variable's number and shape; kAbsent where the file has none of the name.
+int find_variable(const File& file, const std::string& name, const std::string& where, Sizes& shape) {
+  constexpr int kByte = 1, kText = 2, kLastNumber = 11;
+  int id = 0, rank = 0, type = 0;
+  if (file.api().nc_inq_varid(file.id(), name.c_str(), &id) != 0) return kAbsent;
+  file.check(file.api().nc_inq_vartype(file.id(), id, &type));
+  if (type < kByte || type == kText || type > kLastNumber)
+    throw InputError(fmt::format("{} holds no numbers", name), where, "a numeric variable");
+  file.check(file.api().nc_inq_varndims(file.id(), id, &rank));
+  if (rank > kMostRank) throw InputError(fmt::format("{} of {} axes", name, rank), where, "at most 16");
+  std::vector<int> axes(static_cast<size_t>(rank));
+  file.check(file.api().nc_inq_vardimid(file.id(), id, axes.data()));
+  int64_t count = 1;
+  shape.clear();
+  for (const int axis : axes) {
+    size_t length = 0;
+    file.check(file.api().nc_inq_dimlen(file.id(), axis, &length));
+    if (length > size_t(kMostElements) || count * int64_t(length) > kMostElements)
+      throw InputError(fmt::format("{} of too many numbers", name), where, "at most 2^34");
+    shape.push_back(int64_t(length));
+    count *= int64_t(length);
   }
-  return arrays;
+  return id;
+}
+
+/// The library unpacks whole chunks, whatever part of them is asked for.
+InputClaim claim_of_chunk(const File& file, int id, const std::string& name, const std::string& where,
+                          size_t rank) {
+  constexpr int kChunked = 0;
+  int storage = kChunked;
+  std::vector<size_t> sizes(std::max<size_t>(rank, 1), 1);
+  file.check(file.api().nc_inq_var_chunking(file.id(), id, &storage, sizes.data()));
+  if (storage != kChunked) return {};
+  double elements = 1;
+  for (const size_t n : sizes) elements *= double(n);
+  return {elements * sizeof(double), fmt::format("a chunk of {}", name), where};
+}
+
+/// `count` elements along each axis from `first` on, as f64 with their share of the budget.
+Array part_of(const File& file, int id, const std::string& name, const std::string& where,
+              const std::vector<size_t>& first, const Sizes& count) {
+  double elements = 1;
+  for (const int64_t n : count) elements *= double(n);
+  const InputClaim chunk = claim_of_chunk(file, id, name, where, count.size());
+  InputClaim claim(elements * sizeof(double), name, where);
+  std::vector<double> values(static_cast<size_t>(elements));
+  const std::vector<size_t> counts(count.begin(), count.end());
+  if (!values.empty())
+    file.check(file.api().nc_get_vara_double(file.id(), id, first.data(), counts.data(), values.data()));
+  return claimed(Array::of(std::move(values), count), std::move(claim));
+}
+
+}  // namespace
+
+NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names) {
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    File file(where);
+    file.open(where);
+    NpzArrays arrays;
+    for (const std::string& name : names) {
+      Sizes shape;
+      const int id = find_variable(file, name, where, shape);
+      if (id == kAbsent) continue;
+      arrays.emplace_back(name, part_of(file, id, name, where, std::vector<size_t>(shape.size(), 0), shape));
+    }
+    return arrays;
+  });
+}
+
+Sizes netcdf_shape(const std::filesystem::path& path, const std::string& name) {
+  const std::string where = path.string();
+  File file(where);
+  file.open(where);
+  Sizes shape;
+  if (find_variable(file, name, where, shape) == kAbsent)
+    throw InputError(fmt::format("no variable '{}'", name), where, "a NetCDF file that has it");
+  return shape;
+}
+
+Array read_netcdf_frame(const std::filesystem::path& path, const std::string& name, int64_t frame) {
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    File file(where);
+    file.open(where);
+    Sizes shape;
+    const int id = find_variable(file, name, where, shape);
+    if (id == kAbsent || shape.empty() || frame < 0 || frame >= shape[0])
+      throw InputError(fmt::format("no frame {} of '{}'", frame, name), where, "a NetCDF file that has it");
+    std::vector<size_t> first(shape.size(), 0);
+    first[0] = static_cast<size_t>(frame);
+    shape[0] = 1;
+    return part_of(file, id, name, where, first, shape)[0];
+  });
 }
 
 }  // namespace lockstep::io

@@ -9,6 +9,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -210,7 +211,12 @@ Array parse_npy(std::span<const std::byte> bytes, std::string_view where) {
 }
 
 Array read_npy(const std::filesystem::path& path) {
-  return parse_npy(read_file(path, "an .npy file"), path.string());
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    const std::vector<std::byte> bytes = read_file(path, "an .npy file");
+    InputClaim claim(static_cast<double>(bytes.size()), "the array", where);
+    return claimed(parse_npy(bytes, where), std::move(claim));
+  });
 }
 
 std::string encode_npy_header(Storage storage, const Sizes& shape, NpyWriteOptions options) {

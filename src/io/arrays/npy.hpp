@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,9 +53,18 @@ std::string encode_npy_header(Storage storage, const Sizes& shape, NpyWriteOptio
 struct NpzArrays : std::vector<std::pair<std::string, Array>> {
   using vector::vector;
   std::vector<std::pair<std::string, std::string>> left_out;
+  std::vector<std::string> unread;  // members that nobody named
 };
 NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where);
-NpzArrays read_npz(const std::filesystem::path& path);
+/// With names, only those are unpacked; others cost nothing.
+NpzArrays read_npz(const std::filesystem::path& path, const std::vector<std::string>& names = {});
+/// An array whose elements are in the file as they are in memory: C order, native bytes.
+struct StoredArray {
+  NpyHeader header;
+  uint64_t offset = 0, bytes = 0;  // of the elements
+};
+/// An array of an archive that is stored so, its checksum verified; none where it is absent or packed otherwise.
+std::optional<StoredArray> find_stored(const std::filesystem::path& path, const std::string& name);
 /// The array of that name, or InputError naming those that exist or why it was left out.
 const Array& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where);
 

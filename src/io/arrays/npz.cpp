@@ -1,17 +1,19 @@
 // The ZIP container of .npz files: central directory, stored and deflated members, ZIP64.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "core/files/atomic_file.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/zip.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -24,16 +26,27 @@ constexpr uint64_t kIn64 = 0xffffffffu;
 // Deflate cannot shrink data below about 1/1032, so a larger claim is a lie.
 constexpr uint64_t kDeflateRatio = 1032;
 
-// Little-endian words with bounds checks.
+// Little-endian words with bounds checks, of bytes in memory or of a file, which is read where it is asked for.
 class Bytes {
  public:
-  Bytes(std::span<const std::byte> bytes, std::string_view where) : bytes_(bytes), where_(where) {}
+  Bytes(std::span<const std::byte> bytes, std::string_view where)
+      : bytes_(bytes), size_(bytes.size()), where_(where) {}
+  Bytes(int file, uint64_t size, std::string_view where) : file_(file), size_(size), where_(where) {}
   [[noreturn]] void fail(std::string_view what) const {
     throw InputError(fmt::format("malformed .npz archive: {}", what), where_, "a ZIP archive of .npy arrays");
   }
+  /// Valid until the next call.
   std::span<const std::byte> part(uint64_t at, uint64_t count) const {
-    if (at > bytes_.size() || count > bytes_.size() - at) fail("it is cut off or an offset points outside");
-    return bytes_.subspan(at, count);
+    if (at > size_ || count > size_ - at) fail("it is cut off or an offset points outside");
+    if (file_ < 0) return bytes_.subspan(at, count);
+    if (at < first_ || at + count > first_ + window_.size()) {
+      // Directories are read forward, their end record backward.
+      const uint64_t around = count < kWindow ? kWindow : 0;
+      first_ = at - std::min(at, around);
+      window_.resize(std::min(at + count + around, size_) - first_);
+      if (!read_at(file_, first_, window_)) fail("it cannot be read, or became shorter");
+    }
+    return std::span<const std::byte>(window_).subspan(at - first_, count);
   }
   uint64_t word(uint64_t at, int size) const {
     uint64_t value = 0;
@@ -44,11 +57,18 @@ class Bytes {
   uint16_t u16(uint64_t at) const { return static_cast<uint16_t>(word(at, 2)); }
   uint32_t u32(uint64_t at) const { return static_cast<uint32_t>(word(at, 4)); }
   uint64_t u64(uint64_t at) const { return word(at, 8); }
-  uint64_t size() const { return bytes_.size(); }
+  uint64_t size() const { return size_; }
+  bool is_file() const { return file_ >= 0; }
+  std::string_view where() const { return where_; }
 
  private:
+  static constexpr uint64_t kWindow = 1 << 15;
   std::span<const std::byte> bytes_;
+  int file_ = -1;
+  uint64_t size_ = 0;
   std::string_view where_;
+  mutable uint64_t first_ = 0;
+  mutable std::vector<std::byte> window_;
 };
 
 struct Member {
@@ -99,7 +119,6 @@ void apply_zip64(const Bytes& in, uint64_t at, uint64_t end, Member& member) {
 }
 
 std::vector<std::byte> inflate_member(const Bytes& in, std::span<const std::byte> packed, uint64_t unpacked) {
-  if (unpacked / kDeflateRatio > packed.size() + 1) in.fail("a member claims an impossible size");
   std::vector<std::byte> out(unpacked);
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) in.fail("zlib cannot start");
@@ -213,12 +232,10 @@ std::string end_records(uint64_t members, uint64_t bytes, uint64_t at) {
   return out;
 }
 
-/// A member's deflated content, kept beside the archive until it is whole: the archive states its size first.
+/// A member's deflated content, kept in a file until it is whole: the archive states its size first.
 class DeflatedMember {
  public:
-  explicit DeflatedMember(const std::filesystem::path& archive)
-      : path_(archive.string() + ".deflated"),
-        file_(path_.temporary(), std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc) {
+  explicit DeflatedMember(const std::filesystem::path& archive) : where_(archive.string()), file_(archive) {
     if (deflateInit2(&stream_, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
       throw InternalError("zlib cannot start", "write_npz", "memory for a deflate stream");
   }
@@ -233,18 +250,12 @@ class DeflatedMember {
       bytes = bytes.subspan(chunk.size());
     }
   }
-  void finish() {
-    run({}, Z_FINISH);
-    file_.flush();
-  }
+  void finish() { run({}, Z_FINISH); }
   uint64_t size() const { return size_; }
   void copy_to(AtomicFile& archive) {
-    file_.seekg(0);
     for (uint64_t left = size_; left > 0;) {
       const auto part = std::span(buffer_).first(std::min<uint64_t>(left, buffer_.size()));
-      if (!file_.read(reinterpret_cast<char*>(part.data()), static_cast<std::streamsize>(part.size())))
-        throw InputError("cannot write the file", path_.target().string(),
-                         "a folder that can be written and has room");
+      require(read_at(file_.descriptor(), size_ - left, part));
       archive.write(part);
       left -= part.size();
     }
@@ -259,12 +270,15 @@ class DeflatedMember {
       stream_.avail_out = static_cast<uInt>(buffer_.size());
       deflate(&stream_, flush);
       const size_t made = buffer_.size() - stream_.avail_out;
-      file_.write(reinterpret_cast<const char*>(buffer_.data()), static_cast<std::streamsize>(made));
+      require(write_at(file_.descriptor(), size_, std::span(buffer_).first(made)));
       size_ += made;
     } while (stream_.avail_out == 0);
   }
-  AtomicPath path_;
-  std::fstream file_;
+  void require(bool done) const {
+    if (!done) throw InputError("cannot write the file", where_, "a folder that can be written and has room");
+  }
+  std::string where_;
+  ScratchFile file_;
   z_stream stream_{};
   uint64_t size_ = 0;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(1 << 18);
@@ -272,11 +286,31 @@ class DeflatedMember {
 
 }  // namespace
 
-NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
-  const Bytes in(bytes, where);
+namespace {
+
+/// The array of a member, with its share of the budget.
+Array read_member(const Bytes& in, const Member& member, uint64_t at) {
+  if (member.method != kDeflated && (member.method != kStored || member.packed != member.unpacked))
+    in.fail(fmt::format("member '{}' uses compression method {}", member.name, member.method));
+  if (member.unpacked / kDeflateRatio > member.packed + 1) in.fail("a member claims an impossible size");
+  const std::string what = fmt::format("member '{}'", member.name);
+  InputClaim array_claim(static_cast<double>(member.unpacked), what, in.where());
+  const InputClaim meanwhile(static_cast<double>(in.is_file() ? member.packed : 0) +
+                                 static_cast<double>(member.method == kDeflated ? member.unpacked : 0),
+                             what, in.where());
+  std::span<const std::byte> content = in.part(at, member.packed);
+  std::vector<std::byte> inflated;
+  if (member.method == kDeflated) content = inflated = inflate_member(in, content, member.unpacked);
+  if (crc_of(content) != member.crc) in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
+  return claimed(parse_npy(content, fmt::format("{}: {}", in.where(), member.name)), std::move(array_claim));
+}
+
+/// `take(member, name, offset of its data)` for each array of the directory.
+template <class Take>
+void for_each_array(const Bytes& in, const Take& take) {
   const Directory directory = find_directory(in);
-  NpzArrays arrays;
   uint64_t at = directory.offset, packed_sum = 0;
+  std::set<std::string> seen;
   for (uint64_t k = 0; k < directory.count; ++k) {
     if (in.part(at, 46).empty() || in.u32(at) != kCentralHeader) in.fail("the directory is damaged");
     Member member;
@@ -296,41 +330,95 @@ NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
       in.fail(fmt::format("member '{}' has no local header", member.name));
     }
     const uint64_t data_at = member.offset + 30 + in.u16(member.offset + 26) + in.u16(member.offset + 28);
-    const auto packed = in.part(data_at, member.packed);
+    if (data_at > in.size() || member.packed > in.size() - data_at)
+      in.fail("it is cut off or an offset points outside");
     packed_sum += member.packed;
     if (packed_sum > in.size()) in.fail("members overlap");
     if (!member.name.ends_with(".npy")) continue;
-    const std::string place = fmt::format("{}: {}", where, member.name);
-    std::vector<std::byte> inflated;
-    std::span<const std::byte> content = packed;
-    if (member.method == kDeflated) {
-      inflated = inflate_member(in, packed, member.unpacked);
-      content = inflated;
-    } else if (member.method != kStored || member.packed != member.unpacked) {
-      in.fail(fmt::format("member '{}' uses compression method {}", member.name, member.method));
-    }
-    if (crc_of(content) != member.crc) in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
     const std::string name = member.name.substr(0, member.name.size() - 4);
-    try {
-      arrays.emplace_back(name, parse_npy(content, place));
-    } catch (const NpyTypeError& e) { arrays.left_out.emplace_back(name, e.what()); }
+    if (!seen.insert(name).second) in.fail(fmt::format("two members are named '{}'", member.name));
+    take(member, name, data_at);
   }
+}
+
+/// All arrays, or those of the names.
+NpzArrays read_members(const Bytes& in, const std::vector<std::string>& names) {
+  NpzArrays arrays;
+  for_each_array(in, [&](const Member& member, const std::string& name, uint64_t data_at) {
+    if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      arrays.unread.push_back(name);
+      return;
+    }
+    try {
+      arrays.emplace_back(name, read_member(in, member, data_at));
+    } catch (const NpyTypeError& e) { arrays.left_out.emplace_back(name, e.what()); }
+  });
   return arrays;
 }
 
-NpzArrays read_npz(const std::filesystem::path& path) {
-  return parse_npz(read_file(path, "an .npz file"), path.string());
+/// Of a member that is not held: part by part.
+uint32_t crc_in_file(const Bytes& in, uint64_t at, uint64_t size) {
+  constexpr uint64_t kPart = 1 << 20;
+  uint32_t crc = static_cast<uint32_t>(crc32(0, nullptr, 0));
+  for (uint64_t done = 0; done < size; done += kPart)
+    crc = crc_of(in.part(at + done, std::min(kPart, size - done)), crc);
+  return crc;
 }
+
+}  // namespace
+
+NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where) {
+  return read_members(Bytes(bytes, where), {});
+}
+
+NpzArrays read_npz(const std::filesystem::path& path, const std::vector<std::string>& names) {
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    const InputFile file(path, "an .npz file");
+    if (!file.is_regular()) {  // a pipe has no places to go back to
+      const std::vector<std::byte> bytes = read_file(path, "an .npz file");
+      return read_members(Bytes(bytes, where), names);
+    }
+    return read_members(Bytes(file.descriptor(), file.size(), where), names);
+  });
+}
+
+std::optional<StoredArray> find_stored(const std::filesystem::path& path, const std::string& name) {
+  const std::string where = path.string();
+  return within_memory(where, [&]() -> std::optional<StoredArray> {
+    const InputFile file(path, "an .npz file");
+    if (!file.is_regular()) return std::nullopt;
+    const Bytes in(file.descriptor(), file.size(), where);
+    std::optional<StoredArray> found;
+    for_each_array(in, [&](const Member& member, const std::string& own, uint64_t at) {
+      if (own != name || member.method != kStored || member.packed != member.unpacked) return;
+      constexpr uint64_t kLongestHeader = 1 << 16;  // of plain types
+      const auto begin = in.part(at, std::min(member.packed, kLongestHeader));
+      const NpyHeader header = parse_npy_header(begin, fmt::format("{}: {}", where, member.name));
+      if (header.swapped || header.fortran_order) return;
+      if (crc_in_file(in, at, member.packed) != member.crc)
+        in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
+      found = StoredArray{header, at + header.data_offset, member.packed - header.data_offset};
+    });
+    return found;
+  });
+}
+
+constexpr size_t kShownNames = 20;
 
 const Array& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where) {
   for (const auto& [array_name, reason] : arrays.left_out) {
     if (array_name == name) throw InputError(reason);
   }
-  std::string known;
+  std::vector<std::string> names;
   for (const auto& [array_name, array] : arrays) {
     if (array_name == name) return array;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", array_name);
+    if (names.size() <= kShownNames) names.push_back(array_name);
   }
+  for (const std::string& other : arrays.unread)
+    if (names.size() <= kShownNames) names.push_back(other);
+  if (names.size() > kShownNames) names.back() = "…";
+  const std::string known = fmt::format("{}", fmt::join(names, ", "));
   throw InputError(fmt::format("array '{}' is missing", name), where,
                    fmt::format("it among those present ({})", known.empty() ? "none" : known));
 }

@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
+#include "io/text/json_text.hpp"
+#include "io/text/text_scanner.hpp"
 
 namespace lockstep::io {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kMostHeader = 100'000'000;  // of the format's own reader
 
@@ -35,91 +35,94 @@ std::optional<Storage> storage_of(const std::string& type) {
   return std::nullopt;
 }
 
-class SafetensorsParser {
+/// Where the bytes of a file come from: memory, or the file itself, of which only what is needed is read.
+class Source {
  public:
-  SafetensorsParser(std::span<const std::byte> bytes, std::string_view where)
-      : bytes_(bytes), where_(where) {}
-
-  NpzArrays parse() {
-    std::vector<Tensor> tensors = header();
-    std::stable_sort(tensors.begin(), tensors.end(),
-                     [](const Tensor& a, const Tensor& b) { return a.begin < b.begin; });
-    uint64_t before = 0;
-    NpzArrays arrays;
-    for (const Tensor& t : tensors) {
-      if (t.begin != before)
-        refuse(fmt::format("data of '{}' begins at {}", t.name, t.begin), fmt::format("{}", before));
-      before = t.end;
-      add(t, arrays);
-    }
-    if (before != data_.size())
-      refuse(fmt::format("{} bytes of data for tensors of {}", data_.size(), before),
-             "as many as the header says");
-    return arrays;
+  Source(std::span<const std::byte> bytes, std::string_view where)
+      : bytes_(bytes), size_(bytes.size()), where_(where) {}
+  Source(int file, uint64_t size, std::string_view where) : file_(file), size_(size), where_(where) {}
+  uint64_t size() const { return size_; }
+  std::string_view where() const { return where_; }
+  void get(uint64_t at, std::span<std::byte> to) const {
+    if (file_ < 0)
+      std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(at), to.size(), to.begin());
+    else if (!read_at(file_, at, to))
+      refuse("a file that cannot be read, or became shorter", "a .safetensors file");
   }
-
- private:
   [[noreturn]] void refuse(const std::string& what, const std::string& expected) const {
     throw InputError(what, std::string(where_), expected);
   }
 
+ private:
+  std::span<const std::byte> bytes_;
+  int file_ = -1;
+  uint64_t size_ = 0;
+  std::string_view where_;
+};
+
+class SafetensorsParser {
+ public:
+  explicit SafetensorsParser(const Source& in) : in_(in) {}
+
+  /// All tensors, or those of the names.
+  NpzArrays parse(const std::vector<std::string>& names) {
+    std::vector<Tensor> tensors = header();
+    std::stable_sort(tensors.begin(), tensors.end(),
+                     [](const Tensor& a, const Tensor& b) { return a.begin < b.begin; });
+    uint64_t before = 0;
+    for (const Tensor& t : tensors) {
+      if (t.begin != before)
+        in_.refuse(fmt::format("data of '{}' begins at {}", shown(t.name), t.begin),
+                   fmt::format("{}", before));
+      before = t.end;
+    }
+    if (before != data_size_)
+      in_.refuse(fmt::format("{} bytes of data for tensors of {}", data_size_, before),
+                 "as many as the header says");
+    NpzArrays arrays;
+    for (const Tensor& t : tensors) add(t, names, arrays);
+    return arrays;
+  }
+
+ private:
   std::vector<Tensor> header() {
-    if (bytes_.size() < 8) refuse(fmt::format("{} bytes", bytes_.size()), "a .safetensors file");
+    const uint64_t size = in_.size();
+    if (size < 8) in_.refuse(fmt::format("{} bytes", size), "a .safetensors file");
+    std::array<std::byte, 8> word;
+    in_.get(0, word);
     uint64_t length = 0;
-    for (int k = 7; k >= 0; --k) length = length << 8 | uint64_t(bytes_[size_t(k)]);
-    if (length > kMostHeader || length > bytes_.size() - 8)
-      refuse(fmt::format("a header of {} bytes in a file of {}", length, bytes_.size()),
-             "a .safetensors file");
-    data_ = bytes_.subspan(8 + size_t(length));
-    const char* const text = reinterpret_cast<const char*>(bytes_.data()) + 8;
-    bool twice = false;
-    std::vector<std::string> names;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-      if (event == Json::parse_event_t::key && depth == 1) {
-        const std::string name = value.get<std::string>();
-        twice |= std::find(names.begin(), names.end(), name) != names.end();
-        names.push_back(name);
-      }
-      return true;
-    };
-    const Json document = Json::parse(text, text + length, watch, false);
-    if (!document.is_object()) refuse("a header that is not a JSON object", "a .safetensors file");
-    if (twice) refuse("a name that stands twice in the header", "each once");
+    for (size_t k = 8; k-- > 0;) length = length << 8 | uint64_t(word[k]);
+    if (length > kMostHeader || length > size - 8)
+      in_.refuse(fmt::format("a header of {} bytes in a file of {}", length, size), "a .safetensors file");
+    data_begin_ = 8 + length;
+    data_size_ = size - data_begin_;
+    const InputClaim claim(static_cast<double>(length), "its header", in_.where());
+    std::string text(length, '\0');
+    in_.get(8, std::as_writable_bytes(std::span(text)));
     std::vector<Tensor> tensors;
-    for (const auto& [name, entry] : document.items())
+    for (const auto& [name, entry] : JsonValue::parse(text, in_.where()).members())
       if (name != "__metadata__") tensors.push_back(tensor(name, entry));
     return tensors;
   }
 
-  uint64_t number(const Json& value, const std::string& name) const {
-    if (!value.is_number_unsigned())
-      refuse(fmt::format("a bad number in '{}'", name), "whole numbers from 0");
-    return value.get<uint64_t>();
-  }
-
-  Tensor tensor(const std::string& name, const Json& entry) const {
-    if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") ||
-        !entry.contains("data_offsets") || !entry["dtype"].is_string() || !entry["shape"].is_array() ||
-        !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2)
-      refuse(fmt::format("entry '{}'", name), "dtype, shape and data_offsets");
-    Tensor t{name, entry["dtype"].get<std::string>(), {}, 0, 0};
-    for (const Json& size : entry["shape"]) {
-      const uint64_t n = number(size, name);
-      if (n > uint64_t(std::numeric_limits<int64_t>::max()))
-        refuse(fmt::format("a size in '{}'", name), "below 2^63");
-      t.shape.push_back(int64_t(n));
-    }
-    t.begin = number(entry["data_offsets"][0], name), t.end = number(entry["data_offsets"][1], name);
-    if (t.begin > t.end || t.end > data_.size())
-      refuse(fmt::format("data of '{}' from {} to {}", name, t.begin, t.end),
-             fmt::format("a range inside of {} bytes", data_.size()));
+  Tensor tensor(const std::string& name, const JsonValue& entry) const {
+    constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+    Tensor t{name, entry.at("dtype").text(), {}, 0, 0};
+    for (const JsonValue& size : entry.at("shape").items()) t.shape.push_back(size.integer(0, kMost));
+    const JsonValue offsets = entry.at("data_offsets");
+    const std::vector<JsonValue> ends = offsets.items(2);
+    if (ends.size() != 2) offsets.fail(fmt::format("has {} items", ends.size()), "2");
+    t.begin = ends[0].bits(), t.end = ends[1].bits();
+    if (t.begin > t.end || t.end > data_size_)
+      in_.refuse(fmt::format("data of '{}' from {} to {}", shown(name), t.begin, t.end),
+                 fmt::format("a range inside of {} bytes", data_size_));
     return t;
   }
 
-  void add(const Tensor& t, NpzArrays& arrays) const {
+  void add(const Tensor& t, const std::vector<std::string>& names, NpzArrays& arrays) const {
     const std::optional<Storage> storage = storage_of(t.type);
     if (!storage) {
-      arrays.left_out.emplace_back(t.name, "elements of type " + t.type);
+      arrays.left_out.emplace_back(t.name, "elements of type " + shown(t.type));
       return;
     }
     // Sizes are compared with the data before they are multiplied further: nothing overflows.
@@ -130,39 +133,53 @@ class SafetensorsParser {
     for (const int64_t n : t.shape) {
       if (none) break;
       if (uint64_t(n) > most / count)
-        refuse(fmt::format("shape of '{}' beyond its {} bytes", t.name, t.end - t.begin), "both alike");
+        in_.refuse(fmt::format("shape of '{}' beyond its {} bytes", shown(t.name), t.end - t.begin),
+                   "both alike");
       count *= uint64_t(n);
     }
     if (count * word != t.end - t.begin)
-      refuse(fmt::format("'{}' of {} elements of {} in {} bytes", t.name, count, t.type, t.end - t.begin),
-             fmt::format("{} bytes", count * word));
-    arrays.emplace_back(t.name, array(*storage, t));
+      in_.refuse(
+          fmt::format("'{}' of {} elements of {} in {} bytes", shown(t.name), count, t.type, t.end - t.begin),
+          fmt::format("{} bytes", count * word));
+    if (!names.empty() && std::find(names.begin(), names.end(), t.name) == names.end())
+      arrays.unread.push_back(t.name);
+    else
+      arrays.emplace_back(t.name, array(*storage, t));
   }
 
   Array array(Storage storage, const Tensor& t) const {
-    const std::span<const std::byte> data = data_.subspan(size_t(t.begin), size_t(t.end - t.begin));
+    const size_t size = size_t(t.end - t.begin);
+    InputClaim claim(static_cast<double>(size), fmt::format("tensor '{}'", shown(t.name)), in_.where());
     // The data need not be aligned in the file: the copy is.
-    const auto words = std::make_shared<std::vector<uint64_t>>((data.size() + 7) / 8 + 1);
-    if (!data.empty()) std::memcpy(words->data(), data.data(), data.size());
+    const auto words = std::make_shared<std::vector<uint64_t>>((size + 7) / 8 + 1);
+    const auto data = std::as_writable_bytes(std::span(*words)).first(size);
+    in_.get(data_begin_ + t.begin, data);
     if (storage == Storage::boolean)
       for (const std::byte b : data)
-        if (b > std::byte{1}) refuse(fmt::format("a truth value of {} in '{}'", int(b), t.name), "0 or 1");
-    return Array::adopt(storage, t.shape, words->data(), words);
+        if (b > std::byte{1})
+          in_.refuse(fmt::format("a truth value of {} in '{}'", int(b), shown(t.name)), "0 or 1");
+    return claimed(Array::adopt(storage, t.shape, words->data(), words), std::move(claim));
   }
 
-  std::span<const std::byte> bytes_, data_;
-  std::string_view where_;
+  const Source in_;
+  uint64_t data_begin_ = 0, data_size_ = 0;
 };
 
 }  // namespace
 
 NpzArrays parse_safetensors(std::span<const std::byte> bytes, std::string_view where) {
-  return SafetensorsParser(bytes, where).parse();
+  return SafetensorsParser(Source(bytes, where)).parse({});
 }
 
-NpzArrays read_safetensors(const std::filesystem::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, "a .safetensors file");
-  return parse_safetensors(bytes, path.string());
+NpzArrays read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& names) {
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    const InputFile file(path, "a .safetensors file");
+    if (file.is_regular())
+      return SafetensorsParser(Source(file.descriptor(), file.size(), where)).parse(names);
+    const std::vector<std::byte> bytes = read_file(path, "a .safetensors file");  // a pipe is read in order
+    return SafetensorsParser(Source(bytes, where)).parse(names);
+  });
 }
 
 }  // namespace lockstep::io

@@ -14,6 +14,7 @@ namespace lockstep::io {
 /// with their reason. Throws InputError on anything malformed: ranges that leave the file, overlap, leave gaps or do not
 /// fit their shape, names given twice, a header that is not JSON or longer than 100 MB. `where` names the source.
 NpzArrays parse_safetensors(std::span<const std::byte> bytes, std::string_view where);
-NpzArrays read_safetensors(const std::filesystem::path& path);
+/// With names, only those are read; others cost nothing.
+NpzArrays read_safetensors(const std::filesystem::path& path, const std::vector<std::string>& names = {});
 
 }  // namespace lockstep::io

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -17,10 +18,12 @@ std::string mesh_suffix(const std::filesystem::path& path) {
 
 TriangleMesh read_mesh(const std::filesystem::path& path) {
   const std::string suffix = mesh_suffix(path);
-  const std::vector<std::byte> bytes = read_file(path, "a mesh (OBJ, PLY or STL)");
-  if (suffix == ".obj")
-    return parse_obj({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
-  return suffix == ".ply" ? parse_ply(bytes, path.string()) : parse_stl(bytes, path.string());
+  return within_memory(path.string(), [&] {
+    const std::vector<std::byte> bytes = read_file(path, "a mesh (OBJ, PLY or STL)");
+    if (suffix == ".obj")
+      return parse_obj({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+    return suffix == ".ply" ? parse_ply(bytes, path.string()) : parse_stl(bytes, path.string());
+  });
 }
 
 void write_mesh(const std::filesystem::path& path, const TriangleMesh& mesh) {

@@ -8,13 +8,19 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/input_memory.hpp"
+
 namespace lockstep::io {
 
 struct TriangleMesh {
   std::vector<double> vertices;  // (n, 3)
   std::vector<int32_t> faces;    // (m, 3), counter-clockwise seen from outside; empty for a point cloud
   std::vector<uint8_t> colors;   // (n, 3) RGB, or empty
+  InputClaim claim = {};
 
+  size_t bytes() const {
+    return vertices.size() * sizeof(double) + faces.size() * sizeof(int32_t) + colors.size();
+  }
   int64_t vertex_count() const { return int64_t(vertices.size()) / 3; }
   int64_t face_count() const { return int64_t(faces.size()) / 3; }
 };

@@ -30,6 +30,7 @@ class ObjParser {
 
   TriangleMesh parse() {
     while (scan_.next_line()) {
+      claim();
       const std::string_view word = scan_.field();
       if (word == "v") {
         vertex();
@@ -42,12 +43,17 @@ class ObjParser {
       }
     }
     if (mesh_.vertices.empty()) throw InputError("no vertices", where_, "an OBJ mesh");
-    for (const Postponed& face : postponed_) add(face.polygon, face.line);
+    for (const Postponed& face : postponed_) {
+      claim();
+      add(face.polygon, face.line);
+    }
+    mesh_.claim.settle(2 * mesh_.bytes());
     if (mesh_.colors.size() != mesh_.vertices.size()) mesh_.colors.clear();
     return std::move(mesh_);
   }
 
  private:
+  void claim() { mesh_.claim.reach(mesh_.bytes() + postponed_bytes_, "its mesh", where_); }
   void vertex() {
     if (mesh_.vertex_count() == INT32_MAX) scan_.fail("too many vertices", "fewer than 2^31");
     for (const char* what : {"x", "y", "z"}) mesh_.vertices.push_back(scan_.number(what));
@@ -89,8 +95,10 @@ class ObjParser {
     if (postponed_.empty() &&
         std::all_of(polygon_.begin(), polygon_.end(), [&](int64_t v) { return v < known; }))
       add(polygon_, scan_.line());
-    else
+    else {
+      postponed_bytes_ += sizeof(Postponed) + 16 + polygon_.size() * sizeof(int64_t);
       postponed_.push_back({polygon_, scan_.line()});
+    }
   }
 
   void add(const std::vector<int64_t>& polygon, int64_t line) {
@@ -110,6 +118,7 @@ class ObjParser {
   TriangleMesh mesh_;
   std::vector<int64_t> polygon_;
   std::vector<Postponed> postponed_;
+  size_t postponed_bytes_ = 0;
 };
 
 }  // namespace

@@ -30,6 +30,8 @@ constexpr std::array<std::array<const char*, 2>, 8> kTypeNames = {{{"char", "int
                                                                    {"uint", "uint32"},
                                                                    {"float", "float32"},
                                                                    {"double", "float64"}}};
+constexpr size_t kMostNames = 1000;  // of elements, and of properties of one
+
 bool is_real(Type type) { return type == Type::f32 || type == Type::f64; }
 size_t size_of(Type type) { return kSizes[size_t(type)]; }
 
@@ -98,6 +100,8 @@ Header parse_header(std::string_view text, std::string_view where) {
       for (const Element& e : header.elements)
         if (e.name == name)
           scan.fail(fmt::format("element '{}' a second time", shown(name)), "each element once");
+      if (header.elements.size() == kMostNames)
+        scan.fail("too many elements", fmt::format("at most {}", kMostNames));
       header.elements.push_back({name, scan.integer("the number of elements", 0), {}});
       scan.end_line("the end of the line after the count");
     } else if (word == "property") {
@@ -112,6 +116,8 @@ Header parse_header(std::string_view text, std::string_view where) {
       p.type = type_of(type, scan);
       p.name = scan.field();
       if (p.name.empty()) scan.fail("a property without a name", "a name");
+      if (header.elements.back().properties.size() == kMostNames)
+        scan.fail("too many properties", fmt::format("at most {}", kMostNames));
       if (header.elements.back().find(p.name))
         scan.fail(fmt::format("property '{}' a second time", shown(p.name)), "each property once");
       scan.end_line("the end of the line after the name");
@@ -264,6 +270,7 @@ void read_vertices(const Element& e, Body& body, TriangleMesh& mesh, std::string
     if (axis < 0) throw InputError("no x, y and z in element 'vertex'", where, "three properties");
   if (e.count >= INT32_MAX) throw InputError("too many vertices", where, "fewer than 2^31");
   const bool colored = *std::min_element(colors.begin(), colors.end()) >= 0;
+  mesh.claim.reach(3 * size_t(e.count) * (sizeof(double) + (colored ? 1 : 0)), "its vertices", where);
   mesh.vertices.reserve(3 * size_t(e.count));
   std::vector<double> row(e.properties.size());
   for (int64_t v = 0; v < e.count; ++v) {
@@ -297,7 +304,11 @@ void read_faces(const Element& e, Body& body, TriangleMesh& mesh, std::string_vi
         read_property(p, body);
         continue;
       }
-      polygon.resize(list_count(p, body));
+      const uint64_t corners = list_count(p, body);
+      // The polygon and its sorted copy, and the triangles.
+      mesh.claim.reach(mesh.bytes() + corners * (2 * sizeof(int64_t) + 3 * sizeof(int32_t)), "its faces",
+                       where);
+      polygon.resize(corners);
       // Numbers of an ASCII file may exceed every type; they are no vertices.
       for (int64_t& v : polygon) v = int64_t(std::clamp(body.value(p.type), -1.0, 4e9));
       add_fan(polygon, mesh.vertex_count(), mesh.faces,
@@ -329,6 +340,7 @@ TriangleMesh read_body(const Header& header, Body& body, std::string_view where)
   }
   body.finish();
   if (mesh.vertices.empty()) throw InputError("no vertices", where, "a PLY mesh");
+  mesh.claim.settle(2 * mesh.bytes());
   return mesh;
 }
 

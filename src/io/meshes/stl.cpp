@@ -6,10 +6,12 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <string>
 #include <unordered_map>
 
 #include "core/files/atomic_file.hpp"
 #include "io/meshes/mesh.hpp"
+#include "io/text/seeded_hash.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
@@ -20,30 +22,23 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kHeader = 84, kFacet = 50;
 
 using Corner = std::array<uint64_t, 3>;
-struct CornerHash {
-  size_t operator()(const Corner& c) const {
-    uint64_t h = 0;
-    for (const uint64_t part : c) {
-      h = (h ^ part) * 0x9e3779b97f4a7c15u;
-      h ^= h >> 29;
-    }
-    return size_t(h);
-  }
-};
-
 // Facets one after the other; corners with the same numbers are one vertex.
 class Builder {
  public:
+  explicit Builder(std::string_view where) : where_(where) {}
   template <class Fail>
   void add(const double* corners, const Fail& fail) {
+    constexpr size_t kPlace = sizeof(Corner) + 40;  // of a vertex in the table
+    mesh_.claim.reach(mesh_.bytes() + places_.size() * kPlace, "its mesh", where_);
     std::array<int32_t, 3> facet;
     for (size_t k = 0; k < 3; ++k) facet[k] = vertex(corners + 3 * k, fail);
     if (facet[0] == facet[1] || facet[1] == facet[2] || facet[2] == facet[0])
       fail("a facet with two corners in one place", "three different corners");
     mesh_.faces.insert(mesh_.faces.end(), facet.begin(), facet.end());
   }
-  TriangleMesh finish(std::string_view where) {
-    if (mesh_.faces.empty()) throw InputError("no facets", where, "an STL mesh");
+  TriangleMesh finish() {
+    if (mesh_.faces.empty()) throw InputError("no facets", where_, "an STL mesh");
+    mesh_.claim.settle(2 * mesh_.bytes());
     return std::move(mesh_);
   }
 
@@ -62,8 +57,9 @@ class Builder {
     return found->second;
   }
 
+  const std::string where_;
   TriangleMesh mesh_;
-  std::unordered_map<Corner, int32_t, CornerHash> places_;
+  std::unordered_map<Corner, int32_t, SeededHash> places_;
 };
 
 TriangleMesh parse_binary(std::span<const std::byte> bytes, std::string_view where) {
@@ -73,7 +69,7 @@ TriangleMesh parse_binary(std::span<const std::byte> bytes, std::string_view whe
     throw InputError(
         fmt::format("{} facets in {} bytes", count, bytes.size()), where,
         fmt::format("a binary STL of {} bytes, or an ASCII one", kHeader + kFacet * size_t(count)));
-  Builder builder;
+  Builder builder(where);
   for (size_t f = 0; f < count; ++f) {
     std::array<float, 9> corners;
     std::memcpy(corners.data(), bytes.data() + kHeader + kFacet * f + 12, sizeof(corners));
@@ -83,13 +79,13 @@ TriangleMesh parse_binary(std::span<const std::byte> bytes, std::string_view whe
       throw InputError(what, fmt::format("{}, facet {}", where, f + 1), expected);
     });
   }
-  return builder.finish(where);
+  return builder.finish();
 }
 
 class AsciiParser {
  public:
   AsciiParser(std::string_view text, std::string_view where)
-      : scan_(text, std::string(where)), where_(where) {}
+      : scan_(text, std::string(where)), builder_(where) {}
 
   static bool begins(std::string_view text) {
     TextScanner scan(text, "");
@@ -113,7 +109,7 @@ class AsciiParser {
       }
     }
     if (open) scan_.fail("the file ends within the solid", "'endsolid'");
-    return builder_.finish(where_);
+    return builder_.finish();
   }
 
  private:
@@ -153,7 +149,6 @@ class AsciiParser {
   }
 
   TextScanner scan_;
-  const std::string where_;
   Builder builder_;
 };
 

@@ -34,6 +34,28 @@ std::string svg_look(const std::optional<Rgb>& fill, const std::optional<Pen>& p
   return out;
 }
 
+/// Bytes of the character that a text begins with; 0 where it is not UTF-8 or XML does not know it.
+size_t character_bytes(std::string_view text) {
+  const auto at = [&](size_t k) { return static_cast<unsigned char>(k < text.size() ? text[k] : 0); };
+  const unsigned first = at(0);
+  const size_t bytes = first < 0x80                    ? 1
+                       : first >= 0xc2 && first < 0xe0 ? 2
+                       : first >= 0xe0 && first < 0xf0 ? 3
+                       : first >= 0xf0 && first < 0xf5 ? 4
+                                                       : 0;
+  if (bytes < 2)
+    return bytes == 1 && ((first >= 0x20 && first != 0x7f) || first == '\t' || first == '\n') ? 1 : 0;
+  uint32_t code = first & (0xffu >> (bytes + 1));
+  for (size_t k = 1; k < bytes; ++k) {
+    if ((at(k) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (at(k) & 0x3f);
+  }
+  const uint32_t smallest = bytes == 2 ? 0xa0 : bytes == 3 ? 0x800 : 0x10000;  // below 0xa0 are controls
+  const bool none = code < smallest || (code >= 0xd800 && code < 0xe000) || code == 0xfffe ||
+                    code == 0xffff || code > 0x10ffff;
+  return none ? 0 : bytes;
+}
+
 Box moved(const Box& b, Point by) { return {b.left + by.x, b.top + by.y, b.right + by.x, b.bottom + by.y}; }
 Point moved(Point p, Point by) { return {p.x + by.x, p.y + by.y}; }
 
@@ -41,14 +63,24 @@ Point moved(Point p, Point by) { return {p.x + by.x, p.y + by.y}; }
 
 std::string xml_escaped(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
+  for (size_t k = 0; k < text.size();) {
+    const size_t bytes = character_bytes(text.substr(k));
+    const std::string_view character = text.substr(k, std::max<size_t>(bytes, 1));
+    k += character.size();
+    if (bytes == 0)
+      out += "\uFFFD";
+    else if (character == "&")
+      out += "&amp;";
+    else if (character == "<")
+      out += "&lt;";
+    else if (character == ">")
+      out += "&gt;";
+    else if (character == "\"")
+      out += "&quot;";
+    else if (character == "'")
+      out += "&#39;";
+    else
+      out += character;
   }
   return out;
 }

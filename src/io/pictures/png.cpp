@@ -5,6 +5,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -64,6 +65,7 @@ Image parse_png(std::span<const std::byte> bytes, std::string_view where, int ch
     throw InputError(fmt::format("a picture of {} x {}", png.width, png.height), where,
                      "a picture below 2 GiB");
   }
+  const InputClaim claim(static_cast<double>(size), "the picture", where);
   Image image(static_cast<int>(png.width), static_cast<int>(png.height), channels);
   const png_color background = {255, 255, 255};
   if (!png_image_finish_read(&png, &background, image.pixels.data(), 0, nullptr)) {
@@ -73,7 +75,8 @@ Image parse_png(std::span<const std::byte> bytes, std::string_view where, int ch
 }
 
 Image read_png(const std::filesystem::path& path, int channels) {
-  return parse_png(read_file(path, "a PNG picture"), path.string(), channels);
+  return within_memory(path.string(),
+                       [&] { return parse_png(read_file(path, "a PNG picture"), path.string(), channels); });
 }
 
 }  // namespace lockstep::io

@@ -29,6 +29,7 @@ BalProblem parse_bal(std::string_view text, std::string_view where) {
                           observations, text.size()),
               "as many numbers as the first line announces");
   BalProblem problem;
+  problem.claim = InputClaim(8.0 * double(numbers), "its numbers", where);
   problem.indices.resize(size_t(2 * observations));
   problem.observations.resize(size_t(2 * observations));
   for (size_t k = 0; k < size_t(observations); ++k) {
@@ -47,7 +48,9 @@ BalProblem parse_bal(std::string_view text, std::string_view where) {
 }
 
 BalProblem read_bal(const std::filesystem::path& path) {
-  return parse_bal(unpack_text(read_text_file(path, kFormat), path.string()), path.string());
+  const std::string where = path.string();
+  return within_memory(where,
+                       [&] { return parse_bal(unpack_text(read_text_file(path, kFormat), where), where); });
 }
 
 void write_bal(const std::filesystem::path& path, const BalProblem& problem) {

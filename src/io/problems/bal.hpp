@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/input_memory.hpp"
+
 namespace lockstep::io {
 
 /// Cameras, points and the pixels where cameras saw points.
@@ -14,6 +16,7 @@ struct BalProblem {
   std::vector<double> points;        // (n, 3)
   std::vector<int32_t> indices;      // (m, 2): camera, point
   std::vector<double> observations;  // (m, 2): x right, y up from the image's centre, px
+  InputClaim claim = {};
 
   int64_t camera_count() const { return int64_t(cameras.size()) / 9; }
   int64_t point_count() const { return int64_t(points.size()) / 3; }

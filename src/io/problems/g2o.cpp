@@ -11,6 +11,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
+#include "io/text/seeded_hash.hpp"
 #include "io/text/text_scanner.hpp"
 #include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
@@ -66,10 +67,12 @@ class Parser {
     if (edges_.empty() && sights_.empty() && links_.empty() && bearings_.empty() && priors_.empty())
       throw InputError("no edges", where_, kGraphFormat);
     resolve();
+    graph_.claim.settle(2 * bytes_);
     return std::move(graph_);
   }
 
  private:
+  static constexpr size_t kBytesOfPlace = 64;  // of an id in a table
   struct Place {
     bool landmark;
     int32_t at;
@@ -106,7 +109,14 @@ class Parser {
     for (const double part : {w, x, y, z}) out.push_back(part / length);
   }
 
+  /// Asks the budget for what a line adds.
+  void hold(size_t bytes) {
+    bytes_ += bytes;
+    graph_.claim.reach(bytes_, "its graph", where_);
+  }
+
   void vertex(bool landmark) {
+    hold(kBytesOfPlace + sizeof(int64_t) + 7 * sizeof(double));
     const int64_t id = scan_.integer("the vertex id", 0);
     std::vector<int64_t>& ids = landmark ? graph_.landmarks.ids : graph_.ids;
     if (ids.size() >= size_t(INT32_MAX)) scan_.fail("too many vertices", "fewer than 2^31");
@@ -121,6 +131,7 @@ class Parser {
   }
 
   Ends ends() {
+    hold(sizeof(Ends) + 2 * (kBytesOfPlace + sizeof(int32_t)));
     const int64_t from = scan_.integer("the first vertex id", 0),
                   to = scan_.integer("the second vertex id", 0);
     if (from == to)
@@ -129,6 +140,7 @@ class Parser {
   }
   /// The upper triangle of an (n, n) matrix, to the end of the line.
   void information(const Ends& edge, int n, std::vector<double>& out) {
+    hold((size_t(n * n) + 7) * sizeof(double));
     const size_t first = out.size();
     out.resize(first + size_t(n * n));
     double* matrix = out.data() + first;
@@ -145,6 +157,7 @@ class Parser {
     Ends edge{scan_.integer("the vertex id", 0), 0, scan_.line()};
     edge.to = edge.from;
     if (graph_.dimension == 3) edge.sensor = scan_.integer("the id of the sensor", 0);
+    hold(sizeof(Ends));
     priors_.push_back(edge);
     pose(graph_.priors.measurements);
     information(edge, graph_.error_size(), graph_.priors.information);
@@ -172,6 +185,7 @@ class Parser {
     information(links_.back(), 2, graph_.landmarks.link_information);
   }
   void sensor() {
+    hold(kBytesOfPlace + 7 * sizeof(double));
     const int64_t id = scan_.integer("the id of the sensor", 0);
     if (!sensors_.emplace(id, int32_t(sensors_.size())).second)
       scan_.fail(fmt::format("sensor {} a second time", id), "each sensor once");
@@ -182,6 +196,7 @@ class Parser {
 
   void fix() {
     do {
+      hold(sizeof(Ends) + sizeof(int32_t));
       fixes_.push_back({scan_.integer("the id of the fixed vertex", 0), 0, scan_.line()});
     } while (!scan_.at_line_end());
   }
@@ -266,10 +281,11 @@ class Parser {
   TextScanner scan_;
   const std::string where_;
   PoseGraph graph_;
+  size_t bytes_ = 0;
   bool dimension_known_ = false;
   std::vector<Ends> edges_, sights_, links_, bearings_, priors_, fixes_;
-  std::unordered_map<int64_t, Place> places_;
-  std::unordered_map<int64_t, int32_t> sensors_;
+  std::unordered_map<int64_t, Place, SeededHash> places_;
+  std::unordered_map<int64_t, int32_t, SeededHash> sensors_;
 };
 
 void append_numbers(std::string& text, const double* numbers, size_t count) {
@@ -318,7 +334,9 @@ bool whitening_factor(const double* matrix, int n, double* factor) {
 
 PoseGraph parse_g2o(std::string_view text, std::string_view where) { return Parser(text, where).parse(); }
 PoseGraph read_g2o(const std::filesystem::path& path) {
-  return parse_g2o(unpack_text(read_text_file(path, kGraphFormat), path.string()), path.string());
+  const std::string where = path.string();
+  return within_memory(
+      where, [&] { return parse_g2o(unpack_text(read_text_file(path, kGraphFormat), where), where); });
 }
 
 void write_g2o(const std::filesystem::path& path, const PoseGraph& graph) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/input_memory.hpp"
+
 namespace lockstep::io {
 
 /// Points that are seen from poses. d is the graph's dimension.
@@ -48,6 +50,7 @@ struct PoseGraph {
   std::vector<double> measurements;  // (m, 3) or (m, 7): pose of the second vertex seen from the first
   std::vector<double> information;   // (m, 3, 3) or (m, 6, 6): of translation, then of angle or vec(q)
   std::vector<int32_t> fixed;        // vertices of FIX lines, ascending, by their place
+  InputClaim claim = {};
   Landmarks landmarks;
   PosePriors priors;
 

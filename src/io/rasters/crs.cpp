@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+#include <utility>
+
 #include "io/rasters/gdal/gdal_api.hpp"
 #include "lockstep/error.hpp"
 
@@ -37,6 +40,36 @@ void describe_crs(const GdalApi& api, RasterGrid& grid) {
   if (!crs.set(grid.crs_wkt)) return;
   grid.crs_is_degrees = api.OSRIsGeographic(crs.handle()) || api.OSRIsGeocentric(crs.handle());
   if (!grid.crs_is_degrees) grid.metres_per_unit = api.OSRGetLinearUnits(crs.handle(), nullptr);
+  if (!api.OSRIsCompound(crs.handle())) return;
+  char* unit = nullptr;  // GDAL's own
+  grid.vertical_metres = api.OSRGetTargetLinearUnits(crs.handle(), "VERT_CS", &unit);
+  if (grid.value_unit.empty() && unit) grid.value_unit = unit;
+}
+
+std::optional<double> metres_of_unit(std::string_view name) {
+  constexpr double kFoot = 0.3048, kSurveyFoot = 1200.0 / 3937;
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"m", 1},
+                                                            {"metre", 1},
+                                                            {"meter", 1},
+                                                            {"metres", 1},
+                                                            {"meters", 1},
+                                                            {"dm", 0.1},
+                                                            {"cm", 0.01},
+                                                            {"centimetre", 0.01},
+                                                            {"mm", 0.001},
+                                                            {"ft", kFoot},
+                                                            {"foot", kFoot},
+                                                            {"feet", kFoot},
+                                                            {"us-ft", kSurveyFoot},
+                                                            {"ftus", kSurveyFoot},
+                                                            {"us survey foot", kSurveyFoot},
+                                                            {"us survey feet", kSurveyFoot},
+                                                            {"foot_us", kSurveyFoot}};
+  std::string text;
+  for (const char c : name) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const auto& [unit, metres] : kUnits)
+    if (text == unit) return metres;
+  return {};
 }
 
 bool is_same_crs(const std::string& wkt, const std::string& other_wkt) {

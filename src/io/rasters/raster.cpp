@@ -11,11 +11,13 @@
 #include <limits>
 
 #include "core/files/atomic_file.hpp"
+#include "core/files/folder.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/rasters/gdal/gdal_raster.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -89,9 +91,10 @@ class NpyReader : public RasterReader {
   /// Opens a file whose rows can be read in place; false for any other, whole or not.
   bool find_rows(const fs::path& path) {
     std::error_code error;
-    const uint64_t size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
+    const fs::path name = InputFolder::name_of(path);
+    const uint64_t size = fs::is_regular_file(name, error) ? fs::file_size(name, error) : 0;
     std::vector<std::byte> begin(std::min<uint64_t>(size, 1 << 12));
-    if (error || begin.empty() || (descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0)
+    if (error || begin.empty() || (descriptor_ = ::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
       return false;
     try {
       get(begin, 0);
@@ -131,51 +134,27 @@ class NpyReader : public RasterReader {
 
 class NpyWriter : public RasterWriter {
  public:
-  NpyWriter(const fs::path& path, const RasterGrid& grid) : path_(path), grid_(grid) {
+  NpyWriter(const fs::path& path, const RasterGrid& grid) : file_(path), grid_(grid) {
     const std::string header = encode_npy_header(Storage::f32, {grid.rows, grid.cols});
     data_offset_ = static_cast<int64_t>(header.size());
-    descriptor_ = ::open(path_.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail(errno);
-    put(std::as_bytes(std::span(header)), 0);
+    file_.write_at(0, std::as_bytes(std::span(header)));
     // The whole size at once, so that a full disk shows here where the file system can tell.
-    if (::ftruncate(descriptor_, data_offset_ + grid.rows * grid.cols * int64_t{4}) != 0) fail(errno);
-  }
-  ~NpyWriter() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    file_.resize(data_offset_ + grid.rows * grid.cols * int64_t{4});
   }
   void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) override {
     grid_.check_window(row, col, rows, cols);
     const bool whole_rows = cols == grid_.cols;
     for (int64_t r = 0; r < rows; r += whole_rows ? rows : 1) {
       const auto count = static_cast<size_t>(whole_rows ? rows * cols : cols);
-      put(std::as_bytes(std::span(values + r * cols, count)),
-          data_offset_ + ((row + r) * grid_.cols + col) * 4);
+      file_.write_at(data_offset_ + ((row + r) * grid_.cols + col) * 4,
+                     std::as_bytes(std::span(values + r * cols, count)));
     }
   }
-  void commit() override {
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0) fail(errno);
-    path_.commit();
-  }
+  void commit() override { file_.commit(); }
 
  private:
-  [[noreturn]] void fail(int error) const {
-    throw InputError(fmt::format("cannot write the file: {}", std::strerror(error)), path_.target().string(),
-                     "a folder that can be written and has room");
-  }
-  void put(std::span<const std::byte> bytes, int64_t offset) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail(written == 0 ? ENOSPC : errno);
-      bytes = bytes.subspan(static_cast<size_t>(written));
-      offset += written;
-    }
-  }
-  AtomicPath path_;
+  AtomicFile file_;
   const RasterGrid grid_;
-  int descriptor_ = -1;
   int64_t data_offset_ = 0;
 };
 
@@ -204,9 +183,13 @@ GeoRaster read_raster(const fs::path& path, const RasterReadOptions& options) {
   GeoRaster raster;
   static_cast<RasterGrid&>(raster) = reader->grid();
   require_memory(raster, path.string());
-  raster.values = Array(Storage::f32, {raster.rows, raster.cols});
-  reader->read(0, 0, raster.rows, raster.cols, raster.values.mutate<float>().data());
-  return raster;
+  return within_memory(path.string(), [&] {
+    InputClaim claim(4.0 * double(raster.rows) * double(raster.cols), "the raster", path.string());
+    Array values(Storage::f32, {raster.rows, raster.cols});
+    reader->read(0, 0, raster.rows, raster.cols, values.mutate<float>().data());
+    raster.values = claimed(values, std::move(claim));
+    return raster;
+  });
 }
 
 std::unique_ptr<RasterWriter> RasterWriter::create(const fs::path& path, const RasterGrid& grid) {

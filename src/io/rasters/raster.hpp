@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/array.hpp"
@@ -24,6 +25,9 @@ struct RasterGrid {
   std::string crs_wkt;           ///< Empty if the file names none.
   bool crs_is_degrees = false;   ///< A geographic CRS.
   double metres_per_unit = 1.0;  ///< Of the CRS's axes, where it is a projected one.
+  /// Unit of the band's values as the file names it, by the band or a vertical CRS; empty where neither does.
+  std::string value_unit;
+  double vertical_metres = 0;  ///< Of one unit of a vertical CRS; 0 where there is none.
 
   /// Metres per cell; meaningful once require_square_metres() has passed, which lets width and height differ by a
   /// thousandth: their mean.
@@ -44,6 +48,7 @@ struct GeoRaster : RasterGrid {
 struct RasterReadOptions {
   std::optional<double> pixel_size = {};  ///< Metres; for files without a transform (`.npy`).
   std::optional<int> band = {};           ///< From 1 on; 1 if not given.
+  bool heights = false;  ///< Values are heights: converted to metres where the file names their unit.
 };
 
 /// Reads windows of a raster of any size. read() may be called from any thread.
@@ -82,6 +87,9 @@ class RasterWriter {
 
 /// `values`: f32 (rows, cols).
 void write_raster(const std::filesystem::path& path, const RasterGrid& grid, const Array& values);
+
+/// Metres of a unit of length by its name ("m", "US survey foot"); nothing for another text.
+std::optional<double> metres_of_unit(std::string_view name);
 
 /// Throws InputError unless cells are in metres, north up, not rotated and square to a thousandth. `where` names
 /// the file.

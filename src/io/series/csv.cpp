@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
@@ -13,6 +14,8 @@
 
 namespace lockstep::io {
 namespace {
+
+constexpr size_t kMostFields = 10'000;
 
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
@@ -31,7 +34,7 @@ std::vector<std::string> csv_fields(std::string_view line, char separator, const
   std::vector<std::string> fields;
   if (separator == ' ') {
     TextScanner words(line, "");
-    while (!words.at_line_end()) fields.emplace_back(words.field());
+    while (!words.at_line_end() && fields.size() <= kMostFields) fields.emplace_back(words.field());
     return fields;
   }
   for (size_t at = 0;;) {
@@ -58,7 +61,7 @@ std::vector<std::string> csv_fields(std::string_view line, char separator, const
       fields.emplace_back(trimmed(line.substr(at, end - at)));
       at = end;
     }
-    if (at == line.size()) return fields;
+    if (at == line.size() || fields.size() > kMostFields) return fields;
     ++at;
   }
 }
@@ -73,7 +76,9 @@ void for_each_csv_row(std::string_view text, std::string_view where, const CsvRo
     const std::string_view line = scan.rest_of_line();
     const bool first = !separator;
     if (first) separator = csv_separator(line);
-    row(csv_fields(line, *separator, scan), first, scan);
+    const std::vector<std::string> fields = csv_fields(line, *separator, scan);
+    if (fields.size() > kMostFields) scan.fail("too many columns", fmt::format("at most {}", kMostFields));
+    row(fields, first, scan);
   }
 }
 
@@ -91,6 +96,8 @@ size_t CsvTable::column(const std::string& name, std::string_view where) const {
 
 CsvTable parse_csv(std::string_view text, std::string_view where) {
   CsvTable table;
+  std::set<std::string> names;
+  size_t bytes = 0;
   for_each_csv_row(
       text, where, [&](const std::vector<std::string>& fields, bool first, const TextScanner& scan) {
         if (first) {
@@ -100,7 +107,7 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
                            [&](const std::string& f) { return parse_double(f, ignored); })) {
             for (const std::string& name : fields) {
               if (name.empty()) scan.fail("a column without a name", "a name for each column");
-              if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
+              if (!names.insert(name).second)
                 scan.fail(fmt::format("column '{}' a second time", shown(name)), "each name once");
               table.names.push_back(name);
             }
@@ -110,6 +117,8 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
         if (fields.size() != table.columns.size())
           scan.fail(fmt::format("{} fields", fields.size()),
                     fmt::format("{} as above", table.columns.size()));
+        bytes += fields.size() * sizeof(double);
+        table.claim.reach(bytes, "its numbers", where);
         for (size_t c = 0; c < fields.size(); ++c) {
           double value = 0;
           if (!parse_double(fields[c], value) || !std::isfinite(value))
@@ -123,11 +132,14 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
         }
       });
   if (table.rows() == 0) throw InputError("no rows of numbers", where, "a table of numbers (CSV)");
+  table.claim.settle(2 * bytes);
   return table;
 }
 
 CsvTable read_csv(const std::filesystem::path& path) {
-  return parse_csv(read_text_file(path, "a table of numbers (CSV)"), path.string());
+  const std::string where = path.string();
+  return within_memory(where,
+                       [&] { return parse_csv(read_text_file(path, "a table of numbers (CSV)"), where); });
 }
 
 }  // namespace lockstep::io

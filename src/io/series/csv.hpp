@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/input_memory.hpp"
 #include "io/text/text_scanner.hpp"
 
 namespace lockstep::io {
@@ -14,6 +15,7 @@ namespace lockstep::io {
 struct CsvTable {
   std::vector<std::string> names;  // of the columns; empty without a header
   std::vector<std::vector<double>> columns;
+  InputClaim claim = {};
 
   size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
   /// Place of a column by its name, or by its number from 1. Throws InputError that lists what there is.

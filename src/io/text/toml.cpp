@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 #define TOML_ENABLE_FORMATTERS 0
@@ -91,7 +92,7 @@ TomlValue convert(const toml::node& node, std::string_view where) {
   if (text.starts_with(kStart)) text.remove_prefix(kStart.size());
   const size_t expected = text.find(kExpected), saw = text.rfind(kSaw);
   if (expected == std::string_view::npos || saw == std::string_view::npos || saw < expected)
-    refuse(std::string(text), where, line, "");
+    refuse(std::string(text), where, line, "valid TOML");
   refuse(fmt::format("{} found in {}", text.substr(saw + kSaw.size()), text.substr(0, expected)), where, line,
          text.substr(expected + kExpected.size(), saw - expected - kExpected.size()));
 }
@@ -134,14 +135,19 @@ const TomlValue* find(const TomlTable& table, std::string_view key) {
 }
 
 TomlTable parse_toml(std::string_view text, std::string_view where) {
+  constexpr double kBytesOfCharacter = 150;  // "1," is a node of toml++ and a TomlValue in growing lists
+  const InputClaim claim(kBytesOfCharacter * double(text.size()), "its TOML", where);
   check_dotted_keys(text, where);
-  try {
-    return convert_table(toml::parse(text), where);
-  } catch (const toml::parse_error& error) { rethrow(error, where); }
+  return within_memory(where, [&] {
+    try {
+      return convert_table(toml::parse(text), where);
+    } catch (const toml::parse_error& error) { rethrow(error, where); }
+  });
 }
 
 TomlTable read_toml(const std::filesystem::path& path) {
-  return parse_toml(read_text_file(path, "a TOML file"), path.string());
+  return within_memory(path.string(),
+                       [&] { return parse_toml(read_text_file(path, "a TOML file"), path.string()); });
 }
 
 }  // namespace lockstep::io

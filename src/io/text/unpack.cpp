@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -25,15 +26,21 @@ template <class Step, class Restart>
 std::string unpack_streams(std::string_view packed, std::string_view where, Step step, Restart restart) {
   std::string out;
   std::string_view rest = packed;
+  InputClaim claim;
   while (true) {
     const size_t before = out.size(), left = rest.size();
     out.resize(before + kChunk);
     size_t written = 0;
     const bool ended = step(rest, out.data() + before, written);
     out.resize(before + written);
+    claim.reach(out.size(), "its unpacked text", where);
     if (out.size() > kAlwaysAllowed && out.size() / kLargestRatio > packed.size())
       fail_unpacking(fmt::format("more than {} times its size when unpacked", kLargestRatio), where);
-    if (ended && rest.empty()) return out;
+    if (ended && rest.empty()) {
+      claim.settle(out.capacity());
+      ReaderScope::keep(std::move(claim));
+      return out;
+    }
     if (ended) {
       restart();
     } else if (written == 0 && rest.size() == left) {

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "device/cached_kernel.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
-#include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
 
@@ -127,7 +127,7 @@ Kernel inputs_adjoint_kernel(const std::string& title, const Heads& h) {
 template <class T>
 Kernel attention_kernel(AttentionStep step, const Heads& h) {
   const std::string title = nn_kernel_name<T>(fmt::format("attention.{}{}", kSteps[size_t(step)], h.text()));
-  return optimize::cached_kernel(title, [&] {
+  return cached_kernel(title, [&] {
     switch (step) {
       case AttentionStep::scores: return product_kernel<T>(title, h, false);
       case AttentionStep::softmax: return softmax_rows_kernel<T>(title, h);

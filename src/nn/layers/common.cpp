@@ -1,7 +1,7 @@
 #include "nn/layers/common.hpp"
 
+#include "device/cached_kernel.hpp"
 #include "lockstep/primitives.hpp"
-#include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
 
@@ -85,7 +85,7 @@ Kernel activate_kernel(Activation f, bool bias) {
       });
     return kernel(title, [&](At<2> at, InOut<T, 2> y) { y[at] = activated<T>(f, y[at]); });
   };
-  return optimize::cached_kernel(
+  return cached_kernel(
       "nn.activate " + std::string(name(f)) + (bias ? " bias " : " ") + std::to_string(sizeof(T)), make);
 }
 template Kernel activate_kernel<f32>(Activation, bool);
@@ -93,7 +93,7 @@ template Kernel activate_kernel<f64>(Activation, bool);
 
 template <class T>
 Kernel slope_kernel(Activation f) {
-  return optimize::cached_kernel("nn.slope " + std::string(name(f)) + " " + std::to_string(sizeof(T)), [&] {
+  return cached_kernel("nn.slope " + std::string(name(f)) + " " + std::to_string(sizeof(T)), [&] {
     return kernel(nn_kernel_name<T>("slope." + std::string(name(f))),
                   [&](At<2> at, InOut<T, 2> dy, Grid<T, 2> from) {
                     const Val<T> y = from[at], d = dy[at];

@@ -2,17 +2,17 @@
 // windows that hold a pixel, in the order of their place in the window.
 #include <fmt/format.h>
 
+#include "device/cached_kernel.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/windows.hpp"
-#include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
 
 template <class T>
 Kernel patches_kernel(const Windows& w) {
-  return optimize::cached_kernel("nn.patches" + w.key(sizeof(T)), [&] {
+  return cached_kernel("nn.patches" + w.key(sizeof(T)), [&] {
     return kernel(nn_kernel_name<T>("patches" + w.text()), [&](At<2> at, Grid<T, 2> image,
                                                                Out<T, 2> patches) {
       const Val<i32> row = at.y, place = at.x;
@@ -32,7 +32,7 @@ template Kernel patches_kernel<f64>(const Windows&);
 
 template <class T>
 Kernel patches_adjoint_kernel(const Windows& w) {
-  return optimize::cached_kernel("nn.patches_adjoint" + w.key(sizeof(T)), [&] {
+  return cached_kernel("nn.patches_adjoint" + w.key(sizeof(T)), [&] {
     return kernel(nn_kernel_name<T>("patches_adjoint" + w.text()),
                   [&](At<2> at, Grid<T, 2> patches, Out<T, 2> image) {
                     Var<T> sum = T(0);

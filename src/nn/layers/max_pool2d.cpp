@@ -1,17 +1,17 @@
 // Largest of windows; the adjoint gathers from the windows that hold a pixel.
 #include <fmt/format.h>
 
+#include "device/cached_kernel.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 #include "nn/layers/layer.hpp"
 #include "nn/layers/windows.hpp"
-#include "optimize/kernel_cache.hpp"
 
 namespace lockstep::nn {
 
 template <class T>
 Kernel max_pool_kernel(const Windows& w) {
-  return optimize::cached_kernel("nn.max_pool" + w.key(sizeof(T)), [&] {
+  return cached_kernel("nn.max_pool" + w.key(sizeof(T)), [&] {
     return kernel(nn_kernel_name<T>("max_pool" + w.text()), [&](At<2> at, Grid<T, 2> image, Out<T, 2> most,
                                                                 Out<i32, 2> place) {
       const Val<i32> row = at.y, channel = at.x;
@@ -41,7 +41,7 @@ template Kernel max_pool_kernel<f64>(const Windows&);
 
 template <class T>
 Kernel max_pool_adjoint_kernel(const Windows& w) {
-  return optimize::cached_kernel("nn.max_pool_adjoint" + w.key(sizeof(T)), [&] {
+  return cached_kernel("nn.max_pool_adjoint" + w.key(sizeof(T)), [&] {
     return kernel(nn_kernel_name<T>("max_pool_adjoint" + w.text()),
                   [&](At<2> at, Grid<T, 2> d, Grid<i32, 2> place, Out<T, 2> image) {
                     Var<T> sum = T(0);

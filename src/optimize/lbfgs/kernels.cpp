@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "optimize/kernel_cache.hpp"
+#include "device/cached_kernel.hpp"
 #include "optimize/lbfgs/trace.hpp"
 
 namespace lockstep::optimize {

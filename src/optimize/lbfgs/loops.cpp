@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "optimize/kernel_cache.hpp"
+#include "device/cached_kernel.hpp"
 #include "optimize/lbfgs/trace.hpp"
 
 namespace lockstep::optimize {

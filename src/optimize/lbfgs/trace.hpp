@@ -22,8 +22,8 @@ inline Val<i32> before(const Val<i32>& slot, const Val<i32>& age, int slots) {
 
 template <class T, class A>
 Val<A> inverse_scale(const Val<T>& d) {
-  const Val<T> held = min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
-  return Val<A>(A(1)) / cast<A>(held);
+  // A coordinate that nothing depends on keeps its units.
+  return Val<A>(A(1)) / cast<A>(select(d > T(0), d, Val<T>(T(1))));
 }
 
 template <class T, class A>

@@ -17,7 +17,7 @@ FusedShape choose_shape(const Discretisation& d, const Device& device, const Ker
 Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                     std::vector<FieldLevel> outputs, FusedShape shape, Type sum);
 
-using KernelStore = std::function<const Kernel&(const std::string& key, const std::function<Kernel()>& make)>;
+using KernelStore = std::function<Kernel(const std::string& key, const std::function<Kernel()>& make)>;
 /// The sweep, and the sum of its groups' partial losses.
 struct FusedLaunches {
   Launch sweep, total;

@@ -1,7 +1,7 @@
 // Derivatives by the values that sides prescribe: a row of S with its constant c(b) adds g dc/db.
-#include <algorithm>
+#include "pde/kernels/boundary_gradient.hpp"
 
-#include "pde/language/checked.hpp"
+#include <algorithm>
 
 namespace lockstep::pde {
 
@@ -27,33 +27,16 @@ std::vector<double> constants_of(const Discretisation& d, const Target& t, const
 
 bool prescribed(const Side& side) { return side.rule == Rule::dirichlet_face || side.rule == Rule::ghost; }
 
-/// One grid of a batch, with its share of the mean.
-Inputs member_of(const Inputs& inputs, int64_t member) {
-  const auto part = [&](const Buffer& b) {
-    if (!b) return b;
-    const int64_t rows = b.shape()[0] / inputs.members;
-    return b.rows(member * rows, rows);
-  };
-  Inputs one = inputs;
-  one.members = 1;
-  one.seed = inputs.seed / double(inputs.members);
-  one.mask = part(inputs.mask);
-  for (Buffer& b : one.rows) b = part(b);
-  for (auto& [name, levels] : one.fields)
-    for (Buffer& b : levels) b = part(b);
-  return one;
-}
-
 struct Part {
   const Target* target;
   const Term* term;
 };
 
 /// Fields that the derivatives of parts read.
-std::vector<FieldLevel> part_fields(const Plan& plan, const std::vector<Part>& parts) {
+std::vector<FieldLevel> part_fields(const Plan& plan, const std::vector<Part>& parts, Access::Kind kind) {
   std::vector<Value> values;
   for (const Part& p : parts) values.push_back(p.term->g);
-  return fields_of(plan, values, Access::field);
+  return fields_of(plan, values, kind);
 }
 
 /// Points kernel over the outer layers of one end of an axis. Parameters: fields, cotangents (rank 4), result
@@ -62,7 +45,8 @@ Kernel layer_kernel(const Discretisation& d, const KernelForm& form, const std::
                     int end) {
   const std::string name = fmt::format("pde.boundary.{}.{}{}", variant(d, form), char('x' + axis), end);
   return kernel(name, [&](At<3> point, Parameters& p) {
-    const FieldArrays arrays(p, *d.plan, part_fields(*d.plan, parts), form, kField);
+    const FieldArrays arrays(p, *d.plan, part_fields(*d.plan, parts, Access::field), form, kField),
+        tangents(p, *d.plan, part_fields(*d.plan, parts, Access::tangent), form, kTangent);
     const AnyGrid cotangents = p.read("cotangents", form.scratch(), 4),
                   result = p.write("result", form.scratch(), 4);
     const Cell size{p.scalar<i32>("nx"), p.scalar<i32>("ny"), p.scalar<i32>("nz")},
@@ -72,23 +56,17 @@ Kernel layer_kernel(const Discretisation& d, const KernelForm& form, const std::
       return end == 1 && a == axis ? size[k] - Index(1) - at[k] : at[k];
     };
     const Cell own{place(0), place(1), place(2)};
-    const Tracer::Scalars scalars(p, d, form.type());
+    const Tracer::Scalars scalars(p, d, form.type(), d.plan->second_order);
     std::optional<Tracer> tracer;
     tracer.emplace(d, form.type(), scalars, own, size, [&](const Datum& x) {
       const Cell cell = tracer->neighbour(x.at);
       if (x.kind == Access::cotangent) return cotangents.load({x.component, cell[2], cell[1], cell[0]});
-      return arrays.load({x.field_index, x.level}, x.component, cell, {}, size[2]);
+      const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
+      return from.load({x.field_index, x.level}, x.component, cell, {}, size[2]);
     });
     for (size_t k = 0; k < parts.size(); ++k)
       result.store({int(k), at[2], at[1], at[0]}, tracer->value(parts[k].term->g));
   });
-}
-
-/// Numbers of a buffer of f32 or f64.
-std::vector<double> numbers_of(const Device& device, const Buffer& buffer) {
-  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
-  const std::vector<float> narrow = device.download<float>(buffer);
-  return {narrow.begin(), narrow.end()};
 }
 
 /// From the cells of the outer layers (z, y, x) to those of the side: what a row's constant carries to each.
@@ -136,44 +114,62 @@ void add_to(std::vector<Loss::BoundaryGradient>& all, Loss::BoundaryGradient par
 
 }  // namespace
 
-std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& device,
-                                                             const Inputs& inputs) const {
-  const auto d = state_->d;
-  const Plan& plan = *d->plan;
-  const Checked checked(*d, device, inputs);
-  if (inputs.members > 1) {  // the mean over the members
-    std::vector<BoundaryGradient> mean;
-    for (int64_t m = 0; m < inputs.members; ++m) {
-      const std::vector<BoundaryGradient> one = boundary_gradients(device, member_of(inputs, m));
-      if (m == 0)
-        mean = one;
-      else
-        for (size_t k = 0; k < mean.size(); ++k) {
-          mean[k].value += one[k].value;
-          for (size_t i = 0; i < mean[k].cells.size(); ++i) mean[k].cells[i] += one[k].cells[i];
-        }
-    }
-    return mean;
-  }
+Inputs member_of(const Inputs& inputs, int64_t member) {
+  const auto part = [&](const Buffer& b) {
+    if (!b) return b;
+    const int64_t rows = b.shape()[0] / inputs.members;
+    return b.rows(member * rows, rows);
+  };
+  Inputs one = inputs;
+  one.members = 1;
+  one.seed = inputs.seed / double(inputs.members);
+  one.mask = part(inputs.mask);
+  for (Buffer& b : one.rows) b = part(b);
+  for (auto& [name, levels] : one.fields)
+    for (Buffer& b : levels) b = part(b);
+  return one;
+}
+
+std::vector<double> numbers_of(const Device& device, const Buffer& buffer) {
+  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
+  const std::vector<float> narrow = device.download<float>(buffer);
+  return {narrow.begin(), narrow.end()};
+}
+
+Buffer loss_cotangents(Loss::State& state, const Device& device, const Checked& checked, double seed) {
+  const auto d = state.d;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
   KernelForm form = checked.form();
   form.whole = true;
-  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
-  const Buffer cotangents = device.allocate(form.scratch(), {int64_t(plan.residuals.size()), nz, ny, nx});
-  const Kernel& residual = state_->kernel(form_key("cotangent", form),
-                                          [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  Arguments common;
-  checked.set_fields(common);
+  const Buffer cotangents = device.allocate(form.scratch(), {int64_t(d->plan->residuals.size()), nz, ny, nx});
+  const Kernel residual = state.kernels.get(
+      form_key("cotangent", form), [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
   std::vector<double> seeds;
-  for (double w : plan.weights) seeds.push_back(2 * w / double(d->mesh.count()) * inputs.seed);
-  set_numbers(common, *d, checked.parameters(), seeds);
-  Arguments of_residual = common;
-  set_slab(of_residual, nz, Slab::whole(nz));
-  of_residual.set("result", cotangents);
-  device.launch_with(residual, {nz, ny, nx}, of_residual.bind_known(residual), {});
-  common.set("cotangents", cotangents).set("nx", nx).set("ny", ny).set("nz", nz);
-  form.mask = false;
+  for (double w : d->plan->weights) seeds.push_back(2 * w / double(d->mesh.count()) * seed);
+  Arguments a;
+  checked.set_fields(a);
+  set_numbers(a, *d, checked.parameters(), seeds);
+  set_slab(a, nz, Slab::whole(nz));
+  a.set("result", cotangents);
+  device.launch_with(residual, {nz, ny, nx}, a.bind_known(residual), {});
+  return cotangents;
+}
 
-  std::vector<BoundaryGradient> all;
+std::vector<Loss::BoundaryGradient> side_gradients(Loss::State& state, const Device& device,
+                                                   const Checked& checked, const Buffer& cotangents,
+                                                   const Arguments& tangents) {
+  const auto d = state.d;
+  const Plan& plan = *d->plan;
+  const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
+  KernelForm form = checked.form();
+  form.whole = true;
+  form.mask = false;
+  Arguments common = tangents;
+  checked.set_fields(common);
+  set_numbers(common, *d, checked.parameters());
+  common.set("cotangents", cotangents).set("nx", nx).set("ny", ny).set("nz", nz);
+
+  std::vector<Loss::BoundaryGradient> all;
   for (int axis = 0; axis < 3; ++axis)
     for (int end = 0; end < 2; ++end) {
       std::vector<Part> parts;
@@ -185,8 +181,8 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       const int64_t layers = std::min<int64_t>(d->mesh.cells[size_t(axis)], d->mesh.order / 2);
       Shape extent{nz, ny, nx};
       extent[2 - axis] = layers;
-      const Kernel& kernel = state_->kernel(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
-                                            [&] { return layer_kernel(*d, form, parts, axis, end); });
+      const Kernel kernel = state.kernels.get(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
+                                              [&] { return layer_kernel(*d, form, parts, axis, end); });
       const Buffer result =
           device.allocate(form.scratch(), {int64_t(parts.size()), extent[0], extent[1], extent[2]});
       Arguments arguments = common;
@@ -202,6 +198,26 @@ std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& devic
       }
     }
   return all;
+}
+
+std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& device,
+                                                             const Inputs& inputs) const {
+  const Checked checked(*state_->d, device, inputs);
+  if (inputs.members == 1)
+    return side_gradients(*state_, device, checked, loss_cotangents(*state_, device, checked, inputs.seed));
+  std::vector<BoundaryGradient> mean;  // over the members
+  for (int64_t m = 0; m < inputs.members; ++m) {
+    const std::vector<BoundaryGradient> one = boundary_gradients(device, member_of(inputs, m));
+    if (m == 0) {
+      mean = one;
+      continue;
+    }
+    for (size_t k = 0; k < mean.size(); ++k) {
+      mean[k].value += one[k].value;
+      for (size_t i = 0; i < mean[k].cells.size(); ++i) mean[k].cells[i] += one[k].cells[i];
+    }
+  }
+  return mean;
 }
 
 }  // namespace lockstep::pde

@@ -159,13 +159,17 @@ Index SlabPlace::slot_at(Tracer& tracer, int dz) const {
 }
 
 Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form, ResidualKind kind) {
-  static constexpr const char* kNames[] = {"pde.cotangent", "pde.residual", "pde.tangent"};
+  static constexpr const char* kNames[] = {"pde.cotangent", "pde.residual", "pde.tangent",
+                                           "pde.tangent_of_all", "pde.cotangent_tangent"};
   const Plan& plan = *d->plan;
   const std::string name =
       fmt::format("{}.{}.{}", kNames[int(kind)], variant(*d, form), plan.residuals.size());
   return kernel(name, [&](At<3> at, Parameters& p) {
-    const bool cotangent = kind == ResidualKind::cotangent, tangent = kind == ResidualKind::tangent;
-    const std::vector<Value>& outputs = tangent ? plan.tangents : plan.residuals;
+    const bool slope = kind == ResidualKind::cotangent_tangent,
+               cotangent = slope || kind == ResidualKind::cotangent,
+               all = slope || kind == ResidualKind::tangent_of_all,
+               tangent = all || kind == ResidualKind::tangent;
+    const std::vector<Value>& outputs = all ? plan.tangents_of_all : tangent ? plan.tangents : plan.residuals;
     const FieldArrays arrays(p, plan, fields_of(plan, outputs, Access::field), form, kField);
     const FieldArrays tangents(
         p, plan, tangent ? fields_of(plan, outputs, Access::tangent) : std::vector<FieldLevel>(), form,
@@ -174,7 +178,7 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
     if (cotangent && form.mask) mask = p.read("mask", form.storage, 3);
     const AnyGrid result = p.write("result", form.scratch(), 4);
     const SlabPlace place(p, at, *d, form);
-    const Tracer::Scalars scalars(p, *d, form.type());
+    const Tracer::Scalars scalars(p, *d, form.type(), all);
     const std::vector<AnyVal> seeds = cotangent ? seed_scalars(p, plan, form.type()) : std::vector<AnyVal>();
     std::optional<Tracer> tracer;
     tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
@@ -197,24 +201,51 @@ Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm&
   const Plan& plan = *d->plan;
   const std::string name = fmt::format("pde.adjoint.{}.{}", variant(*d, form), outputs.size());
   return kernel(name, [&](At<3> at, Parameters& p) {
-    const FieldArrays arrays(p, plan, fields_of(plan, adjoint_values(plan, outputs), Access::field), form,
-                             kField);
+    const std::vector<Value> values = adjoint_values(plan, outputs);
+    const FieldArrays arrays(p, plan, fields_of(plan, values, Access::field), form, kField),
+        tangents(p, plan, fields_of(plan, values, Access::tangent), form, kTangent);
     const AnyGrid cotangents = p.read("cotangents", form.scratch(), 4);
     const FieldArrays gradients(p, plan, outputs, form, kGradient);
     const SlabPlace place(p, at, *d, form);
-    const Tracer::Scalars scalars(p, *d, form.type());
+    const Tracer::Scalars scalars(p, *d, form.type(), plan.second_order);
     std::optional<Tracer> tracer;
     tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
       if (x.kind == Access::cotangent)
         return cotangents.load({x.component, place.slot_at(*tracer, x.at[2]), tracer->coordinate(1, x.at[1]),
                                 tracer->coordinate(0, x.at[0])});
-      return arrays.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
-                         place.nz);
+      const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
+      return from.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                       place.nz);
     });
     for (const FieldLevel& o : outputs)
       for (const Target* t : targets_of(plan, o))
         gradients.store(o, t->component, place.own, place.member, place.nz, tracer->gradient(*t),
                         form.streaming);
+  });
+}
+
+Kernel parameter_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form) {
+  const Plan& plan = *d->plan;
+  std::vector<Value> values;
+  for (const Plan::ByParameter& by : plan.by_parameter) values.push_back(by.value);
+  const std::string name = fmt::format("pde.by_parameter.{}.{}", variant(*d, form), values.size());
+  return kernel(name, [&](At<3> at, Parameters& p) {
+    const FieldArrays arrays(p, plan, fields_of(plan, values, Access::field), form, kField),
+        tangents(p, plan, fields_of(plan, values, Access::tangent), form, kTangent);
+    const AnyGrid cotangents = p.read("cotangents", form.scratch(), 4),
+                  result = p.write("result", form.scratch(), 4);
+    const SlabPlace place(p, at, *d, form);
+    const Tracer::Scalars scalars(p, *d, form.type(), plan.second_order);
+    std::optional<Tracer> tracer;
+    tracer.emplace(*d, form.type(), scalars, place.own, place.size, [&](const Datum& x) {
+      if (x.kind == Access::cotangent)
+        return cotangents.load({x.component, place.slot, place.own[1], place.own[0]});
+      const FieldArrays& from = x.kind == Access::tangent ? tangents : arrays;
+      return from.load({x.field_index, x.level}, x.component, tracer->neighbour(x.at), place.member,
+                       place.nz);
+    });
+    for (size_t k = 0; k < values.size(); ++k)
+      result.store({int(k), place.slot, place.own[1], place.own[0]}, tracer->value(values[k]));
   });
 }
 

@@ -93,9 +93,11 @@ struct SlabPlace {
 };
 
 enum class ResidualKind : uint8_t {
-  cotangent,  // seed_k * mask * R_k into a ring of planes
-  plain,      // R_k
-  tangent,    // the derivative of R_k along the tangent fields
+  cotangent,          // seed_k * mask * R_k into a ring of planes
+  plain,              // R_k
+  tangent,            // the derivative of R_k along the tangent fields
+  tangent_of_all,     // and along tangents of parameters and sides' values
+  cotangent_tangent,  // seed_k * mask times that
 };
 
 /// Points kernel over a slab of planes; plane z of the result is (z + shift) mod ring. Parameters: fields
@@ -107,6 +109,10 @@ Kernel residual_kernel(std::shared_ptr<const Discretisation> d, const KernelForm
 /// slab, scales, parameters.
 Kernel adjoint_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form,
                       std::vector<FieldLevel> outputs);
+
+/// Points kernel over whole grids: what each cell gives to the derivatives by the parameters that residuals mention.
+/// Parameters: fields, cotangents (rank 4), result (rank 4), the slab, scales, parameters.
+Kernel parameter_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& form);
 
 /// Which residuals see a level of a trajectory: those one level before and after it, and its own.
 struct SeenBy {

@@ -12,7 +12,7 @@ namespace lockstep::pde {
 
 /// Meaning of a leaf of the graph.
 struct Access {
-  enum Kind : uint8_t { field, tangent, parameter, cotangent, carried };
+  enum Kind : uint8_t { field, tangent, parameter, cotangent, carried, parameter_tangent };
   Kind kind = field;
   int field_index = 0, component = 0, level = 0;  // level -1, 0, +1
   Stencil stencil = Stencil::point;
@@ -77,6 +77,18 @@ struct Plan {
   std::vector<std::string> profiles;
   std::vector<Access> accesses;  // by leaf number
   std::vector<Value> residuals, tangents;
+  std::vector<Value> tangents_of_all;  // along fields, parameters and sides' values
+  /// A cell's part of the derivative by a parameter that residuals mention.
+  struct ByParameter {
+    int number;
+    Value value;
+  };
+  std::vector<ByParameter> by_parameter;
+  /// Derivatives of the targets and of by_parameter along fields, parameters, sides' values and cotangents, whose
+  /// tangents are numbered after them: the way to products with the loss' Hessian.
+  std::vector<Target> target_slopes;
+  std::vector<ByParameter> by_parameter_slopes;
+  bool second_order = false;  // these stand in the places of what they are derivatives of
   std::vector<double> weights;
   std::vector<int> term_of;  // term number of each residual
   std::vector<std::string> terms;

@@ -1,6 +1,9 @@
 // A bound loss on other arrays.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "lockstep/error.hpp"
 #include "pde/language/checked.hpp"
 
@@ -28,10 +31,21 @@ void replace(std::vector<Launch>& launches, const std::string& name, const Buffe
   }
 }
 
+/// The same for a number.
+void replace(std::vector<Launch>& launches, const std::string& name, double to) {
+  for (Launch& launch : launches) {
+    size_t number = 0;  // numbers stand among the arguments in the order of the kernel's
+    for (Argument& argument : launch.arguments)
+      if (!std::holds_alternative<Buffer>(argument) &&
+          launch.kernel.function().scalars[number++].name == name)
+        argument = to;
+  }
+}
+
 }  // namespace
 
-BoundLoss BoundLoss::rebind(const FieldBuffers& fields, const FieldBuffers& gradients,
-                            const Buffer& mask) const {
+BoundLoss BoundLoss::rebind(const FieldBuffers& fields, const FieldBuffers& gradients, const Buffer& mask,
+                            const std::map<std::string, double>& parameters) const {
   if (state_->fixed)
     throw UnsupportedError("other arrays for a trajectory or several members", "BoundLoss::rebind",
                            "a loss of three levels; bind again");
@@ -63,6 +77,15 @@ BoundLoss BoundLoss::rebind(const FieldBuffers& fields, const FieldBuffers& grad
           state->gradients[k] = b;
     }
   if (mask) replace_all("mask", mask);
+  for (const auto& [name, value] : parameters) {
+    const auto known = std::find(plan.parameters.begin() + kTimeParameters, plan.parameters.end(), name);
+    if (known == plan.parameters.end() || !std::isfinite(value))
+      throw InputError(fmt::format("parameter {} of {}", name, value), "BoundLoss::rebind",
+                       "a finite number for a parameter of the system");
+    const std::string number = fmt::format("parameter{}", known - plan.parameters.begin());
+    replace(state->launches, number, value);
+    replace(state->totals_launches, number, value);
+  }
   return BoundLoss(std::move(state));
 }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <tuple>
 
+#include "core/memo.hpp"
 #include "lockstep/error.hpp"
 #include "pde/kernels/value.hpp"
 
@@ -17,13 +16,9 @@ constexpr int kAtOnce = 4;                       // loads of a lane before its s
 constexpr int kOfALaunch = 8;                    // arrays
 constexpr int64_t kElements = int64_t(1) << 30;  // of an array of a launch
 
-const Kernel& kept_scale_kernel(Storage arrays, Storage seed, int count) {
-  static std::mutex mutex;
-  static auto* const kept = new std::map<std::tuple<Storage, Storage, int>, Kernel>;
-  const std::lock_guard lock(mutex);
-  const auto found = kept->find({arrays, seed, count});
-  if (found != kept->end()) return found->second;
-  return kept->emplace(std::tuple(arrays, seed, count), scale_kernel(arrays, seed, count)).first->second;
+Kernel kept_scale_kernel(Storage arrays, Storage seed, int count) {
+  static Memo<std::tuple<Storage, Storage, int>, Kernel> kept;
+  return kept.get({arrays, seed, count}, [&] { return scale_kernel(arrays, seed, count); });
 }
 
 }  // namespace

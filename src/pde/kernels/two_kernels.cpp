@@ -6,6 +6,29 @@
 
 namespace lockstep::pde {
 
+std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& options) {
+  for (const std::string& name : options.wanted) {
+    bool known = false;
+    for (const FieldInfo& f : plan.fields) known |= f.name == name;
+    if (!known)
+      throw InputError(fmt::format("gradient of unknown field {}", name), "pde options",
+                       "a field of the system");
+  }
+  std::vector<FieldLevel> outputs;
+  for (int f = 0; f < int(plan.fields.size()); ++f)
+    for (int level = -1; level <= 1; ++level) {
+      if (!plan.fields[size_t(f)].used[level + 1] || options.gradients == Gradients::none) continue;
+      if (level != 0 && options.gradients == Gradients::t1) continue;
+      if (level == -1 && options.gradients == Gradients::t1t2) continue;
+      const std::string& name = plan.fields[size_t(f)].name;
+      if (!options.wanted.empty() &&
+          std::find(options.wanted.begin(), options.wanted.end(), name) == options.wanted.end())
+        continue;
+      outputs.push_back({f, level});
+    }
+  return outputs;
+}
+
 std::string outputs_key(const std::vector<FieldLevel>& outputs) {
   std::string key;
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
@@ -58,11 +81,12 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const bool lazy = form.whole && !bound.outputs.empty();
   const KernelForm back = without_mask(form);
   const std::vector<FieldLevel>& outputs = bound.outputs;
-  const Kernel& residual = loss.kernel(form_key("cotangent", form),
-                                       [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
-  const Kernel& partial = loss.kernel(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(sum)),
-                                      [&] { return partial_kernel(form, sum); });
-  const Kernel& total = loss.kernel(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
+  const Kernel residual = loss.kernels.get(form_key("cotangent", form),
+                                           [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
+  const Kernel partial =
+      loss.kernels.get(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(sum)),
+                       [&] { return partial_kernel(form, sum); });
+  const Kernel total = loss.kernels.get(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
   const Buffer cotangents = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
   const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
   const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
@@ -70,7 +94,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const auto launch_sweep = [&](SweepHalf half, const KernelForm& as) {
     const HalfShape shape = choose_half(*d, device, as, half, outputs, members, aligned_arrays, options);
     const bool forward = half == SweepHalf::residual;
-    const Kernel& kernel = loss.kernel(
+    const Kernel kernel = loss.kernels.get(
         form_key(forward ? "half residual" : "half adjoint", as) + " " + shape.key() +
             (forward ? "" : outputs_key(outputs)),
         [&] { return half_kernel(d, as, half, forward ? std::vector<FieldLevel>() : outputs, shape); });
@@ -87,9 +111,8 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
     bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
   const auto launch_residual = [&](int64_t member, int64_t from, int64_t to) {
-    if (to <= from) return;
-    if (sweeps) return launch_sweep(SweepHalf::residual, form);
-    launch(residual, "result", member, from, to, 0);
+    if (to > from && sweeps) return launch_sweep(SweepHalf::residual, form);
+    if (to > from) launch(residual, "result", member, from, to, 0);
   };
   const auto launch_sums = [&](int64_t member, int64_t from, int64_t to) {
     const int64_t first = member * nz, planes = held * (to - from);
@@ -104,8 +127,8 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const auto launch_adjoint = [&](int64_t member, int64_t from, int64_t to) {
     if (outputs.empty()) return;
     if (sweeps) return launch_sweep(SweepHalf::adjoint, back);
-    launch(loss.kernel(form_key("adjoint", back) + outputs_key(outputs),
-                       [&] { return adjoint_kernel(d, back, outputs); }),
+    launch(loss.kernels.get(form_key("adjoint", back) + outputs_key(outputs),
+                            [&] { return adjoint_kernel(d, back, outputs); }),
            "cotangents", member, from, to, reach);
   };
   const auto launch_slabs = [&](int64_t member, int64_t first, int64_t end) {

@@ -10,6 +10,8 @@ namespace lockstep::pde {
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
                       const LossOptions& options, Type sum, const Arguments& common);
 
+/// Gradients that are asked for.
+std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& options);
 std::string outputs_key(const std::vector<FieldLevel>& outputs);
 
 }  // namespace lockstep::pde

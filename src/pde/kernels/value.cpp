@@ -39,8 +39,8 @@ void BoundLoss::loss_into(const Buffer& value) const {
         "BoundLoss::loss_into", "f32 or f64 of shape (1)");
   const Plan& plan = *s.d->plan;
   const Type sum = s.totals.storage() == Storage::f64 ? Type::f64 : Type::f32;
-  const Kernel& kernel = s.loss->kernel(fmt::format("value {} {}", int(sum), int(value.storage())),
-                                        [&] { return value_kernel(plan, sum, value.storage()); });
+  const Kernel kernel = s.loss->kernels.get(fmt::format("value {} {}", int(sum), int(value.storage())),
+                                            [&] { return value_kernel(plan, sum, value.storage()); });
   for (const Launch& l : s.totals_launches) s.device.launch_with(l.kernel, l.extent, l.arguments, {});
   // In the order of the kernel's parameters.
   std::vector<Argument> arguments{s.totals.reshape({s.totals.elements()}), value.reshape({1})};

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <mutex>
 
+#include "core/memo.hpp"
 #include "lockstep/error.hpp"
 #include "pde/kernels/bound.hpp"
 
@@ -13,22 +13,10 @@ namespace lockstep::pde {
 
 struct Loss::State {
   std::shared_ptr<const Discretisation> d;
-  std::mutex mutex;
-  std::map<std::string, Kernel> kernels;
-  std::map<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
-
-  const Kernel& kernel(const std::string& key, const std::function<Kernel()>& make) {
-    std::lock_guard lock(mutex);
-    const auto found = kernels.find(key);
-    return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
-  }
-  std::shared_ptr<const Discretisation> part(
-      const std::string& key, const std::function<std::shared_ptr<const Discretisation>()>& make) {
-    std::lock_guard lock(mutex);
-    auto& found = parts[key];
-    if (!found) found = make();
-    return found;
-  }
+  Memo<std::string, Kernel> kernels;
+  Memo<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
+  Memo<std::tuple<>, std::shared_ptr<State>>
+      of_second_order;  // the derivative of this one's way back, when asked for
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
@@ -146,6 +134,17 @@ class Checked {
     for (const FieldInfo& f : plan_.fields) known += (known.empty() ? "" : ", ") + f.name;
     throw InputError(fmt::format("unknown field {}", name), "pde inputs", known);
   }
+  size_t parameter_number(const std::string& name) const {
+    for (size_t k = kTimeParameters; k < plan_.parameters.size(); ++k)
+      if (plan_.parameters[k] == name) return k;
+    throw InputError(fmt::format("unknown parameter {}", name), "pde inputs", "a parameter of the system");
+  }
+  size_t profile_number(const std::string& name) const {
+    const auto found = std::find(plan_.profiles.begin(), plan_.profiles.end(), name);
+    if (found == plan_.profiles.end())
+      throw InputError(fmt::format("unknown profile {}", name), "pde inputs", "a profile of the system");
+    return size_t(found - plan_.profiles.begin());
+  }
   void check(const Buffer& b, int field, const std::string& what) {
     require(b, what);
     take_storage(b, what);
@@ -236,19 +235,13 @@ class Checked {
                      fmt::format("({})", text));
   }
   void check_parameter(const std::string& name, double value) const {
-    for (size_t k = kTimeParameters; k < plan_.parameters.size(); ++k)
-      if (plan_.parameters[k] == name) {
-        if (!std::isfinite(value))
-          throw InputError(fmt::format("parameter {} is {}", name, value), "pde inputs", "a finite number");
-        return;
-      }
-    throw InputError(fmt::format("unknown parameter {}", name), "pde inputs", "a parameter of the system");
+    parameter_number(name);
+    if (!std::isfinite(value))
+      throw InputError(fmt::format("parameter {} is {}", name, value), "pde inputs", "a finite number");
   }
 
   void check_profile_names(const std::map<std::string, Buffer>& given) const {
-    for (const auto& [name, buffer] : given)
-      if (std::find(plan_.profiles.begin(), plan_.profiles.end(), name) == plan_.profiles.end())
-        throw InputError(fmt::format("unknown profile {}", name), "pde inputs", "a profile of the system");
+    for (const auto& [name, buffer] : given) profile_number(name);
     for (const std::string& name : plan_.profiles)
       if (!given.contains(name))
         throw InputError(fmt::format("profile {} missing", name), "pde inputs", "an array for each profile");
@@ -265,6 +258,20 @@ class Checked {
   std::vector<Buffer> profiles_;
   Buffer mask_;
 };
+
+/// Shape of the residuals of all members.
+inline Shape residual_shape(const Discretisation& d, const Checked& checked) {
+  return {int64_t(d.plan->residuals.size()), checked.members() * d.mesh.cells[2], d.mesh.cells[1],
+          d.mesh.cells[0]};
+}
+inline void check_cotangents(const Discretisation& d, const Checked& checked, const Buffer& cotangents) {
+  const Shape shape = residual_shape(d, checked);
+  const Storage storage = checked.form().scratch();
+  if (!(cotangents.shape() == shape) || cotangents.storage() != storage)
+    throw InputError(fmt::format("cotangents {} of shape {}", lockstep::name(cotangents.storage()),
+                                 to_string(cotangents.shape())),
+                     "pde vjp", fmt::format("{} of shape {}", lockstep::name(storage), to_string(shape)));
+}
 
 /// The numbers of a discretised plan: scale0 …, parameter0 … and seed0 …, the factors 2 w seed / N of the
 /// residuals' cotangents, where any are given.

@@ -97,8 +97,17 @@ Discretisation::Discretisation(std::shared_ptr<const Plan> p, const Mesh& m) : p
   for (const Access& a : plan->accesses)
     if (a.kind == Access::field && a.stencil != Stencil::point)
       widest[size_t(a.axis)] = std::max(widest[size_t(a.axis)], radius(a.stencil, m.order));
+  for (const Target& t : plan->targets)
+    for (const Term& term : t.terms)
+      for (uint32_t leaf : autodiff::leaves_of(std::span(&term.g, 1))) {
+        pointwise_adjoint &= plan->accesses[leaf].stencil == Stencil::point;
+      }
+  // Coordinates wrap once: the axis is at least as long as the farthest neighbour is away, which on the way back may be
+  // one of a neighbour. Shorter ones list all rows.
+  const int stencils = pointwise_adjoint ? 1 : 2;
   for (size_t a = 0; a < 3; ++a)
-    wraps[a] = m.boundary.sides[a][0].rule == Rule::periodic && m.cells[a] >= std::max(widest[a], 1);
+    wraps[a] =
+        m.boundary.sides[a][0].rule == Rule::periodic && m.cells[a] >= std::max(stencils * widest[a], 1);
 
   for (const Access& a : plan->accesses) {
     if (a.kind != Access::field || a.stencil == Stencil::point) continue;
@@ -116,12 +125,6 @@ Discretisation::Discretisation(std::shared_ptr<const Plan> p, const Mesh& m) : p
       scale_values.push_back(operator_scale(a.stencil, m.order, m.spacing[axis]));
     }
   }
-  for (const Target& t : plan->targets)
-    for (const Term& term : t.terms)
-      for (uint32_t leaf : autodiff::leaves_of(std::span(&term.g, 1))) {
-        const Access& a = plan->accesses[leaf];
-        pointwise_adjoint &= a.kind != Access::field || a.stencil == Stencil::point;
-      }
 }
 
 }  // namespace lockstep::pde

@@ -1,72 +1,12 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <mutex>
-#include <tuple>
 
 #include "lockstep/error.hpp"
-#include "pde/kernels/plan.hpp"
+#include "pde/language/system_state.hpp"
 
 namespace lockstep::pde {
 
 using autodiff::max;
 using autodiff::min;
-
-struct System::State {
-  Plan plan;
-  std::map<std::tuple<int, int, int, int, int>, uint32_t>
-      known;  // field, component, level, stencil, axis -> leaf
-  std::mutex mutex;
-  bool finished = false;  // the plan was given out: nothing changes any more
-
-  void check_open() const {
-    if (finished)
-      throw InputError("a change after the first use", "pde system",
-                       "all fields and residuals before a Loss is made");
-  }
-  void check_unused(const std::string& name) const {
-    for (const auto* list : {&plan.parameters, &plan.profiles})
-      if (std::find(list->begin(), list->end(), name) != list->end())
-        throw InputError(fmt::format("a second parameter or profile {}", name), "pde system", "another name");
-  }
-  void check(Field f, int component, int level, int axis) const {
-    const bool known_field = f.index >= 0 && f.index < int(plan.fields.size());
-    if (!known_field)
-      throw InputError("a field of another system", "pde system", "a field made by this system");
-    const FieldInfo& info = plan.fields[size_t(f.index)];
-    if (component < 0 || component >= info.components)
-      throw InputError(fmt::format("component {} of field {}", component, info.name), "pde system",
-                       fmt::format("0 to {}", info.components - 1));
-    if (level < -1 || level > 1)
-      throw InputError(fmt::format("level {} of field {}", level, info.name), "pde system", "-1, 0 or 1");
-    if (axis < 0 || axis >= plan.dimensions)
-      throw InputError(fmt::format("axis {} of field {}", axis, info.name), "pde system",
-                       fmt::format("0 to {}", plan.dimensions - 1));
-  }
-  Value leaf(const Access& access, std::string name, autodiff::LeafClass kind) {
-    const Value v = plan.graph->leaf(std::move(name), kind);
-    plan.accesses.push_back(access);
-    return v;
-  }
-  Value access(Field f, int component, int level, Stencil stencil, int axis) {
-    check(f, component, level, axis);
-    const auto key = std::make_tuple(f.index, component, level, int(stencil), axis);
-    if (const auto found = known.find(key); found != known.end())
-      return plan.graph->leaf_value(found->second);
-    check_open();
-    static constexpr const char* kNames[] = {"", "d", "d2", "df", "db"};
-    const std::string name =
-        stencil == Stencil::point
-            ? fmt::format("{}{}[{:+}]", plan.fields[size_t(f.index)].name, component, level)
-            : fmt::format("{}{}({}{}[{:+}])", kNames[int(stencil)], char('x' + axis),
-                          plan.fields[size_t(f.index)].name, component, level);
-    known[key] = plan.graph->leaf_count();
-    plan.fields[size_t(f.index)].used[level + 1] = true;
-    return leaf({Access::field, f.index, component, level, stencil, axis, 0}, name,
-                autodiff::LeafClass::variable);
-  }
-  Value time(int which) { return plan.graph->leaf_value(uint32_t(which)); }
-};
 
 System::System(int dimensions) : state_(std::make_shared<State>()) {
   if (dimensions < 1 || dimensions > 3)
@@ -203,6 +143,62 @@ void System::residual(std::string name, const Value& r, double weight) {
   plan.term_of.push_back(term);
 }
 
+namespace {
+
+/// Leaves of a plan with those that stand for their tangents.
+struct Along {
+  std::vector<Value> leaves, tangents;
+};
+
+/// Derivatives by the parameters, beside those by the fields: new nodes only, so that kernels of fields stay as they are.
+void derive_by_parameters(System::State& state, std::span<const uint32_t> used, std::span<const Value> seeds,
+                          Along& along) {
+  Plan& plan = state.plan;
+  std::vector<Value> parameters;
+  for (uint32_t leaf : used) {
+    Access access = plan.accesses[leaf];
+    if (access.kind != Access::parameter || access.number < kTimeParameters) continue;
+    const Value parameter = plan.graph->leaf_value(leaf);
+    parameters.push_back(parameter);
+    plan.by_parameter.push_back({access.number, parameter});
+    along.leaves.push_back(parameter);
+    access.kind = Access::parameter_tangent;
+    along.tangents.push_back(
+        state.leaf(access, "tangent of " + plan.graph->leaf_name(leaf), autodiff::LeafClass::parameter));
+  }
+  plan.tangents_of_all = autodiff::jvp(plan.residuals, along.leaves, along.tangents);
+  if (parameters.empty()) return;
+  const std::vector<Value> slopes = autodiff::vjp(plan.residuals, seeds, parameters);
+  for (size_t k = 0; k < slopes.size(); ++k) plan.by_parameter[k].value = slopes[k];
+}
+
+/// Derivatives of all that: of cotangents as well as of what they stand for.
+void derive_twice(System::State& state, std::span<const Value> seeds, Along along) {
+  Plan& plan = state.plan;
+  for (size_t k = 0; k < seeds.size(); ++k) {
+    Access access;
+    access.kind = Access::cotangent;
+    access.number = int(seeds.size() + k);
+    along.leaves.push_back(seeds[k]);
+    along.tangents.push_back(
+        state.leaf(access, fmt::format("tangent of cotangent{}", k), autodiff::LeafClass::variable));
+  }
+  const auto slope = [&](const Value& v) {
+    return autodiff::jvp(std::span(&v, 1), along.leaves, along.tangents)[0];
+  };
+  for (const Target& t : plan.targets) {
+    Target one{t.field_index, t.component, t.level, {}, {}, {}};
+    if (t.point) one.point = slope(*t.point);
+    for (const Term& term : t.terms)
+      if (const Value g = slope(term.g); !g.is_constant(0)) one.terms.push_back({term.stencil, term.axis, g});
+    plan.target_slopes.push_back(std::move(one));
+  }
+  for (const Plan::ByParameter& by : plan.by_parameter)
+    plan.by_parameter_slopes.push_back({by.number, slope(by.value)});
+}
+
+}  // namespace
+
 std::shared_ptr<const Plan> System::plan() const {
   std::lock_guard lock(state_->mutex);
   Plan& plan = state_->plan;
@@ -253,6 +249,9 @@ std::shared_ptr<const Plan> System::plan() const {
             }
         if (plan.fields[size_t(f)].used[level + 1]) plan.targets.push_back(std::move(target));
       }
+  Along along{std::move(inputs), std::move(tangents)};
+  derive_by_parameters(*state_, used, seeds, along);
+  derive_twice(*state_, seeds, std::move(along));
   state_->finished = true;
   return given;
 }

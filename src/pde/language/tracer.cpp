@@ -40,13 +40,19 @@ bool clamping_gives(const Row& row, const std::vector<Tap>& taps) {
 
 }  // namespace
 
-Tracer::Scalars::Scalars(Parameters& p, const Discretisation& d, Type type) {
+Tracer::Scalars::Scalars(Parameters& p, const Discretisation& d, Type type, bool with_tangents)
+    : tangents(with_tangents) {
   for (size_t k = 0; k < d.scales.size(); ++k) scales.push_back(p.scalar(fmt::format("scale{}", k), type));
   for (size_t k = 0; k < d.plan->parameters.size(); ++k)
     parameters.push_back(p.scalar(fmt::format("parameter{}", k), type));
   const Storage storage = type == Type::f64 ? Storage::f64 : Storage::f32;
   for (size_t k = 0; k < d.plan->profiles.size(); ++k)
     profiles.push_back(p.read(fmt::format("profile{}", k), storage, 2));
+  if (!tangents) return;
+  for (size_t k = 0; k < parameters.size(); ++k)
+    parameter_tangents.push_back(p.scalar(fmt::format("parameter_tangent{}", k), type));
+  for (size_t k = 0; k < profiles.size(); ++k)
+    profile_tangents.push_back(p.read(fmt::format("profile_tangent{}", k), storage, 2));
 }
 
 Tracer::Tracer(const Discretisation& d, Type type, const Scalars& scalars, const Cell& own, const Cell& size,
@@ -86,9 +92,11 @@ AnyVal Tracer::datum(const Datum& d) {
 
 AnyVal Tracer::side_value(const Access& a, size_t end, const Offset& at) {
   const SideValue given = d_.side_value(a.field_index, a.component, a.axis, end);
-  if (given.kind == SideValue::parameter) return scalars_.parameters[size_t(given.number)];
+  const bool tangent = a.kind == Access::tangent;
+  if (given.kind == SideValue::parameter)
+    return (tangent ? scalars_.parameter_tangents : scalars_.parameters)[size_t(given.number)];
   const int outer = a.axis == 2 ? 1 : 2, inner = a.axis == 0 ? 1 : 0;
-  return scalars_.profiles[size_t(given.number)].load(
+  return (tangent ? scalars_.profile_tangents : scalars_.profiles)[size_t(given.number)].load(
       {coordinate(outer, at[size_t(outer)]), coordinate(inner, at[size_t(inner)])});
 }
 
@@ -110,34 +118,35 @@ AnyVal Tracer::combine(const std::vector<Tap>& taps, const std::function<AnyVal(
   return sum;
 }
 
-AnyVal Tracer::edge_row(const Row& row, const std::function<AnyVal(int)>& get,
-                        const std::function<AnyVal(size_t)>& side_value) {
-  const bool affine = bool(side_value);
+AnyVal Tracer::edge_row(const Row& row, const Taken& taken) {
+  const bool affine = bool(taken.side_value);
   AnyVal value;
   // Where two cells have the weight -1, the negative of their sum: so OddEnds give the same bits.
   const bool negative = row.taps.size() == 2 && row.taps[0].weight == -1 && row.taps[1].weight == -1;
-  for (const Tap& t : row.taps) value = accumulate(value, negative ? 1 : t.weight, get(t.offset));
-  if (affine && row.constant != 0)
+  for (const Tap& t : row.taps) value = accumulate(value, negative ? 1 : t.weight, taken.get(t.offset));
+  if (affine && taken.constant && row.constant != 0)
     value = add(value, AnyVal::number(type_, negative ? -row.constant : row.constant));
   if (negative) value = -value;
   for (size_t end = 0; end < 2 && affine; ++end)
-    if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], side_value(end));
+    if (row.of_side[end] != 0) value = accumulate(value, row.of_side[end], taken.side_value(end));
   return value.empty() ? AnyVal::number(type_, 0) : value;
 }
+
+bool Tracer::Taken::changes(const Row& row) const { return !extends || !clamping_gives(row, taps); }
 
 AnyVal Tracer::with_edges(const AnyVal& inner, const Taken& t, int axis, const Offset& at) {
   AnyVal sum = inner;
   for (const Row& row : t.rows)
-    if (edges_ && !clamping_gives(row, t.taps))
-      sum = select(row_condition(row, axis, at[size_t(axis)]), edge_row(row, t.get, t.side_value), sum);
+    if (edges_ && t.changes(row))
+      sum = select(row_condition(row, axis, at[size_t(axis)]), edge_row(row, t), sum);
   return sum;
 }
 
 AnyVal Tracer::at_end(const AnyVal& inner, const Taken& t, int axis, const End& end, const AnyVal& scale) {
   AnyVal sum = inner;
   for (const Row& row : t.rows) {
-    if (row.high != end.high || clamping_gives(row, t.taps)) continue;
-    AnyVal value = edge_row(row, t.get, t.side_value);
+    if (row.high != end.high || !t.changes(row)) continue;
+    AnyVal value = edge_row(row, t);
     if (!scale.empty()) value = rounded_product(scale, value);
     sum = end.width == 1 ? value : select(row_condition(row, axis, 0), value, sum);
   }
@@ -169,13 +178,14 @@ std::optional<OddEnds> OddEnds::of(const std::vector<Row>& rows, const std::vect
 
 Tracer::Taken Tracer::taken(const Access& a, const Offset& at) {
   const AxisOperator& op = d_.of(a.field_index, a.component, a.stencil, a.axis);
-  Taken t{op.taps, op.rows, {}, {}};
+  Taken t{op.taps, op.rows, {}, {}, true, a.kind == Access::field};
   t.get = [this, a, at](int k) {
     Offset moved = at;
     moved[size_t(a.axis)] += k;
     return datum({a.kind, a.field_index, a.component, a.level, moved});
   };
-  if (a.kind == Access::field) t.side_value = [this, a, at](size_t end) { return side_value(a, end, at); };
+  if (a.kind == Access::field || scalars_.tangents)
+    t.side_value = [this, a, at](size_t end) { return side_value(a, end, at); };
   return t;
 }
 
@@ -205,6 +215,7 @@ Tracer::Change Tracer::own_difference_by(const OddFactors& factors, const Target
 AnyVal Tracer::access(const Access& a, const Offset& at) {
   switch (a.kind) {
     case Access::parameter: return scalars_.parameters[size_t(a.number)];
+    case Access::parameter_tangent: return scalars_.parameter_tangents[size_t(a.number)];
     case Access::carried:
     case Access::cotangent: return datum({a.kind, 0, a.number, 0, at});
     default: break;
@@ -258,6 +269,15 @@ AnyVal Tracer::plane_weight(const Target& target, const Term& term, int k, int r
   return rounded_product(scale, weight);
 }
 
+bool Tracer::extends(const Term& term) const {
+  if (d_.pointwise_adjoint) return true;
+  for (uint32_t leaf : autodiff::leaves_of(std::span(&term.g, 1))) {
+    const Access& a = d_.plan->accesses[leaf];
+    if (a.stencil != Stencil::point && a.axis == term.axis) return false;
+  }
+  return true;
+}
+
 Tracer::Taken Tracer::taken(const Target& target, const Term& term) {
   const AxisOperator& op = d_.of(target.field_index, target.component, term.stencil, term.axis);
   return {op.taps_t,
@@ -267,7 +287,8 @@ Tracer::Taken Tracer::taken(const Target& target, const Term& term) {
             at[size_t(term.axis)] = k;
             return value(term.g, at);
           },
-          {}};
+          {},
+          extends(term)};
 }
 
 AnyVal Tracer::own_difference(const Target& target, const Term& term, bool edges) {
@@ -286,7 +307,7 @@ AnyVal Tracer::add_own_plane(const Target& target, const AnyVal& before, const A
   AnyVal sum = before;
   if (target.point) sum = add(sum, !point.empty() ? point : value(*target.point));
   for (const Term& t : target.terms) {
-    if (t.axis == 2) continue;
+    if (t.axis == 2 && extends(t)) continue;
     const Change change = difference ? difference(t) : Change{own_difference(target, t, true), {}};
     sum = accumulate(sum, change.scale.empty() ? scale(t.stencil, t.axis) : change.scale, change.value);
   }
@@ -296,7 +317,7 @@ AnyVal Tracer::add_own_plane(const Target& target, const AnyVal& before, const A
 AnyVal Tracer::add_to_plane(const Target& target, int to, const AnyVal& before) {
   AnyVal sum = before;
   for (const Term& t : target.terms) {
-    if (t.axis != 2) continue;
+    if (t.axis != 2 || !extends(t)) continue;
     const AnyVal weight = plane_weight(target, t, -to, to);
     if (!weight.empty()) sum = accumulate(sum, weight, value(t.g));
   }
@@ -305,12 +326,13 @@ AnyVal Tracer::add_to_plane(const Target& target, int to, const AnyVal& before) 
 
 AnyVal Tracer::gradient(const Target& target, const std::function<Change(const Term&)>& difference) {
   const int reach = d_.reach[2];
-  // From 0 where z takes part: planes outside the grid then change no bit by their weight of 0.
+  // From 0 where z takes part: planes outside the grid then change no bit by their weight of 0. Terms whose g is
+  // nothing out there take part with the own plane, where rows at the edges leave it out.
   AnyVal sum = starts_at_zero(target) ? AnyVal::number(type_, 0) : AnyVal();
   const auto planes = [&](int from, int to) {
     for (int k = from; k <= to; ++k)
       for (const Term& t : target.terms) {
-        if (t.axis != 2) continue;
+        if (t.axis != 2 || !extends(t)) continue;
         const AnyVal weight = plane_weight(target, t, k, 0);
         if (!weight.empty()) sum = accumulate(sum, weight, value(t.g, {0, 0, k}));
       }

@@ -63,7 +63,11 @@ class Tracer {
   struct Scalars {
     std::vector<AnyVal> scales, parameters;
     std::vector<AnyGrid> profiles;
-    Scalars(Parameters& p, const Discretisation& d, Type type);
+    /// Tangents of parameters and profiles (parameter_tangent0 …, profile_tangent0 …), where the kernel has them.
+    std::vector<AnyVal> parameter_tangents;
+    std::vector<AnyGrid> profile_tangents;
+    bool tangents = false;
+    Scalars(Parameters& p, const Discretisation& d, Type type, bool with_tangents = false);
   };
 
   /// `own`: coordinates of the lane's cell, already inside the grid along wrapping axes; `size`: cells along
@@ -114,18 +118,24 @@ class Tracer {
   AnyVal datum(const Datum& d);
   AnyVal access(const Access& a, const Offset& at);
   /// The parts of a difference: the inner row, the rows that edges change, the value at an offset, and what a parameter
-  /// gives to the low (0) or high (1) side; without `side_value` the affine part is left out.
+  /// gives to the low (0) or high (1) side; without `side_value` the affine part is left out, without `constant` what
+  /// the mesh's numbers give to it. `extends`: beyond an edge the value is that of the edge's cell.
   struct Taken {
     const std::vector<Tap>& taps;
     const std::vector<Row>& rows;
     std::function<AnyVal(int)> get;
     std::function<AnyVal(size_t)> side_value;
+    bool extends = true, constant = true;
+    /// Whether the row differs from the inner one even when that is read with clamped coordinates.
+    bool changes(const Row& row) const;
   };
+  /// Whether the term's g, asked for beyond an edge, is that of the edge's cell: what is stored is read there, but
+  /// differences along the term's own axis would be those of a cell that does not exist.
+  bool extends(const Term& term) const;
   Taken taken(const Access& a, const Offset& at);
   Taken taken(const Target& target, const Term& term);
   AnyVal combine(const std::vector<Tap>& taps, const std::function<AnyVal(int)>& get);
-  AnyVal edge_row(const Row& row, const std::function<AnyVal(int)>& get,
-                  const std::function<AnyVal(size_t)>& side_value);
+  AnyVal edge_row(const Row& row, const Taken& t);
   AnyVal with_edges(const AnyVal& inner, const Taken& t, int axis, const Offset& at);
   AnyVal at_end(const AnyVal& inner, const Taken& t, int axis, const End& end, const AnyVal& scale);
   AnyVal side_value(const Access& a, size_t end, const Offset& at);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/files/folder.hpp"
 #include "core/reports/host_stage.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/pictures/map_picture.hpp"
@@ -69,7 +70,7 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
     });
   });
   host_stage(result.host_stages, "write", [&] {
-    std::filesystem::create_directories(options.folder);
+    make_output_folder(options.folder);
     write_fields(result, options.folder);
     result.picture = options.folder / (example.name + ".png");
     draw(result, example.shown);

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 
 namespace lockstep::pde {
-namespace {
 
 NamedArrays read_arrays(const std::filesystem::path& path) {
   const io::NpzArrays file = io::read_npz(path);
@@ -15,8 +15,6 @@ NamedArrays read_arrays(const std::filesystem::path& path) {
     logging::warning("{}: array {} is left out: {}", path.string(), name, reason);
   return {file.begin(), file.end()};
 }
-
-}  // namespace
 
 FileRun run_files(Context& context, RunResult (*run)(Context&, const NamedArrays&, const RunOptions&),
                   const RunFiles& files, const RunOptions& options) {
@@ -38,7 +36,7 @@ std::string to_json(const FileRun& run) {
   auto json = nlohmann::ordered_json::parse(to_json(run.result));
   if (!run.files.gradients.empty()) json["out"] = run.files.gradients.string();
   if (!run.files.residuals.empty()) json["residuals"] = run.files.residuals.string();
-  return json.dump();
+  return json_text(json);
 }
 
 }  // namespace lockstep::pde

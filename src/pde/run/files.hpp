@@ -8,6 +8,9 @@
 
 namespace lockstep::pde {
 
+/// The arrays of a NumPy archive; those of types that nothing here has a use for are left out with a warning.
+NamedArrays read_arrays(const std::filesystem::path& path);
+
 /// NumPy archives (.npz). Empty: no such file.
 struct RunFiles {
   std::filesystem::path input, gradients, residuals;

@@ -65,15 +65,35 @@ double viscosity_slope(const Device& device, const Inputs& inputs, const Array& 
 
 }  // namespace
 
-RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options) {
-  const TransportOptions& terms = options.terms;
-  CheckedArrays checked(arrays, options.where);
+void check_fields(CheckedArrays& checked, const TransportOptions& terms) {
   for (const char* level : {"1", "0", "2"}) {
     checked.field(fmt::format("sigma{}", level), {});
     checked.field(fmt::format("u{}", level), {3});
   }
   if (terms.pressure) checked.field("p", {});
   if (terms.forcing) checked.field("force", {3});
+}
+
+Inputs upload_inputs(const Device& device, const NamedArrays& arrays, const Array& mask,
+                     const TransportOptions& terms, const SideValues& sides) {
+  Inputs inputs;
+  for (size_t l = 0; l < 3; ++l) {
+    // Fields that no term mentions need no buffer.
+    if (terms.sigma_transport)
+      inputs.fields["sigma"][l] = device.upload(arrays.at(fmt::format("sigma{}", l)));
+    inputs.fields["u"][l] = device.upload(arrays.at(fmt::format("u{}", l)));
+  }
+  if (terms.pressure) inputs.fields["p"][1] = device.upload(arrays.at("p"));
+  if (terms.forcing) inputs.fields["force"][1] = device.upload(arrays.at("force"));
+  if (!mask.empty()) inputs.mask = device.upload(mask);
+  sides.set(device, inputs);
+  return inputs;
+}
+
+RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options) {
+  const TransportOptions& terms = options.terms;
+  CheckedArrays checked(arrays, options.where);
+  check_fields(checked, terms);
   const Array mask = checked.mask();
   if (options.reference) return run_reference(context, arrays, mask, options);
 
@@ -82,17 +102,7 @@ RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions
   const Loss loss(sides.system(options), mesh);
   RunResult result = context.stage("pde.loss", [&](const Device& device) {
     RunResult r;
-    Inputs inputs;
-    for (size_t l = 0; l < 3; ++l) {
-      // Fields that no term mentions need no buffer.
-      if (terms.sigma_transport)
-        inputs.fields["sigma"][l] = device.upload(arrays.at(fmt::format("sigma{}", l)));
-      inputs.fields["u"][l] = device.upload(arrays.at(fmt::format("u{}", l)));
-    }
-    if (terms.pressure) inputs.fields["p"][1] = device.upload(arrays.at("p"));
-    if (terms.forcing) inputs.fields["force"][1] = device.upload(arrays.at("force"));
-    if (!mask.empty()) inputs.mask = device.upload(mask);
-    sides.set(device, inputs);
+    const Inputs inputs = upload_inputs(device, arrays, mask, terms, sides);
     LossOptions wanted;
     wanted.gradients = options.gradients;
     wanted.path = options.path;

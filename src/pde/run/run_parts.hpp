@@ -28,6 +28,14 @@ inline bool wanted_level(Gradients gradients, int level) {
   }
 }
 
+class CheckedArrays;
+class SideValues;
+/// The fields of three levels that the terms mention.
+void check_fields(CheckedArrays& checked, const TransportOptions& terms);
+/// They, the mask and the sides' values on a device.
+Inputs upload_inputs(const Device& device, const NamedArrays& arrays, const Array& mask,
+                     const TransportOptions& terms, const SideValues& sides);
+
 /// Stage "pde.reference". Throws InputError for terms, boundaries and results that the reference has not.
 RunResult run_reference(Context& context, const NamedArrays& arrays, const Array& mask,
                         const RunOptions& options);

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
-
-#include "core/platform/threads.hpp"
+#include "device/cached_kernel.hpp"
 
 namespace lockstep::primitives::fft {
 
@@ -118,15 +116,6 @@ Kernel trace(const std::string& name, const Line& line, const Layout& layout, co
   return layout.batched ? of.template operator()<true>() : of.template operator()<false>();
 }
 
-/// Kernels by what they are traced from.
-Kernel traced_once(const std::string& key, const std::function<Kernel()>& make) {
-  static Mutex guard;
-  static std::map<std::string, Kernel> kernels;
-  const std::lock_guard lock(guard);
-  const auto found = kernels.find(key);
-  return found != kernels.end() ? found->second : kernels.emplace(key, make()).first->second;
-}
-
 }  // namespace
 
 template <class T, class Place>
@@ -134,8 +123,8 @@ Kernel line_kernel(const std::string& name, const Line& line, const Layout& layo
                    const LineBody<T, Place>& body, const KernelOptions& options) {
   const std::string type{lockstep::name(lockstep::detail::kType<T>)};
   const std::string key =
-      fmt::format("{}.{}.{}.{}.{}", name, type, line.key(), layout.key(), fmt::join(options.group, "x"));
-  return traced_once(key, [&] {
+      fmt::format("fft.{}.{}.{}.{}.{}", name, type, line.key(), layout.key(), fmt::join(options.group, "x"));
+  return cached_kernel(key, [&] {
     return trace<T, Place>(
         fmt::format("primitives.fft.{}.{}{}.{}", name, line.rows ? "rows" : "columns", line.points, type),
         line, layout, body, options);

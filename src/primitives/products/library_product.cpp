@@ -23,16 +23,12 @@ int64_t least_side(Storage storage) { return is_narrow(storage) ? 32 : storage =
 /// Of sums of f32 that are shorter, in whole tiles, the kernel is faster.
 constexpr int64_t kShortSum = 128;
 
-const Kernel& library_kernel(Storage from, Storage to, bool batch, bool tf32) {
-  static KernelTable<24> table;
-  const size_t type = from == Storage::f32    ? 0
-                      : from == Storage::f64  ? 1
-                      : from == Storage::bf16 ? 2 + size_t(to == Storage::f32)
-                                              : 4 + size_t(to == Storage::f32);
-  return table.get(type * 4 + size_t(batch) * 2 + size_t(tf32), [&] {
-    const Kernel& portable = is_narrow(from)        ? narrow_matmul_kernel(from, to, batch)
-                             : from == Storage::f64 ? matmul_kernel<f64>(Product::columns, batch)
-                                                    : matmul_kernel<f32>(Product::columns, batch);
+Kernel library_kernel(Storage from, Storage to, bool batch, bool tf32) {
+  static Memo<std::tuple<Storage, Storage, bool, bool>, Kernel> kernels;
+  return kernels.get({from, to, batch, tf32}, [&] {
+    const Kernel portable = is_narrow(from)        ? narrow_matmul_kernel(from, to, batch)
+                            : from == Storage::f64 ? matmul_kernel<f64>(Product::columns, batch)
+                                                   : matmul_kernel<f32>(Product::columns, batch);
     return native_kernel(portable, {.product = LibraryProduct{.tf32 = tf32}});
   });
 }
@@ -85,11 +81,11 @@ void expect_product(const Buffer& a, const Buffer& b, const Buffer& c) {
 
 }  // namespace
 
-const Kernel* library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                              const ProductOptions& options, std::string& reason) {
+std::optional<Kernel> library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
+                                      const ProductOptions& options, std::string& reason) {
   const auto not_taken = [&](std::string why) {
     reason = std::move(why);
-    return nullptr;
+    return std::nullopt;
   };
   if (!options.library) return not_taken("the library was not wanted");
   if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
@@ -103,10 +99,11 @@ const Kernel* library_product(const Device& device, const Buffer& a, const Buffe
   if (a.storage() == Storage::f32 && !tf32 && depth < kShortSum && least >= kShortSum)
     return not_taken("short sums");
   if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
-  const Kernel& k = library_kernel(a.storage(), c.storage(), r == 3, tf32);
+  const Kernel k = library_kernel(a.storage(), c.storage(), r == 3, tf32);
   const Support support = device.supports(k);
   tell(device, support);
-  return support.ok ? &k : not_taken(support.reason);
+  if (!support.ok) return not_taken(support.reason);
+  return k;
 }
 
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream,
@@ -115,7 +112,7 @@ void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer
   if (c.elements() == 0) return;
   if (a.elements() == 0) return device.clear(c, stream);
   std::string reason;
-  if (const Kernel* library = library_product(device, a, b, c, options, reason)) {
+  if (const auto library = library_product(device, a, b, c, options, reason)) {
     const Shape once = c.shape().rank() == 3 ? Shape{1, 1, 1} : Shape{1, 1};
     return device.launch_on(stream, *library, once, a, b, c);
   }
@@ -128,7 +125,7 @@ ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, 
   expect_product(a, b, c);
   ProductPath path;
   if (c.elements() == 0 || a.elements() == 0) return path;
-  if (const Kernel* library = library_product(device, a, b, c, options, path.reason))
+  if (const auto library = library_product(device, a, b, c, options, path.reason))
     path.kernel = library->name();
   else
     path.kernel =

@@ -42,18 +42,18 @@ bool is_small(const Buffer& a, const Buffer& c) {
 
 }  // namespace
 
-const Kernel& narrow_copy_kernel(Storage narrow, bool widen, bool batch) {
-  static KernelTable<8> table;
-  return table.get(size_t(narrow == Storage::f16) * 4 + size_t(widen) * 2 + size_t(batch), [&] {
+Kernel narrow_copy_kernel(Storage narrow, bool widen, bool batch) {
+  static Memo<std::tuple<Storage, bool, bool>, Kernel> kernels;
+  return kernels.get({narrow, widen, batch}, [&] {
     return by_storage(narrow,
                       [&]<class E>(E) { return batch ? make_copy<E, 3>(widen) : make_copy<E, 2>(widen); });
   });
 }
 
-const Kernel& narrow_matmul_kernel(Storage narrow, Storage result, bool batch) {
-  static KernelTable<8> table;
+Kernel narrow_matmul_kernel(Storage narrow, Storage result, bool batch) {
+  static Memo<std::tuple<Storage, bool, bool>, Kernel> kernels;
   const bool wide = result == Storage::f32;
-  return table.get(size_t(narrow == Storage::f16) * 4 + size_t(wide) * 2 + size_t(batch), [&] {
+  return kernels.get({narrow, wide, batch}, [&] {
     return by_storage(narrow, [&]<class E>(E) {
       if (batch) return wide ? make_product<E, f32, 3>() : make_product<E, E, 3>();
       return wide ? make_product<E, f32, 2>() : make_product<E, E, 2>();

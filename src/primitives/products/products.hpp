@@ -2,6 +2,7 @@
 // f32 around them (narrow_product.cpp), or the vendor's library in fast numerics (library_product.cpp).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lockstep/primitives.hpp"
@@ -24,8 +25,8 @@ void multiply_narrow(const Device& device, const Stream& stream, const Buffer& a
                      const Buffer& c);
 std::string narrow_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c);
 
-/// The kernel form of the vendor's library for this product, or null with the reason why it is not taken.
-const Kernel* library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                              const ProductOptions& options, std::string& reason);
+/// The kernel form of the vendor's library for this product, or none with the reason why it is not taken.
+std::optional<Kernel> library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
+                                      const ProductOptions& options, std::string& reason);
 
 }  // namespace lockstep::primitives

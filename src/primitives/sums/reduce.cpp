@@ -166,7 +166,7 @@ template <class T>
 void reduce_level(const Device& device, Chunk how, const Buffer& x, const Buffer& y, const Buffer& values,
                   const Stream& stream) {
   const bool wide = wide_aligned(x) && (how != Chunk::dot || wide_aligned(y));
-  const Kernel& kernel = reduce_kernel<T>(how, wide);
+  const Kernel kernel = reduce_kernel<T>(how, wide);
   for_each_view(x.elements(), [&](int64_t first, const Shape& shape) {
     const Shape groups{shape[0], divide_up(shape[1], kReduceChunk)};
     const int64_t first_chunk = first / kReduceChunk;
@@ -212,9 +212,9 @@ T number(const Device& device, const Buffer& x, std::string_view where, Work wor
 }  // namespace
 
 template <class T>
-const Kernel& reduce_kernel(Chunk how, bool wide) {
-  static KernelTable<8> table;
-  return table.get(size_t(how) * 2 + wide, [&] { return make_reduce_kernel<T>(how, wide); });
+Kernel reduce_kernel(Chunk how, bool wide) {
+  static Memo<std::pair<Chunk, bool>, Kernel> kernels;
+  return kernels.get({how, wide}, [&] { return make_reduce_kernel<T>(how, wide); });
 }
 template <class T>
 const Kernel& root_kernel() {
@@ -261,10 +261,10 @@ T norm(const Device& device, const Buffer& x) {
   return number<T>(device, x, "primitives::norm", [&](const Buffer& r) { norm(device, x, r); });
 }
 
-#define LOCKSTEP_INSTANCE(T)                            \
-  template const Kernel& reduce_kernel<T>(Chunk, bool); \
-  template T sum<T>(const Device&, const Buffer&);      \
-  template T min<T>(const Device&, const Buffer&);      \
+#define LOCKSTEP_INSTANCE(T)                       \
+  template Kernel reduce_kernel<T>(Chunk, bool);   \
+  template T sum<T>(const Device&, const Buffer&); \
+  template T min<T>(const Device&, const Buffer&); \
   template T max<T>(const Device&, const Buffer&);
 LOCKSTEP_INSTANCE(f32)
 LOCKSTEP_INSTANCE(f64)

@@ -293,15 +293,15 @@ void segmented(const Device& device, const Buffer& from, const Buffer& heads, co
 }  // namespace
 
 template <class T>
-const Kernel& scan_sums_kernel(bool segmented, bool wide) {
-  static KernelTable<4> table;
-  return table.get(size_t(2 * segmented + wide), [&] { return make_sums_kernel<T>(segmented, wide); });
+Kernel scan_sums_kernel(bool segmented, bool wide) {
+  static Memo<std::pair<bool, bool>, Kernel> kernels;
+  return kernels.get({segmented, wide}, [&] { return make_sums_kernel<T>(segmented, wide); });
 }
 template <class T>
-const Kernel& scan_kernel(bool exclusive, bool segmented, bool wide) {
-  static KernelTable<6> table;
-  return table.get(size_t(2 * (segmented ? 2 : exclusive) + wide),
-                   [&] { return make_scan_kernel<T>(exclusive, segmented, wide); });
+Kernel scan_kernel(bool exclusive, bool segmented, bool wide) {
+  static Memo<std::tuple<bool, bool, bool>, Kernel> kernels;
+  return kernels.get({exclusive && !segmented, segmented, wide},
+                     [&] { return make_scan_kernel<T>(exclusive, segmented, wide); });
 }
 
 void inclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream) {
@@ -325,9 +325,9 @@ void segmented_scan(const Device& device, const Buffer& from, const Buffer& head
                [&]<class T>(T) { segmented<T>(device, from, heads, to, stream); });
 }
 
-#define LOCKSTEP_INSTANCE(T)                              \
-  template const Kernel& scan_sums_kernel<T>(bool, bool); \
-  template const Kernel& scan_kernel<T>(bool, bool, bool);
+#define LOCKSTEP_INSTANCE(T)                       \
+  template Kernel scan_sums_kernel<T>(bool, bool); \
+  template Kernel scan_kernel<T>(bool, bool, bool);
 LOCKSTEP_INSTANCE(f32)
 LOCKSTEP_INSTANCE(f64)
 LOCKSTEP_INSTANCE(i32)

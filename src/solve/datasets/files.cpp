@@ -8,6 +8,8 @@
 
 #include "core/files/atomic_file.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
+#include "io/text/seeded_hash.hpp"
 #include "io/text/text_scanner.hpp"
 #include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
@@ -18,8 +20,13 @@
 namespace lockstep::solve {
 namespace {
 
+/// Claims what becomes of the text, too, until the reader around is done.
 std::string text_of(const std::filesystem::path& file, const char* expected) {
-  return io::unpack_text(io::read_text_file(file, expected), file.string());
+  constexpr double kBytesOfCharacter =
+      20;  // a point of 16 characters is 72 bytes in a growing list, and an entry of a table
+  std::string text = io::unpack_text(io::read_text_file(file, expected), file.string());
+  io::ReaderScope::keep({kBytesOfCharacter * double(text.size()), "what it holds", file.string()});
+  return text;
 }
 
 /// Unit quaternions from their parts in any length.
@@ -63,7 +70,7 @@ void each_line(const std::string& text, const std::string& where, F f) {
 }
 
 constexpr const char* kColmap = "a model in COLMAP's text format";
-using Places = std::unordered_map<int64_t, int32_t>;
+using Places = std::unordered_map<int64_t, int32_t, io::SeededHash>;
 
 int32_t place_of(const Places& places, int64_t id, const char* what, const io::TextScanner& scan) {
   const auto found = places.find(id);
@@ -156,7 +163,9 @@ BundleFile read_bundle(const std::filesystem::path& file, const RobustLoss& loss
   return {std::move(made.problem), made.cameras, made.points};
 }
 
-Trajectory read_tum(const std::filesystem::path& file) {
+namespace {
+
+Trajectory parse_tum(const std::filesystem::path& file) {
   const std::string text = text_of(file, "a trajectory in TUM's format");
   io::TextScanner scan(text, file.string());
   Trajectory out;
@@ -170,6 +179,12 @@ Trajectory read_tum(const std::filesystem::path& file) {
   }
   if (out.seconds.empty()) throw InputError("no poses", file.string(), "a trajectory in TUM's format");
   return out;
+}
+
+}  // namespace
+
+Trajectory read_tum(const std::filesystem::path& file) {
+  return io::within_memory(file.string(), [&] { return parse_tum(file); });
 }
 
 void write_tum(const std::filesystem::path& file, const Trajectory& trajectory) {
@@ -187,12 +202,14 @@ void write_tum(const std::filesystem::path& file, const Trajectory& trajectory) 
 }
 
 ColmapModel read_colmap(const std::filesystem::path& folder) {
-  ColmapModel model;
-  const Places cameras = read_cameras(folder / "cameras.txt", model);
-  const Places points = read_points(folder / "points3D.txt", model);
-  read_images(folder / "images.txt", cameras, points, model);
-  if (model.images.empty()) throw InputError("no images", (folder / "images.txt").string(), kColmap);
-  return model;
+  return io::within_memory(folder.string(), [&] {
+    ColmapModel model;
+    const Places cameras = read_cameras(folder / "cameras.txt", model);
+    const Places points = read_points(folder / "points3D.txt", model);
+    read_images(folder / "images.txt", cameras, points, model);
+    if (model.images.empty()) throw InputError("no images", (folder / "images.txt").string(), kColmap);
+    return model;
+  });
 }
 
 void write_colmap(const std::filesystem::path& folder, const ColmapModel& model) {

@@ -9,193 +9,17 @@
 #include <limits>
 #include <set>
 
-#include "solve/datasets/expression.hpp"
+#include "solve/datasets/fit_setup.hpp"
 #include "solve/datasets/fit_statistics.hpp"
 
 namespace lockstep::solve {
-namespace {
-
-using autodiff::Tape;
-
-bool among(const std::vector<std::string>& all, const std::string& name) {
-  return std::find(all.begin(), all.end(), name) != all.end();
-}
-
-/// The model with its parameters told from the columns, everything checked.
-struct Setup {
-  Expression model;
-  std::vector<std::string> parameters;
-  std::vector<const std::vector<double>*> x;
-  const std::vector<double>* y = nullptr;
-  const std::vector<double>* sigma = nullptr;
-
-  Setup(const io::CsvTable& table, const FitOptions& options)
-      : model(Expression::parse(options.model, "model")) {
-    y = &table.columns[table.column(options.y, "y")];
-    for (const std::string& name : options.x) {
-      x.push_back(&table.columns[table.column(name, "x")]);
-      if (!among(model.names(), name))
-        throw InputError(fmt::format("x column {}", name), "model",
-                         fmt::format("it in \"{}\"", options.model));
-    }
-    if (among(model.names(), options.y))
-      throw InputError(fmt::format("the response {} in \"{}\"", options.y, options.model), "model",
-                       "a formula over other columns and parameters");
-    for (const std::string& name : model.names())
-      if (!among(options.x, name)) parameters.push_back(name);
-    if (parameters.empty())
-      throw InputError("no parameters", "model", "names in the model that are no columns");
-    if (!options.sigma.empty()) {
-      sigma = &table.columns[table.column(options.sigma, "sigma")];
-      for (size_t row = 0; row < sigma->size(); ++row)
-        if (!((*sigma)[row] > 0))
-          throw InputError(fmt::format("standard deviation {}", (*sigma)[row]),
-                           fmt::format("column {}, row {}", options.sigma, row + 1), "a positive number");
-    }
-    for (const auto& [name, value] : options.initial)
-      if (!among(parameters, name))
-        throw InputError(fmt::format("initial value of {}", name), "fit",
-                         fmt::format("one of {}", fmt::join(parameters, ", ")));
-    for (const auto& [name, range] : options.bounds)
-      if (!among(parameters, name))
-        throw InputError(fmt::format("bounds of {}", name), "fit",
-                         fmt::format("one of {}", fmt::join(parameters, ", ")));
-    if (table.rows() < parameters.size())
-      throw InputError(fmt::format("{} rows", table.rows()), "table",
-                       fmt::format("at least {}, the number of parameters", parameters.size()));
-  }
-  double weight(size_t row) const { return sigma ? 1 / (*sigma)[row] : 1; }
-};
-
-/// The model over leaves: parameters first, then the columns of x.
-struct Leaves {
-  Tape graph;
-  autodiff::Value value;
-
-  Leaves(const Setup& setup, const FitOptions& options) {
-    std::map<std::string, autodiff::Value> leaf;
-    for (const std::string& name : setup.parameters) leaf.emplace(name, graph.variable(name));
-    for (const std::string& name : options.x) leaf.emplace(name, graph.parameter(name));
-    value = setup.model.build(graph, [&](const std::string& name) { return leaf.at(name); });
-  }
-};
-
-/// Parameters in which the model is jointly linear: none of their derivatives depends on any of them.
-std::vector<uint32_t> linear_parameters(Leaves& leaves, const std::vector<bool>& free) {
-  std::vector<uint32_t> linear;
-  for (uint32_t p = 0; p < free.size(); ++p) {
-    if (!free[p]) continue;
-    std::vector<uint32_t> with = linear;
-    with.push_back(p);
-    bool ok = true;
-    for (const uint32_t q : with) {
-      const auto derivative = autodiff::gradient(leaves.value, {leaves.graph.leaf_value(q)});
-      for (const uint32_t leaf : autodiff::leaves_of(derivative))
-        ok = ok && std::find(with.begin(), with.end(), leaf) == with.end();
-    }
-    if (ok) linear = with;
-  }
-  return linear;
-}
-
-double largest(const std::vector<double>& column) {
-  double out = 0;
-  for (const double v : column) out = std::max(out, std::abs(v));
-  return out > 0 ? out : 1;
-}
-
-/// Magnitudes worth trying for a nonlinear parameter: rates are of the order of 1 / x, positions and widths
-/// of the order of x, exponents of the order of one.
-std::vector<double> magnitudes(const Setup& setup, size_t nonlinear) {
-  const double scale = setup.x.empty() ? 1 : largest(*setup.x[0]);
-  std::vector<double> out{1 / scale, 0.3 * scale, 1,          -1 / scale, 5 / scale, 0.7 * scale,
-                          0.1,       2,           20 / scale, -1,         0.01};
-  const size_t kept = nonlinear <= 2   ? out.size()
-                      : nonlinear == 3 ? 7
-                      : nonlinear == 4 ? 4
-                      : nonlinear <= 8 ? 2
-                                       : 1;
-  out.resize(std::min(kept, out.size()));
-  return out;
-}
-
-}  // namespace
-
-std::map<std::string, double> find_start(const io::CsvTable& table, const FitOptions& options) {
-  const Setup setup(table, options);
-  Leaves leaves(setup, options);
-  const size_t count = setup.parameters.size();
-  std::vector<double> point(count + setup.x.size(), 1);
-  std::vector<bool> free(count);
-  for (size_t p = 0; p < count; ++p) {
-    const auto given = options.initial.find(setup.parameters[p]);
-    free[p] = given == options.initial.end();
-    if (!free[p]) point[p] = given->second;
-  }
-  // A bound can only be kept by a parameter that is chosen, not solved for.
-  std::vector<bool> solvable = free;
-  for (size_t p = 0; p < count; ++p)
-    if (options.bounds.count(setup.parameters[p])) solvable[p] = false;
-  const std::vector<uint32_t> linear = linear_parameters(leaves, solvable);
-  std::vector<uint32_t> nonlinear;
-  for (uint32_t p = 0; p < count; ++p)
-    if (free[p] && std::find(linear.begin(), linear.end(), p) == linear.end()) nonlinear.push_back(p);
-
-  // Value with the linear parameters at 0, and the derivative by each.
-  std::vector<autodiff::Value> outputs{leaves.value};
-  for (const uint32_t p : linear)
-    outputs.push_back(autodiff::gradient(leaves.value, {leaves.graph.leaf_value(p)})[0]);
-  constexpr size_t kRows = 256;  // at most; spread evenly over the table
-  const size_t rows = std::min<size_t>(kRows, table.rows());
-  const std::vector<double> tried = magnitudes(setup, nonlinear.size());
-  std::vector<double> best = point;
-  double best_cost = std::numeric_limits<double>::infinity();
-  std::vector<size_t> digit(nonlinear.size(), 0);
-  for (bool more = true; more;) {
-    for (size_t k = 0; k < nonlinear.size(); ++k) {
-      const auto range = options.bounds.find(setup.parameters[nonlinear[k]]);
-      double value = tried[(digit[k] + k) % tried.size()];
-      if (range != options.bounds.end()) value = std::clamp(value, range->second.first, range->second.second);
-      point[nonlinear[k]] = value;
-    }
-    for (const uint32_t p : linear) point[p] = 0;
-    Eigen::MatrixXd a(rows, linear.size());
-    Eigen::VectorXd b(rows);
-    for (size_t r = 0; r < rows; ++r) {
-      const size_t row = r * table.rows() / rows;
-      for (size_t k = 0; k < setup.x.size(); ++k) point[count + k] = (*setup.x[k])[row];
-      const std::vector<double> at = autodiff::evaluate<double>(outputs, point);
-      b[Eigen::Index(r)] = setup.weight(row) * ((*setup.y)[row] - at[0]);
-      for (size_t k = 0; k < linear.size(); ++k)
-        a(Eigen::Index(r), Eigen::Index(k)) = setup.weight(row) * at[k + 1];
-    }
-    if (a.allFinite() && b.allFinite()) {
-      if (!linear.empty()) {
-        const Eigen::VectorXd solved = least_solution(a, b);
-        b -= a * solved;
-        for (size_t k = 0; k < linear.size(); ++k) point[linear[k]] = solved[Eigen::Index(k)];
-      }
-      const double cost = b.squaredNorm();
-      if (cost < best_cost * (1 - 1e-9)) best_cost = cost, best = point;
-    }
-    more = false;
-    for (size_t k = 0; k < digit.size() && !more; ++k) {
-      digit[k] = (digit[k] + 1) % tried.size();
-      more = digit[k] != 0;
-    }
-  }
-  std::map<std::string, double> out;
-  for (size_t p = 0; p < count; ++p) out[setup.parameters[p]] = best[p];
-  return out;
-}
-
 namespace {
 
 struct FitProblem {
   Problem problem;
   BlockSet parameters;
 };
-FitProblem build(const Setup& setup, const FitOptions& options, const io::CsvTable& table,
+FitProblem build(const FitSetup& setup, const FitOptions& options, const io::CsvTable& table,
                  std::span<const double> start) {
   const size_t count = setup.parameters.size();
   TermType type;
@@ -241,10 +65,10 @@ bool at_bound(double value, const std::pair<double, double>& range, Precision pr
 }
 
 /// Sums of squares, and what residuals and derivatives say of the parameters.
-void add_statistics(const Setup& setup, const FitOptions& options, const io::CsvTable& table,
+void add_statistics(const FitSetup& setup, const FitOptions& options, const io::CsvTable& table,
                     FitResult& out) {
   const size_t count = setup.parameters.size(), rows = table.rows();
-  Leaves leaves(setup, options);
+  FitLeaves leaves(setup, options);
   std::vector<autodiff::Value> outputs{leaves.value}, inputs;
   for (uint32_t p = 0; p < count; ++p) inputs.push_back(leaves.graph.leaf_value(p));
   for (const autodiff::Value& g : autodiff::gradient(leaves.value, inputs)) outputs.push_back(g);
@@ -289,10 +113,27 @@ void add_statistics(const Setup& setup, const FitOptions& options, const io::Csv
     out.standard_errors = std::move(statistics.standard_errors);
 }
 
+/// Whether chi squared is one that the degrees of freedom allow: its cube root is nearly normal (Wilson and Hilferty 1931).
+void judge_chi_squared(const FitSetup& setup, const FitOptions& options, FitResult& out) {
+  constexpr double kDeviations = 5;
+  const double k = double(out.degrees_of_freedom), spread = 2 / (9 * k);
+  if (!setup.sigma || options.loss.kind != RobustLoss::Kind::none || !(k > 0)) return;
+  out.chi_squared = out.residual_sum_of_squares;
+  const double off = (std::cbrt(*out.chi_squared / k) - (1 - spread)) / std::sqrt(spread);
+  const char* const why = off > kDeviations
+                              ? "the model or its minimum is wrong, or the deviations are too small"
+                          : off < -kDeviations ? "the deviations are too large"
+                                               : nullptr;
+  if (why)
+    out.summary.notes.push_back(
+        fmt::format("chi squared {:.4g} contradicts the standard deviations, by which it is {} +- {:.3g}: {}",
+                    *out.chi_squared, out.degrees_of_freedom, std::sqrt(2 * k), why));
+}
+
 }  // namespace
 
 FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context) {
-  const Setup setup(table, options);
+  const FitSetup setup(table, options);
   FitResult out;
   out.parameters = setup.parameters;
   const std::map<std::string, double> start = find_start(table, options);
@@ -302,6 +143,7 @@ FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& con
   const auto values = made.problem.values(made.parameters);
   out.values.assign(values.begin(), values.end());
   add_statistics(setup, options, table, out);
+  judge_chi_squared(setup, options, out);
   return out;
 }
 

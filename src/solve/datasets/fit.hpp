@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ struct FitResult {
   std::vector<double> covariance;
   std::vector<double> fitted;  // the model by row
   double residual_sum_of_squares = 0, r_squared = 0;
+  std::optional<double>
+      chi_squared;  // with a column sigma and no loss; Summary::notes say where sigma contradicts it
   double residual_standard_deviation = 0;  // FitStatistics::deviation
   int64_t degrees_of_freedom = 0;
   std::vector<std::string> at_bound;      // the others' errors hold while these stay there
@@ -44,9 +47,10 @@ struct FitResult {
 /// response or has no parameters, fewer rows than parameters, or a start at which the model is not finite.
 FitResult fit(const io::CsvTable& table, const FitOptions& options, Context& context);
 
-/// Values for the parameters that `given` lacks: parameters in which the model is linear follow from the
-/// others by linear least squares; the others are taken from a fixed list of magnitudes around the scales of
-/// the columns, and the start with the least sum of squares wins.
+/// Values for the parameters that `initial` lacks. Parameters in which the model is linear follow from the others by
+/// linear least squares. The others are tried at values that the first column of x suggests: positions within its range,
+/// widths and rates by its length, half periods of sines and cosines. A few damped steps improve the best of these, and
+/// the least sum of squares wins. Looks at 256 rows at most.
 std::map<std::string, double> find_start(const io::CsvTable& table, const FitOptions& options);
 
 }  // namespace lockstep::solve

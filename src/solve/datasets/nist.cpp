@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "solve/datasets/expression.hpp"
 #include "solve/minimize/checkpoint.hpp"
 
@@ -227,10 +228,15 @@ class Reader {
 NistProblem parse_nist(std::string_view text, const std::string& where) { return Reader(text, where).read(); }
 
 NistProblem read_nist(const std::filesystem::path& file) {
-  return parse_nist(io::read_text_file(file, "a NIST .dat file"), file.string());
+  return io::within_memory(
+      file.string(), [&] { return parse_nist(io::read_text_file(file, "a NIST .dat file"), file.string()); });
 }
 
 NistGraph build(const NistProblem& nist, int start) {
+  return build(nist, start, std::vector<double>(nist.parameters.size(), 1));
+}
+
+NistGraph build(const NistProblem& nist, int start, const std::vector<double>& units) {
   if (start != 1 && start != 2) throw InputError(fmt::format("start {}", start), nist.name, "1 or 2");
   const Expression response = Expression::parse(nist.response, nist.name);
   const Expression model = Expression::parse(nist.model, nist.name);
@@ -241,7 +247,7 @@ NistGraph build(const NistProblem& nist, int start) {
   type.residual = [&](const TermArguments& a) {
     const auto leaf = [&](const std::string& name) {
       for (size_t k = 0; k < nist.parameters.size(); ++k)
-        if (nist.parameters[k] == name) return a.x(0, int(k));
+        if (nist.parameters[k] == name) return a.x(0, int(k)) * units[k];
       for (size_t k = 0; k < nist.columns.size(); ++k)
         if (nist.columns[k] == name) return a.data(int(k));
       throw InputError(fmt::format("{} in the model", name), nist.name, "columns of the data and parameters");
@@ -250,8 +256,9 @@ NistGraph build(const NistProblem& nist, int start) {
   };
   NistGraph out;
   const std::vector<int32_t> indices(size_t(nist.observations()), 0);
-  out.parameters =
-      out.problem.add_blocks("parameters", euclidean(type.slots[0]), nist.starts[size_t(start - 1)]);
+  std::vector<double> at = nist.starts[size_t(start - 1)];
+  for (size_t k = 0; k < at.size(); ++k) at[k] /= units[k];
+  out.parameters = out.problem.add_blocks("parameters", euclidean(type.slots[0]), at);
   out.problem.add_terms(type, {out.parameters}, indices, nist.data);
   return out;
 }
@@ -276,21 +283,42 @@ double log_relative_error(double got, double certified) {
 }
 
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options) {
-  std::vector<double> dampings{options.initial_damping};
-  if (options.method == Method::lm)
-    for (const double factor : {1e-2, 1e2, 1e4, 1e6}) dampings.push_back(factor * options.initial_damping);
-  CheckpointFile file(options.checkpoint);
+  // A start at which a parameter has next to no effect says nothing of its scale: there the identity damps better, of
+  // parameters in units of the start over the length of the residuals there, which makes the damping a mere number.
+  struct Attempt {
+    Damping damping;
+    double initial;
+  };
+  const std::vector<double> ones(nist.parameters.size(), 1);
+  std::vector<double> relative = ones;
+  for (size_t k = 0; k < relative.size(); ++k)
+    if (const double value = nist.starts[size_t(start == 2)][k]; value != 0) relative[k] = std::abs(value);
+  double length = 1;  // of the residuals at the start
+  std::vector<Attempt> attempts{{options.damping, options.initial_damping}};
+  if (options.method == Method::lm) {
+    for (const double factor : {1e-2, 1e2, 1e4, 1e6})
+      attempts.push_back({options.damping, factor * options.initial_damping});
+    for (const double factor : {1.0, 1e4})
+      attempts.push_back({Damping::identity, factor * options.initial_damping});
+  }
+  CheckpointFile file(options);
   NistResult out;
-  for (const double damping : dampings) {
+  for (const auto& [damping, initial] : attempts) {
     Options chosen = options;
-    chosen.initial_damping = damping;
-    NistGraph graph = build(nist, start);
+    chosen.damping = damping;
+    chosen.initial_damping = initial;
+    const bool by_start = damping == Damping::identity && options.damping == Damping::diagonal;
+    std::vector<double> units = by_start ? relative : ones;
+    for (double& unit : units) unit /= by_start ? length : 1;
+    NistGraph graph = build(nist, start, units);
     Summary summary = minimize_next(graph.problem, context, chosen, file);
+    if (summary.initial_cost > 0) length = std::sqrt(2 * summary.initial_cost);
     const bool late = summary.termination == Termination::time_limit;
     const bool better = out.parameters.empty() || summary.final_cost < out.summary.final_cost;
     if (better) {
       const auto values = graph.problem.values(graph.parameters);
       out.parameters.assign(values.begin(), values.end());
+      for (size_t k = 0; k < units.size(); ++k) out.parameters[k] *= units[k];
       out.summary = std::move(summary);
     }
     if (late) {

@@ -36,6 +36,8 @@ struct NistGraph {
   BlockSet parameters;
 };
 NistGraph build(const NistProblem& nist, int start);
+/// The same with each parameter in units of `units`.
+NistGraph build(const NistProblem& nist, int start, const std::vector<double>& units);
 
 /// Options that reach the certified digits: no tolerance but those of rounding, and for the methods with
 /// linear solves a QR factorisation of the Jacobian.
@@ -52,7 +54,8 @@ struct NistResult {
   double residual_sum_of_squares = 0;
 };
 /// Levenberg-Marquardt runs from five initial dampings, 10^-2 to 10^6 times that of the options: some starts
-/// lie between several minima, and the damping decides which one attracts them. The least cost counts.
+/// lie between several minima, and the damping decides which one attracts them. Two more damp by the identity with
+/// parameters in units of the start. The least cost counts.
 NistResult solve_nist(const NistProblem& nist, int start, Context& context, const Options& options);
 
 }  // namespace lockstep::solve

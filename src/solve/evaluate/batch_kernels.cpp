@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <utility>
 
 #include "core/hash.hpp"
 
@@ -181,34 +180,9 @@ void set_uniforms(Arguments& arguments, std::span<const double> uniforms, const 
 namespace {
 
 /// Kernels that a process-wide term was asked for, without the names that tell them apart elsewhere: small
-/// problems would spend most of a launch on those. A term that is kept here keeps its address.
-class Remembered {
- public:
-  template <class Make>
-  Kernel get(const std::shared_ptr<const TermDerivatives>& term, uint64_t variant, Make make) {
-    const Key key{term.get(), variant};
-    {
-      const std::scoped_lock lock(guard_);
-      if (const auto found = kernels_.find(key); found != kernels_.end()) return found->second.second;
-    }
-    const Kernel kernel = make();
-    const std::scoped_lock lock(guard_);
-    if (kernels_.size() >= kMost) kernels_.clear();
-    kernels_.try_emplace(key, term, kernel);
-    return kernel;
-  }
-
- private:
-  static constexpr size_t kMost = 4096;
-  using Key = std::pair<const TermDerivatives*, uint64_t>;
-  struct Hash {
-    size_t operator()(const Key& k) const {
-      return std::hash<const void*>()(k.first) ^ size_t(k.second * 0x9e3779b97f4a7c15ull);
-    }
-  };
-  std::mutex guard_;
-  std::unordered_map<Key, std::pair<std::shared_ptr<const TermDerivatives>, Kernel>, Hash> kernels_;
-};
+/// problems would spend most of a launch on those.
+using KernelsOfTerms = Memo<std::pair<std::shared_ptr<const TermDerivatives>, uint64_t>, Kernel>;
+constexpr size_t kMostKept = 4096;
 
 Kernel named_instance_kernel(const std::shared_ptr<const TermDerivatives>& term, const ElementTypes& types,
                              unsigned outputs) {
@@ -223,10 +197,10 @@ Kernel named_instance_kernel(const std::shared_ptr<const TermDerivatives>& term,
 
 Kernel instance_kernel(std::shared_ptr<const TermDerivatives> term, const ElementTypes& types,
                        unsigned outputs) {
-  static Remembered remembered;
+  static KernelsOfTerms kernels(kMostKept);
   const uint64_t variant = uint64_t(types.compute) | uint64_t(types.state) << 8 | uint64_t(types.real) << 16 |
                            uint64_t(types.cost) << 24 | uint64_t(outputs) << 32;
-  return remembered.get(term, variant, [&] { return named_instance_kernel(term, types, outputs); });
+  return kernels.get({term, variant}, [&] { return named_instance_kernel(term, types, outputs); });
 }
 
 Kernel hessian_kernel(std::shared_ptr<const TermDerivatives> term, const ElementTypes& types) {
@@ -253,10 +227,10 @@ Kernel named_product_kernel(const std::shared_ptr<const TermDerivatives>& term, 
 }  // namespace
 
 Kernel product_kernel(std::shared_ptr<const TermDerivatives> term, Storage real, const SlotMask& mask) {
-  static Remembered remembered;
+  static KernelsOfTerms kernels(kMostKept);
   if (mask.inputs != TermDerivatives::kAllSlots || mask.outputs != TermDerivatives::kAllSlots)
     return named_product_kernel(term, real, mask);
-  return remembered.get(term, uint64_t(real), [&] { return named_product_kernel(term, real, mask); });
+  return kernels.get({term, uint64_t(real)}, [&] { return named_product_kernel(term, real, mask); });
 }
 
 bool retracts_by_number(const TracedManifold& manifold) {

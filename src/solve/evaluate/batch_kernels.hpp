@@ -4,9 +4,9 @@
 
 #include <memory>
 
+#include "device/cached_kernel.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/kernel/dynamic.hpp"
-#include "optimize/kernel_cache.hpp"
 #include "solve/model/term_derivatives.hpp"
 
 namespace lockstep::solve {
@@ -57,7 +57,5 @@ bool retracts_by_number(const TracedManifold& manifold);
 
 /// `constant0` … of a launch, rounded to the kernel's type.
 void set_uniforms(Arguments& arguments, std::span<const double> uniforms, const ElementTypes& types);
-
-using optimize::cached_kernel;
 
 }  // namespace lockstep::solve

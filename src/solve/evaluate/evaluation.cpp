@@ -305,9 +305,7 @@ Evaluation evaluate(const Problem& given, Context& context, const EvaluateOption
 
 int64_t first_column(const Problem& problem, BlockSet set, int64_t block) {
   const Problem::State& state = problem.state();
-  if (set.id < 0 || size_t(set.id) >= state.sets.size())
-    throw InputError(fmt::format("block set {}", set.id), "solve first_column", "a set of the problem");
-  const SetState& s = state.sets[size_t(set.id)];
+  const SetState& s = state.set(set, "solve first_column");
   if (block < 0 || block >= s.count)
     throw InputError(fmt::format("block {} of {}", block, s.name), "solve first_column",
                      fmt::format("0 to {}", s.count - 1));
@@ -354,7 +352,7 @@ std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Cont
   std::vector<InstanceResidual> out;
   each_instance_added(state, [&](size_t r, int64_t instance, size_t b, size_t segment, int64_t i) {
     InstanceResidual& next = out.emplace_back();
-    next.terms = {int(r)}, next.name = state.terms[r].name, next.instance = instance;
+    next.terms = {int(r), state.number}, next.name = state.terms[r].name, next.instance = instance;
     const int64_t place = places[b][segment][size_t(i)];
     next.enabled = place >= 0;
     next.norm = place < 0 ? 0 : norms[b][size_t(place)];

@@ -17,10 +17,13 @@ struct LinearResult {
   std::string message;
 };
 
-/// The damping's D = clamp(diag J^T J, low, high): the diagonal itself, or the identity where both are 1.
+/// The damping's D = clamp(diag J^T J, low, high): the diagonal itself, or the identity where both are 1. The default
+/// limits only keep columns of zeros from a division by zero: D has the units of the diagonal.
 struct DampingRange {
-  double low = 1e-6, high = 1e32;
+  double low = 1e-200, high = 1e200;
   double operator()(double diagonal) const { return std::clamp(diagonal, low, high); }
+  /// The same for f32 arithmetic.
+  DampingRange narrow() const { return {std::max(low, 1e-30), std::min(high, 1e36)}; }
 };
 
 class LinearSolver {

@@ -152,4 +152,23 @@ void NormalEquations::scatter(std::span<const double> unknowns, std::span<double
       tangent[size_t(columns_[size_t(b)] + i)] = unknowns[size_t(pattern_.first[size_t(b)] + i)];
 }
 
+Eigen::MatrixXd dense_jacobian(std::span<const HostBatch> batches, const NormalEquations& equations,
+                               int64_t rows) {
+  Eigen::MatrixXd j = Eigen::MatrixXd::Zero(rows, equations.unknowns());
+  int64_t row = 0;
+  for (const HostBatch& batch : batches) {
+    const double* from = batch.jacobian.data();
+    const size_t slots = batch.widths.size();
+    for (int64_t i = 0; i < batch.instances; ++i)
+      for (int k = 0; k < batch.rows; ++k, ++row)
+        for (size_t s = 0; s < slots; from += batch.widths[s], ++s) {
+          const int64_t column = batch.columns[size_t(i) * slots + s];
+          if (column < 0) continue;
+          const int64_t first = equations.pattern().first[size_t(equations.block_at(column))];
+          for (int c = 0; c < batch.widths[s]; ++c) j(row, first + c) += from[c];
+        }
+  }
+  return j;
+}
+
 }  // namespace lockstep::solve

@@ -1,6 +1,7 @@
 // J^T J of linearised batches by blocks: analysed once, assembled again for every linearisation.
 #pragma once
 
+#include <Eigen/Dense>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,5 +50,9 @@ class NormalEquations {
   std::vector<Source> sources_;
   std::vector<std::vector<int32_t>> starts_;  // by batch: first column of each slot in a row of J
 };
+
+/// J over the unknowns of `equations`, as a dense matrix of `rows` rows.
+Eigen::MatrixXd dense_jacobian(std::span<const HostBatch> batches, const NormalEquations& equations,
+                               int64_t rows);
 
 }  // namespace lockstep::solve

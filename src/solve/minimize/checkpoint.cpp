@@ -3,17 +3,17 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "core/files/atomic_file.hpp"
+#include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {
 
 constexpr uint64_t kMagic = 0x31564c53504b434cull;  // "LCKPSLV1"
-constexpr uint64_t kVersion = 3;
+constexpr uint64_t kVersion = 4;
 
 class Writer {
  public:
@@ -95,7 +95,7 @@ void put(Writer& out, const Checkpoint& part) {
   out.put(part.snapshot.state), out.put(part.snapshot.scalars);
   out.put(uint64_t(part.snapshot.vectors.size()));
   for (const auto& vector : part.snapshot.vectors) out.put(vector);
-  out.put(part.initial_cost), out.put(part.linear_iterations);
+  out.put(part.initial_cost), out.put(part.initial_gradient), out.put(part.linear_iterations);
   out.put(uint64_t(part.trace.size()));
   for (const Iteration& row : part.trace) put(out, row);
   out.put(uint64_t(part.outcome.has_value()));
@@ -110,7 +110,8 @@ Checkpoint get_part(Reader& in) {
   out.snapshot.state = in.get_all<double>(), out.snapshot.scalars = in.get_all<double>();
   const uint64_t vectors = in.get_count(sizeof(uint64_t));
   for (uint64_t k = 0; k < vectors; ++k) out.snapshot.vectors.push_back(in.get_all<double>());
-  out.initial_cost = in.get<double>(), out.linear_iterations = in.get<int64_t>();
+  out.initial_cost = in.get<double>(), out.initial_gradient = in.get<double>();
+  out.linear_iterations = in.get<int64_t>();
   const uint64_t rows = in.get_count(sizeof(int64_t));
   for (uint64_t k = 0; k < rows; ++k) out.trace.push_back(get_row(in));
   if (in.get<uint64_t>() == 0) return out;
@@ -128,24 +129,26 @@ Checkpoint get_part(Reader& in) {
 std::vector<Checkpoint> read_parts(const std::filesystem::path& file) {
   if (file.empty() || !std::filesystem::exists(file)) return {};
   const std::string where = file.string();
-  std::ifstream stream(file, std::ios::binary);
-  const std::vector<char> text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  if (!stream && !stream.eof()) throw InputError("checkpoint", where, "a readable file");
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-  Reader head(bytes, where);
-  constexpr size_t kHead = 2 * sizeof(uint64_t) + sizeof(Hash128);
-  if (bytes.size() < kHead || head.get<uint64_t>() != kMagic)
-    throw InputError("not a checkpoint", where, "a file that a minimisation wrote; remove it");
-  if (const uint64_t version = head.get<uint64_t>(); version != kVersion)
-    throw InputError(fmt::format("checkpoint of version {}", version), where,
-                     fmt::format("version {}", kVersion));
-  const Hash128 checksum = head.get<Hash128>();
-  if (!(hash128(bytes.subspan(kHead)) == checksum)) head.fail();
-  Reader in(bytes.subspan(kHead), where);
-  const uint64_t count = in.get_count(sizeof(Hash128));
-  std::vector<Checkpoint> parts;
-  for (uint64_t k = 0; k < count; ++k) parts.push_back(get_part(in));
-  return parts;
+  return io::within_memory(where, [&] {
+    const std::vector<std::byte> content = io::read_file(file, "a checkpoint");
+    // Vectors of the parts are those of the file; each may be empty, of 8 bytes there and 24 here.
+    const io::InputClaim claim(4.0 * double(content.size()), "its parts", where);
+    const std::span<const std::byte> bytes = content;
+    Reader head(bytes, where);
+    constexpr size_t kHead = 2 * sizeof(uint64_t) + sizeof(Hash128);
+    if (bytes.size() < kHead || head.get<uint64_t>() != kMagic)
+      throw InputError("not a checkpoint", where, "a file that a minimisation wrote; remove it");
+    if (const uint64_t version = head.get<uint64_t>(); version != kVersion)
+      throw InputError(fmt::format("checkpoint of version {}", version), where,
+                       fmt::format("version {}", kVersion));
+    const Hash128 checksum = head.get<Hash128>();
+    if (!(hash128(bytes.subspan(kHead)) == checksum)) head.fail();
+    Reader in(bytes.subspan(kHead), where);
+    const uint64_t count = in.get_count(sizeof(Hash128));
+    std::vector<Checkpoint> parts;
+    for (uint64_t k = 0; k < count; ++k) parts.push_back(get_part(in));
+    return parts;
+  });
 }
 
 /// Whether the same options would end where the part ended.
@@ -194,8 +197,8 @@ Hash128 settings_hash(const Options& options) {
   return hash128(out.bytes());
 }
 
-CheckpointFile::CheckpointFile(std::filesystem::path path)
-    : path_(std::move(path)), parts_(read_parts(path_)) {}
+CheckpointFile::CheckpointFile(const Options& options)
+    : path_(options.checkpoint), parts_(read_parts(path_)), watch_(options) {}
 
 std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Hash128& settings,
                                                int max_iterations) {

@@ -1,7 +1,6 @@
 // The file that a minimisation, or several that follow each other, goes on from.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,7 +24,7 @@ struct Checkpoint {
   Hash128 problem;   // of the problem with its start, the method and the precision
   Hash128 settings;  // of all other options that decide on iterates and on the end, but the iterations
   Snapshot snapshot;
-  double initial_cost = 0;
+  double initial_cost = 0, initial_gradient = 0;
   int64_t linear_iterations = 0;
   std::vector<Iteration> trace;
   std::optional<Outcome> outcome;
@@ -38,13 +37,12 @@ Hash128 settings_hash(const Options& options);
 /// over it; little-endian numbers under a version and a checksum.
 class CheckpointFile {
  public:
-  /// Empty: nothing is kept. Throws InputError for a file of another kind or version, and for a damaged one.
-  explicit CheckpointFile(std::filesystem::path path);
+  /// The file of Options::checkpoint; empty: nothing is kept. Throws InputError for a file of another kind or
+  /// version, and for a damaged one.
+  explicit CheckpointFile(const Options& options);
   bool keeps() const { return !path_.empty(); }
   /// Seconds since the run began, which Options::time_limit limits.
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double seconds() const { return watch_.seconds(); }
 
   /// The next minimisation as the file has it, with an outcome where nothing is left to do; nothing where it
   /// was not begun. Throws InputError where the file's is another one.
@@ -56,7 +54,7 @@ class CheckpointFile {
   std::filesystem::path path_;
   std::vector<Checkpoint> parts_;
   size_t begun_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch watch_;
 };
 
 /// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at.

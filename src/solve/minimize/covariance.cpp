@@ -23,26 +23,6 @@ constexpr double kLeastPivot = 1e-14;  // of the scaled matrix
                    "residuals that determine all variables; fix() those that may move freely");
 }
 
-/// J over the unknowns, as a dense matrix.
-Eigen::MatrixXd dense_jacobian(std::span<const HostBatch> batches, const NormalEquations& equations,
-                               int64_t rows) {
-  Eigen::MatrixXd j = Eigen::MatrixXd::Zero(rows, equations.unknowns());
-  int64_t row = 0;
-  for (const HostBatch& batch : batches) {
-    const double* from = batch.jacobian.data();
-    const size_t slots = batch.widths.size();
-    for (int64_t i = 0; i < batch.instances; ++i)
-      for (int k = 0; k < batch.rows; ++k, ++row)
-        for (size_t s = 0; s < slots; from += batch.widths[s], ++s) {
-          const int64_t column = batch.columns[size_t(i) * slots + s];
-          if (column < 0) continue;
-          const int64_t first = equations.pattern().first[size_t(equations.block_at(column))];
-          for (int c = 0; c < batch.widths[s]; ++c) j(row, first + c) += from[c];
-        }
-  }
-  return j;
-}
-
 /// (J^T J)^-1 by the triangular factor of J, whose condition is the root of that of J^T J.
 Eigen::MatrixXd inverse_by_qr(Eigen::MatrixXd j) {
   const int64_t n = j.cols();
@@ -81,6 +61,7 @@ std::pair<Eigen::MatrixXd, int64_t> free_inverse(const Eigen::MatrixXd& h) {
 }  // namespace
 
 struct Covariance::State {
+  uint64_t problem = 0;  // Problem::number()
   std::vector<SetState> sets;
   std::vector<uint8_t> fixed, held;  // by block; by tangent coordinate
   NormalEquations equations;
@@ -94,7 +75,7 @@ struct Covariance::State {
   int64_t null_space = 0;
 
   const SetState& set_of(BlockSet set) const {
-    if (set.id < 0 || set.id >= int(sets.size()))
+    if (set.id < 0 || set.id >= int(sets.size()) || (set.problem != 0 && set.problem != problem))
       throw InputError(fmt::format("block set {}", set.id), "solve covariance", "a set of the problem");
     return sets[size_t(set.id)];
   }
@@ -199,6 +180,7 @@ Eigen::MatrixXd Covariance::State::part(const std::vector<int64_t>& from,
 Covariance::Covariance(const Problem& problem, Context& context, const CovarianceOptions& options)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
+  s.problem = problem.number();
   s.sets = problem.state().sets, s.fixed = problem.state().fixed, s.held = problem.state().held;
   std::vector<HostBatch> batches;
   const auto work = [&](const Device& device) {
@@ -272,7 +254,7 @@ std::vector<double> Covariance::marginals(BlockSet set) const {
   }
   for (int64_t b = 0; b < own.count; ++b) {
     if (s.fixed[size_t(own.first_block + b)]) continue;
-    const std::vector<int64_t> unknowns = s.unknowns({set.id}, b);
+    const std::vector<int64_t> unknowns = s.unknowns(set, b);
     const int64_t at = s.equations.block_at(own.first_tangent + b * own.tangent());
     double* const to = out.data() + size_t(b) * t * t;
     for (size_t i = 0; i < t; ++i)

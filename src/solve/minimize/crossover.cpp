@@ -38,8 +38,14 @@ double time_gradient(const Problem& problem, const Device& device) {
   return median(std::move(times));
 }
 
+constexpr uintmax_t kLargestFile = 1 << 16;
+
 std::vector<std::pair<std::string, int64_t>> read_lines(const std::filesystem::path& file) {
   std::vector<std::pair<std::string, int64_t>> lines;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error) ||
+      std::filesystem::file_size(file, error) > kLargestFile)
+    return lines;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
     const size_t tab = line.rfind('\t');
@@ -78,8 +84,8 @@ std::vector<CrossoverPoint> measure_crossover(const Device& device, const Device
 }
 
 std::filesystem::path crossover_file() {
-  const std::filesystem::path folder = DiskCache::default_directory();
-  return folder.empty() ? folder : folder / "solve_crossover.txt";
+  const DiskCache& cache = DiskCache::global();
+  return cache.can_read() ? cache.directory() / "solve_crossover.txt" : std::filesystem::path();
 }
 
 void write_threshold(const std::filesystem::path& file, const std::string& device, int64_t residuals) {
@@ -88,8 +94,6 @@ void write_threshold(const std::filesystem::path& file, const std::string& devic
   lines.emplace_back(device, residuals);
   std::string text;
   for (const auto& [name, count] : lines) text += fmt::format("{}\t{}\n", name, count);
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
   write_file(file, std::string_view(text));
 }
 

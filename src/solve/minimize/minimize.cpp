@@ -9,6 +9,7 @@
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
 #include "solve/minimize/methods/graduation.hpp"
+#include "solve/minimize/notes.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 
@@ -127,6 +128,8 @@ class Loop {
     }
     summary_.linear_iterations = run_.linear_iterations;
     summary_.message = run_.message;
+    if (summary_.termination != Termination::failure)
+      for (std::string& note : notes_of_rank(problem_, run_)) summary_.notes.push_back(std::move(note));
     run_.describe(summary_);
     summary_.seconds["total"] = run_.seconds();
     summary_.seconds["evaluate"] = run_.evaluate_seconds;
@@ -167,6 +170,7 @@ class Loop {
     const double cost = minimizer_->restore(latest_.snapshot);
     if (!resumed_ && trace().empty()) {
       latest_.initial_cost = cost;
+      latest_.initial_gradient = minimizer_->gradient_max();
       if (!std::isfinite(cost)) {
         throw InputError(fmt::format("cost {} at the start, from {}", std::isnan(cost) ? NAN : cost,
                                      run_.describe_not_finite()),
@@ -174,6 +178,8 @@ class Loop {
       }
     }
     cost_ = cost;
+    run_.initial_cost = latest_.initial_cost;
+    run_.initial_gradient = latest_.initial_gradient;
     kept_at_ = run_.seconds();
     summary_.initial_cost = latest_.initial_cost;
     summary_.gradient_max = minimizer_->gradient_max();
@@ -181,8 +187,7 @@ class Loop {
 
   void iterate() {
     if (end_) return finish(*end_);
-    if (trace().empty() && minimizer_->gradient_max() <= options_.gradient_tolerance)
-      return finish(Termination::gradient_tolerance);
+    if (trace().empty() && minimizer_->gradient_max() == 0) return finish(Termination::gradient_tolerance);
     if (!std::isfinite(minimizer_->gradient_max())) {
       run_.message = run_.describe_derivatives();
       return finish(Termination::failure);
@@ -279,7 +284,7 @@ class Loop {
 }  // namespace
 
 Summary minimize(Problem& problem, Context& context, const Options& options) {
-  CheckpointFile file(options.checkpoint);
+  CheckpointFile file(options);
   return minimize_next(problem, context, options, file);
 }
 
@@ -300,6 +305,7 @@ Summary minimize_next(Problem& problem, Context& context, const Options& options
                             : options.linear;
   summary.device = device.info().name;
   check_problem(problem, options, summary.linear_used);
+  summary.notes = notes_of_parts(problem);
   Loop(problem, context, options, file, summary, on_cpu).run();
   return summary;
 }

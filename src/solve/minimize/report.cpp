@@ -106,6 +106,7 @@ std::string report(const Summary& summary, int rows) {
   out += fmt::format("\nTermination: {} ({}{}{})\n",
                      converged(summary.termination) ? "CONVERGENCE" : "NO_CONVERGENCE",
                      name(summary.termination), summary.message.empty() ? "" : ": ", summary.message);
+  for (const std::string& note : summary.notes) out += fmt::format("Note: {}\n", note);
   if (summary.trace.empty()) return out;
   out += fmt::format("\n{:>5} {:>14} {:>11} {:>11} {:>11} {:>10} {:>10} {:>6} {:>9}\n", "iter", "cost",
                      "change", "|gradient|", "|step|", "gain", "damping", "linear", "seconds");

@@ -222,4 +222,38 @@ double Run::gradient_max() {
   return largest;
 }
 
+bool Run::vanished(double cost) const {
+  constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+  return !has_energies() && cost <= kRounding * kRounding * initial_cost;
+}
+
+bool Run::stationary(double gradient_max, double cost) const {
+  const double limit = options_.gradient_tolerance * initial_gradient;
+  return gradient_max <= (has_energies() ? limit : limit * std::sqrt(cost / initial_cost));
+}
+
+bool Run::small_in_each_set(const Buffer& step, double tolerance) {
+  const std::vector<double> x = evaluator_->state(), s = to_host(device(), step);
+  const Problem::State& state = problem_.state();
+  for (const SetState& set : state.sets) {
+    const int ambient = set.ambient(), tangent = set.tangent();
+    const bool each = set.count == 1 && ambient == tangent && set.manifold->manifold.unit_vectors.empty();
+    double moved = 0, length = 0;  // squared
+    for (int64_t b = 0; b < set.count; ++b) {
+      if (state.fixed[size_t(set.first_block + b)]) continue;
+      for (int k = 0; k < tangent; ++k) {
+        const double d = s[size_t(set.first_tangent + b * tangent + k)];
+        if (each && std::abs(d) > tolerance * std::abs(x[size_t(set.first_ambient + k)])) return false;
+        moved += d * d;
+      }
+      for (int k = 0; k < ambient; ++k) {
+        const double v = x[size_t(set.first_ambient + b * ambient + k)];
+        length += v * v;
+      }
+    }
+    if (!each && moved > tolerance * tolerance * length) return false;
+  }
+  return true;
+}
+
 }  // namespace lockstep::solve

@@ -15,6 +15,21 @@
 
 namespace lockstep::solve {
 
+/// Seconds by Options::clock since it was made.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const Options& options) : clock_(options.clock), start_(now()) {}
+  double seconds() const { return now() - start_; }
+
+ private:
+  double now() const {
+    if (clock_) return clock_();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  std::function<double()> clock_;
+  double start_;
+};
+
 /// The state that a minimisation goes on from, after a device failed or in another process. Everything else follows.
 struct Snapshot {
   std::vector<double> state;                 // the accepted point
@@ -43,6 +58,8 @@ class Run {
 
   /// A tangent vector of zeros.
   Buffer vector() const;
+  /// Whether the method keeps J for a direct solver on the host.
+  bool solves_on_host() const { return uses() & kUseHost; }
   /// Whether a term is an energy.
   bool has_energies() const;
   /// Names the first instance whose residuals are not finite at the problem's values.
@@ -58,6 +75,14 @@ class Run {
   void project(const Buffer& step);
   /// Largest |component| of the gradient; those that point out of the bounds do not count.
   double gradient_max();
+  /// Whether the residuals, which can vanish, have fallen to the rounding error of those at the start.
+  bool vanished(double cost) const;
+  /// For methods without J: whether the gradient over the residuals' length (with energies the gradient alone) is at most
+  /// `gradient_tolerance` of what it was at the start.
+  bool stationary(double gradient_max, double cost) const;
+  /// Whether a step's length is at most `tolerance` of the values of each set that moves, whose units are its own. The
+  /// numbers of a set's only Euclidean block are each held to their own value. Copies state and step to the host.
+  bool small_in_each_set(const Buffer& step, double tolerance);
 
   /// Seconds since the start, and of a stage.
   double seconds() const;
@@ -65,7 +90,8 @@ class Run {
   void describe(Summary& summary) const;
   double evaluate_seconds = 0, linear_seconds = 0;
   int64_t linear_iterations = 0;
-  std::string message;  // why a method gave up
+  double initial_cost = 0, initial_gradient = 0;  // the largest component
+  std::string message;                            // why a method gave up
 
  private:
   /// The method's requests to the evaluator.

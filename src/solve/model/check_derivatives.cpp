@@ -142,8 +142,9 @@ std::optional<Fault> find_fault(const ResidualFunctions& term, const ExpressionK
 
 std::string DerivativeFault::text() const {
   return fmt::format(
-      "instance {} of {}: the derivative of residual {} to coordinate {} of block {} is {}, differences give "
-      "{}",
+      "instance {} of {}: the derivative of residual {} to coordinate {} of block {} is {:.6g}, differences "
+      "give "
+      "{:.6g}",
       instance, name, row, coordinate, block, derivative, difference);
 }
 

@@ -4,12 +4,11 @@
 
 #include <bit>
 #include <cmath>
-#include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "autodiff/topology.hpp"
-#include "core/platform/threads.hpp"
+#include "core/memo.hpp"
 #include "lockstep/error.hpp"
 #include "solve/model/robust_loss.hpp"
 
@@ -71,14 +70,13 @@ std::shared_ptr<const TracedManifold> trace_manifold(const Manifold& manifold, c
   using Plus = std::vector<Value>(std::span<const Value>, std::span<const Value>);
   Plus* const* const plain = manifold.plus.target<Plus*>();  // without state, so the same each time
   if (!plain) return trace_anew(manifold, where);
-  constexpr size_t kMost = 1000;
-  static Mutex guard;
-  static std::map<std::tuple<Plus*, std::string, int, int>, std::shared_ptr<const TracedManifold>> known;
-  const UniqueLock<Mutex> lock(guard);
-  if (known.size() > kMost) known.clear();
-  auto& traced = known[{*plain, manifold.name, manifold.ambient, manifold.tangent}];
-  if (!traced || traced->manifold.unit_vectors != manifold.unit_vectors) traced = trace_anew(manifold, where);
-  return traced;
+  std::string unit_vectors;
+  for (const Manifold::UnitVector& u : manifold.unit_vectors)
+    append(unit_vectors, u.first), append(unit_vectors, u.count);
+  static Memo<std::tuple<Plus*, std::string, int, int, std::string>, std::shared_ptr<const TracedManifold>>
+      known(1000);
+  return known.get({*plain, manifold.name, manifold.ambient, manifold.tangent, unit_vectors},
+                   [&] { return trace_anew(manifold, where); });
 }
 
 std::vector<Value> ExpressionKey::residuals(autodiff::Tape& graph, std::span<const Value> leaf_values,

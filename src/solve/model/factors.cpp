@@ -1,5 +1,8 @@
 #include "lockstep/solve/factors.hpp"
 
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
 #include <cmath>
 
 #include "lockstep/error.hpp"
@@ -30,6 +33,52 @@ std::vector<Value> se3_error(const TermArguments& a, const std::vector<Value>& x
   const std::vector<Value> e = se3_compose(se3_inverse(z), x);
   const Value sign = select(e[3] < 0.0, -1.0, a.graph().constant(1));
   return whitened(a, 7, {e[0], e[1], e[2], sign * e[4], sign * e[5], sign * e[6]});
+}
+
+/// W log(Z^-1 X).
+std::vector<Value> se3_log_error(const TermArguments& a, const std::vector<Value>& x) {
+  std::vector<Value> z;
+  for (int k = 0; k < 7; ++k) z.push_back(a.data(k));
+  return whitened(a, 7, se3_log(se3_compose(se3_inverse(z), x)));
+}
+
+/// The upper triangle by rows.
+std::vector<double> triangle(const Eigen::MatrixXd& w) {
+  std::vector<double> out;
+  for (Eigen::Index r = 0; r < w.rows(); ++r)
+    for (Eigen::Index c = r; c < w.cols(); ++c) out.push_back(w(r, c));
+  return out;
+}
+/// A symmetric positive definite matrix and its factor L.
+Eigen::MatrixXd lower_factor(const Eigen::MatrixXd& m, const char* where) {
+  const Eigen::LLT<Eigen::MatrixXd> factor(m);
+  if (factor.info() != Eigen::Success || !m.allFinite())
+    throw InputError("a matrix that is not positive definite", where, "one with positive eigenvalues");
+  return factor.matrixL();
+}
+Eigen::MatrixXd symmetric(std::span<const double> numbers, const char* where) {
+  const auto n = Eigen::Index(std::llround(std::sqrt(double(numbers.size()))));
+  if (n == 0 || n * n != Eigen::Index(numbers.size()))
+    throw InputError(fmt::format("{} numbers", numbers.size()), where, "those of a square matrix");
+  const Eigen::Map<const Eigen::MatrixXd> m(numbers.data(), n, n);
+  for (Eigen::Index r = 0; r < n; ++r)
+    for (Eigen::Index c = 0; c < r; ++c)
+      if (!(std::abs(m(r, c) - m(c, r)) <= 1e-9 * std::sqrt(std::abs(m(r, r) * m(c, c)))))
+        throw InputError(fmt::format("({}, {}) is {} and ({}, {}) is {}", c, r, m(r, c), r, c, m(c, r)),
+                         where, "a symmetric matrix");
+  return 0.5 * (m + m.transpose());
+}
+/// z and W in a row.
+std::vector<double> se3_row(std::span<const double> z, std::span<const double> w, const char* where) {
+  if (z.size() != 7 || w.size() != 21)
+    throw InputError(fmt::format("{} and {} numbers", z.size(), w.size()), where,
+                     "7 of z and 21 of the upper triangle of W");
+  if (!(std::abs(std::hypot(std::hypot(z[3], z[4]), std::hypot(z[5], z[6])) - 1) <= 1e-5))
+    throw InputError(fmt::format("quaternion ({}, {}, {}, {})", z[3], z[4], z[5], z[6]), where,
+                     "(w, x, y, z) of length 1");
+  std::vector<double> data(z.begin(), z.end());
+  data.insert(data.end(), w.begin(), w.end());
+  return data;
 }
 
 /// sin(x) / x and (1 - cos(x)) / x, by their series near 0.
@@ -69,6 +118,30 @@ std::vector<Value> se3_inverse(std::span<const Value> a) {
   const Vec3 t = rotate(q, place_of(a));
   return pose_of(Vec3{{-t[0], -t[1], -t[2]}}, q);
 }
+// V = I + a [phi] + b [phi]^2 with a = (1 - cos t) / t^2, b = (t - sin t) / t^3; V^-1 = I - 1/2 [phi] + c [phi]^2 with
+// c = (1 - t/2 cot(t/2)) / t^2; by their series near 0.
+std::vector<Value> se3_exp(std::span<const Value> v) {
+  const Vec3 rho{{v[0], v[1], v[2]}}, phi{{v[3], v[4], v[5]}};
+  const Value t2 = dot(phi, phi);
+  const auto large = t2 > 1e-4;
+  const Value safe = select(large, t2, 1), t = sqrt(safe);
+  const Value a = select(large, (1 - cos(t)) / safe, 0.5 - t2 * (1.0 / 24 - t2 * (1.0 / 720)));
+  const Value b = select(large, (t - sin(t)) / (safe * t), 1.0 / 6 - t2 * (1.0 / 120 - t2 * (1.0 / 5040)));
+  const Vec3 once = cross(phi, rho), twice = cross(phi, once);
+  return pose_of(rho + once * a + twice * b, exp_map(phi));
+}
+std::vector<Value> se3_log(std::span<const Value> pose) {
+  const Quaternion q = turn_of(pose);
+  const Vec3 phi = log_map(q), move = place_of(pose);
+  const Value t2 = dot(phi, phi), sine2 = q.x * q.x + q.y * q.y + q.z * q.z;  // of half the angle
+  const auto large = t2 > 1e-4;
+  const Value safe = select(large, t2, 1), sine = sqrt(select(large, sine2, 1));
+  const Value c = select(large, (1 - 0.5 * sqrt(safe) * abs(q.w) / sine) / safe,
+                         1.0 / 12 + t2 * (1.0 / 720 + t2 * (1.0 / 30240)));
+  const Vec3 once = cross(phi, move), twice = cross(phi, once);
+  const Vec3 rho = move - once * 0.5 + twice * c;
+  return {rho[0], rho[1], rho[2], phi[0], phi[1], phi[2]};
+}
 Vec3 se3_act(std::span<const Value> a, const Vec3& point) { return place_of(a) + rotate(turn_of(a), point); }
 Vec3 se3_act_inverse(std::span<const Value> a, const Vec3& point) {
   return rotate(conjugate(turn_of(a)), point - place_of(a));
@@ -102,6 +175,55 @@ TermType se3_pose_prior(const RobustLoss& loss) {
           28,
           [](const TermArguments& a) { return se3_error(a, {a.block(0).begin(), a.block(0).end()}); },
           loss};
+}
+TermType se3_between_log(const RobustLoss& loss) {
+  return {"se3_between_log",
+          {7, 7},
+          28,
+          [](const TermArguments& a) {
+            return se3_log_error(a, se3_compose(se3_inverse(a.block(0)), a.block(1)));
+          },
+          loss};
+}
+TermType se3_pose_prior_log(const RobustLoss& loss) {
+  return {"se3_prior_log",
+          {7},
+          28,
+          [](const TermArguments& a) { return se3_log_error(a, {a.block(0).begin(), a.block(0).end()}); },
+          loss};
+}
+
+std::vector<double> w_from_standard_deviations(std::span<const double> deviations) {
+  const auto n = Eigen::Index(deviations.size());
+  Eigen::MatrixXd w = Eigen::MatrixXd::Zero(n, n);
+  for (Eigen::Index k = 0; k < n; ++k) {
+    if (!(deviations[size_t(k)] > 0) || !std::isfinite(deviations[size_t(k)]))
+      throw InputError(fmt::format("standard deviation {} of error {}", deviations[size_t(k)], k),
+                       "solve w_from_standard_deviations", "a finite number above 0");
+    w(k, k) = 1 / deviations[size_t(k)];
+  }
+  return triangle(w);
+}
+std::vector<double> w_from_information(std::span<const double> information) {
+  const char* const where = "solve w_from_information";
+  return triangle(lower_factor(symmetric(information, where), where).transpose());
+}
+std::vector<double> w_from_covariance(std::span<const double> covariance) {
+  // Backwards, so that the factor U of U U^T is upper triangular; W is its inverse.
+  const char* const where = "solve w_from_covariance";
+  const Eigen::MatrixXd m = symmetric(covariance, where);
+  const Eigen::MatrixXd upper = lower_factor(m.reverse(), where).reverse();
+  return triangle(upper.triangularView<Eigen::Upper>().solve(Eigen::MatrixXd::Identity(m.rows(), m.rows())));
+}
+std::vector<double> se3_between_log_data(std::span<const double> z, std::span<const double> w) {
+  return se3_row(z, w, "solve se3_between_log_data");
+}
+std::vector<double> se3_between_data_from_radians(std::span<const double> z, std::span<const double> w) {
+  std::vector<double> data = se3_row(z, w, "solve se3_between_data_from_radians");
+  for (size_t r = 0, k = 7; r < 6; ++r)
+    for (size_t c = r; c < 6; ++c, ++k)
+      if (c >= 3) data[k] *= 2;
+  return data;
 }
 std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w) {
   if (z.size() != 3 || w.size() != 6)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cmath>
 #include <limits>
@@ -19,16 +20,9 @@ namespace {
 constexpr double kWholeTurn = 2 * std::numbers::pi;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
-const SetState& find_set(const Problem::State& state, BlockSet set, const std::string& where) {
-  if (set.id < 0 || size_t(set.id) >= state.sets.size())
-    throw InputError(fmt::format("block set {}", set.id), where,
-                     fmt::format("one that add_blocks gave, of {}", state.sets.size()));
-  return state.sets[size_t(set.id)];
-}
-
 const SetState& find_block(const Problem::State& state, BlockSet set, int64_t block,
                            const std::string& where) {
-  const SetState& s = find_set(state, set, where);
+  const SetState& s = state.set(set, where);
   if (block < 0 || block >= s.count)
     throw InputError(fmt::format("block {} of {}", block, s.name), where,
                      fmt::format("0 to {}", s.count - 1));
@@ -114,13 +108,8 @@ void trace(const TermType& type, const std::string& where, Traced& traced) {
     data.push_back(traced.graph.parameter(fmt::format("data{}", k)));
     traced.sources.push_back({-1, k});
   }
-  try {
-    traced.residuals = type.residual(TermArguments(traced.graph, std::move(blocks), std::move(data)));
-  } catch (const std::out_of_range&) {
-    throw InputError(
-        "the residual asks for a number that its instance does not have", where,
-        fmt::format("slots 0 to {} and data 0 to {}", int(type.slots.size()) - 1, type.data - 1));
-  }
+  traced.residuals =
+      type.residual(TermArguments(traced.graph, std::move(blocks), std::move(data), type.name));
   if (traced.residuals.empty()) throw InputError("no residuals", where, "one or more");
   if (type.energy && traced.residuals.size() != 1)
     throw InputError(fmt::format("{} outputs of an energy", traced.residuals.size()), where, "one");
@@ -131,8 +120,47 @@ void trace(const TermType& type, const std::string& where, Traced& traced) {
       throw InputError("a residual of another graph", where, "values made of the arguments");
 }
 
+/// "slots 0 to 2".
+std::string range_text(const char* what, size_t count) {
+  return count == 0 ? fmt::format("no {}", what) : fmt::format("{} 0 to {}", what, count - 1);
+}
+
 }  // namespace
 
+std::span<const Value> TermArguments::block(int slot) const {
+  if (slot < 0 || size_t(slot) >= blocks_.size())
+    throw InputError(fmt::format("slot {}, which the instance does not have", slot),
+                     fmt::format("solve residual of {}", term_), range_text("slots", blocks_.size()));
+  return blocks_[size_t(slot)];
+}
+const Value& TermArguments::x(int slot, int component) const {
+  const std::span<const Value> of_slot = block(slot);
+  if (component < 0 || size_t(component) >= of_slot.size())
+    throw InputError(
+        fmt::format("component {} of slot {}, which the instance does not have", component, slot),
+        fmt::format("solve residual of {}", term_), range_text("components", of_slot.size()));
+  return of_slot[size_t(component)];
+}
+const Value& TermArguments::data(int k) const {
+  if (k < 0 || size_t(k) >= data_.size())
+    throw InputError(fmt::format("datum {}, which the instance does not have", k),
+                     fmt::format("solve residual of {}", term_), range_text("data", data_.size()));
+  return data_[size_t(k)];
+}
+
+uint64_t Problem::State::next_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+const SetState& Problem::State::set(BlockSet set, const std::string& where) const {
+  if (set.problem != 0 && set.problem != number)
+    throw InputError(fmt::format("block set {} of another problem", set.id), where,
+                     "a set that add_blocks of this problem gave");
+  if (set.id < 0 || size_t(set.id) >= sets.size())
+    throw InputError(fmt::format("block set {}", set.id), where,
+                     fmt::format("one that add_blocks gave, of {}", sets.size()));
+  return sets[size_t(set.id)];
+}
 const SetState& Problem::State::set_of(int64_t block) const {
   const auto next = std::upper_bound(sets.begin(), sets.end(), block,
                                      [](int64_t b, const SetState& s) { return b < s.first_block; });
@@ -181,12 +209,12 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
     state.upper.resize(size_t(state.ambient), INFINITY);
   }
   state.sets.push_back(std::move(set));
-  return {int(state.sets.size()) - 1};
+  return {int(state.sets.size()) - 1, state.number};
 }
 
 void Problem::append_blocks(BlockSet given, std::span<const double> values) {
   State& state = *state_;
-  const std::string& name = find_set(state, given, "solve append_blocks").name;
+  const std::string& name = state.set(given, "solve append_blocks").name;
   const std::string where = fmt::format("solve blocks {}", name);
   SetState& set = state.sets[size_t(given.id)];
   check_values(*set.manifold, values, where);
@@ -231,7 +259,7 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   if (sets.size() != slots)
     throw InputError(fmt::format("{} block sets", sets.size()), where, fmt::format("{}, one a slot", slots));
   for (size_t s = 0; s < slots; ++s) {
-    const SetState& set = find_set(state, sets[s], where);
+    const SetState& set = state.set(sets[s], where);
     if (set.ambient() != type.slots[s])
       throw InputError(fmt::format("{} with {} numbers in slot {}", set.name, set.ambient(), s), where,
                        fmt::format("blocks of {}", type.slots[s]));
@@ -266,7 +294,7 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   TermRecord record{type.name, {}, c.data, type.data, false};
   if (count == 0) {
     state.terms.push_back(std::move(record));
-    return {int(state.terms.size()) - 1};
+    return {int(state.terms.size()) - 1, state.number};
   }
   ExpressionKey& t = c.expression;
   for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
@@ -292,7 +320,7 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   record.parts.push_back({int32_t(number), int32_t(batch.segments.size()), 0, count});
   batch.segments.push_back(std::move(segment));
   state.terms.push_back(std::move(record));
-  return {int(state.terms.size()) - 1};
+  return {int(state.terms.size()) - 1, state.number};
 }
 
 autodiff::Tape& Problem::graph() { return *state_->graph; }
@@ -356,7 +384,7 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
     ++segment.count, ++batch.instances, ++state.rows;
   }
   state.terms.push_back(std::move(record));
-  return {int(state.terms.size()) - 1};
+  return {int(state.terms.size()) - 1, state.number};
 }
 
 void Problem::fix(BlockSet set, int64_t block, bool fixed) {
@@ -386,14 +414,14 @@ void Problem::bound(BlockSet set, int64_t block, int component, double lower, do
 }
 
 std::span<const double> Problem::values(BlockSet set) const {
-  const SetState& s = find_set(*state_, set, "solve values");
+  const SetState& s = state_->set(set, "solve values");
   return std::span(state_->values).subspan(size_t(s.first_ambient), size_t(s.count * s.ambient()));
 }
 std::span<double> Problem::values(BlockSet set) {
-  const SetState& s = find_set(*state_, set, "solve values");
+  const SetState& s = state_->set(set, "solve values");
   return std::span(state_->values).subspan(size_t(s.first_ambient), size_t(s.count * s.ambient()));
 }
-int64_t Problem::block_count(BlockSet set) const { return find_set(*state_, set, "solve block_count").count; }
+int64_t Problem::block_count(BlockSet set) const { return state_->set(set, "solve block_count").count; }
 int64_t Problem::residual_count() const { return state_->rows; }
 int64_t Problem::variable_count() const {
   int64_t n = 0;
@@ -404,5 +432,6 @@ int64_t Problem::variable_count() const {
   return n;
 }
 int64_t Problem::batch_count() const { return int64_t(state_->batches.size()); }
+uint64_t Problem::number() const { return state_->number; }
 
 }  // namespace lockstep::solve

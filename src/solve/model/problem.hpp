@@ -57,6 +57,7 @@ struct TermRecord {
 };
 
 struct Problem::State {
+  const uint64_t number = next_number();  // of the problem, in the handles that it gives
   std::vector<SetState> sets;
   std::vector<double> values;        // (ambient numbers)
   std::vector<uint8_t> fixed;        // by block
@@ -76,6 +77,9 @@ struct Problem::State {
   std::vector<LooseLeaf> loose_leaves;    // by leaf number
   std::vector<uint32_t> leaf_of;          // 1 + leaf number by ambient number; 0: none yet
 
+  static uint64_t next_number();
+  /// The set of a handle. Throws InputError for a handle of another problem, or none.
+  const SetState& set(BlockSet set, const std::string& where) const;
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;
   /// The number of the batch of an expression.

@@ -11,6 +11,9 @@
 namespace lockstep::solve {
 
 const TermRecord& Problem::State::record(TermSet set, const std::string& where) const {
+  if (set.problem != 0 && set.problem != number)
+    throw InputError(fmt::format("term set {} of another problem", set.id), where,
+                     "a set that add_terms or add_residuals of this problem gave");
   if (set.id < 0 || size_t(set.id) >= terms.size())
     throw InputError(fmt::format("term set {}", set.id), where,
                      fmt::format("one that add_terms or add_residuals gave, of {}", terms.size()));
@@ -207,10 +210,7 @@ void Problem::remove(TermSet terms) {
 
 void Problem::fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates) {
   State& state = *state_;
-  if (set.id < 0 || size_t(set.id) >= state.sets.size())
-    throw InputError(fmt::format("block set {}", set.id), "solve fix_coordinates",
-                     fmt::format("one that add_blocks gave, of {}", state.sets.size()));
-  const SetState& s = state.sets[size_t(set.id)];
+  const SetState& s = state.set(set, "solve fix_coordinates");
   if (block < 0 || block >= s.count)
     throw InputError(fmt::format("block {} of {}", block, s.name), "solve fix_coordinates",
                      fmt::format("0 to {}", s.count - 1));

@@ -47,7 +47,10 @@ RobustLoss parse_robust_loss(const std::string& text) {
   for (const Named& n : kNames) {
     if (n.name != kind) continue;
     RobustLoss loss{n.kind, 1};
-    if (colon == std::string::npos) return loss;
+    if (n.kind == RobustLoss::Kind::none && colon == std::string::npos) return loss;
+    if (colon == std::string::npos)
+      throw InputError(fmt::format("robust loss '{}' without a scale", text), "solve parse_robust_loss",
+                       fmt::format("{}:SCALE, the |r| from which residuals count less: {}:1.5", kind, kind));
     const std::string number = text.substr(colon + 1);
     char* end = nullptr;
     loss.scale = std::strtod(number.c_str(), &end);

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "core/hash.hpp"
-#include "core/platform/threads.hpp"
+#include "core/memo.hpp"
 #include "solve/model/robust_loss.hpp"
 
 namespace lockstep::solve {
@@ -59,16 +59,9 @@ std::string TermDerivatives::key_of(const ExpressionKey& expression, std::span<c
 
 std::shared_ptr<const TermDerivatives> TermDerivatives::shared(
     const std::shared_ptr<const ExpressionKey>& expression, std::vector<ConstantUse> constants) {
-  static Mutex guard;
-  static std::unordered_map<std::string, std::shared_ptr<const TermDerivatives>> known;
-  const std::string key = key_of(*expression, constants);
-  {
-    const UniqueLock<Mutex> lock(guard);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
-  }
-  const auto made = std::make_shared<const TermDerivatives>(expression, std::move(constants));
-  const UniqueLock<Mutex> lock(guard);
-  return known.try_emplace(key, made).first->second;
+  static Memo<std::string, std::shared_ptr<const TermDerivatives>> known;
+  return known.get(key_of(*expression, constants),
+                   [&] { return std::make_shared<const TermDerivatives>(expression, std::move(constants)); });
 }
 
 TermDerivatives::TermDerivatives(std::shared_ptr<const ExpressionKey> expression,

@@ -103,6 +103,7 @@ ordered_json members(const Summary& summary) {
           {"termination", name(summary.termination)},
           {"converged", converged(summary.termination)},
           {"message", summary.message},
+          {"notes", summary.notes},
           {"gradient_max", summary.gradient_max},
           {"residuals", summary.residuals},
           {"variables", summary.variables},
@@ -173,8 +174,10 @@ void wrote(RunResult& result, const char* what, const std::string& file) {
 }
 
 std::string outcome(const Summary& summary) {
-  return fmt::format("cost {:.10g} to {:.10g} in {} iterations ({})", summary.initial_cost,
-                     summary.final_cost, summary.iterations, name(summary.termination));
+  std::string text = fmt::format("cost {:.10g} to {:.10g} in {} iterations ({})", summary.initial_cost,
+                                 summary.final_cost, summary.iterations, name(summary.termination));
+  for (const std::string& note : summary.notes) text += "\n  note: " + note;
+  return text;
 }
 
 std::string whole_json(ordered_json document, const RunResult& result) {

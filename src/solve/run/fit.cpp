@@ -118,6 +118,7 @@ FitRunResult run(Context& context, const FitRun& wanted) {
   out.residual_sum_of_squares = solved.residual_sum_of_squares;
   out.residual_standard_deviation = solved.residual_standard_deviation;
   out.r_squared = solved.r_squared;
+  out.chi_squared = solved.chi_squared;
   out.degrees_of_freedom = solved.degrees_of_freedom;
   out.summary = std::move(solved.summary);
   finish(out, wanted, wanted.model);
@@ -133,6 +134,7 @@ std::string to_json(const FitRunResult& r) {
     if (!r.standard_errors.empty() && std::isfinite(r.standard_errors[p]))
       errors[r.parameters[p]] = r.standard_errors[p];
   }
+  const ordered_json chi_squared = r.chi_squared ? ordered_json(*r.chi_squared) : ordered_json();
   return whole_json({{"model", r.model},
                      {"rows", r.rows},
                      {"parameters", parameters},
@@ -145,6 +147,7 @@ std::string to_json(const FitRunResult& r) {
                      {"residual_sum_of_squares", r.residual_sum_of_squares},
                      {"residual_standard_deviation", r.residual_standard_deviation},
                      {"r_squared", r.r_squared},
+                     {"chi_squared", chi_squared},
                      {"degrees_of_freedom", r.degrees_of_freedom}},
                     r);
 }
@@ -164,6 +167,7 @@ std::string to_text(const FitRunResult& r) {
     text += fmt::format("  the data do not determine {}: other values fit as well\n",
                         fmt::join(r.undetermined, ", "));
   if (r.degrees_of_freedom == 0) text += "  as many rows as parameters: no standard errors\n";
+  if (r.chi_squared) text += fmt::format("  chi squared {:.6g}\n", *r.chi_squared);
   return text +
          fmt::format("  residual standard deviation {:.6g}, R squared {:.6g}, {} degrees of freedom\n  {}\n",
                      r.residual_standard_deviation, r.r_squared, r.degrees_of_freedom, outcome(r.summary));

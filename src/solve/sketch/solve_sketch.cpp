@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
+
+#include "solve/minimize/run.hpp"
 
 namespace lockstep::solve::sketch {
 namespace {
@@ -20,27 +21,7 @@ constexpr double kLeastRadius = 1e-6;  // in sizes
 
 // A sketch that is not fully constrained has many solutions; wanted is the one next to where it stands.
 // Damping in proportion to diag(J^T J) would instead prefer long steps along coordinates that hardly matter.
-// Residuals are therefore scaled so far down that the diagonal lies below its floor of 1e-6 everywhere, where
-// the damping is the same for all coordinates.
-constexpr double kScale = 1e-6;
-constexpr double kFloor = 1e-6;
-
-TermType scaled(TermType type) {
-  type.residual = [inner = std::move(type.residual)](const TermArguments& a) {
-    std::vector<Value> residuals = inner(a);
-    for (Value& r : residuals) r = r * kScale;
-    return residuals;
-  };
-  return type;
-}
-
-Iteration unscaled(Iteration row) {
-  row.cost /= kScale * kScale;
-  row.cost_change /= kScale * kScale;
-  row.gradient_max /= kScale * kScale;
-  row.damping *= kFloor / (kScale * kScale);
-  return row;
-}
+// The damping is therefore the same for all coordinates.
 
 // SplitMix64 to -1 … 1.
 double nudge(uint64_t counter) {
@@ -77,7 +58,7 @@ class Solver {
       for (const int32_t c : instance.circles) radius_moves[size_t(c)] = 1;
     }
     for (const auto& [form, t] : terms) {
-      const TermType type = scaled(constraint_term(form.first, form.second));
+      const TermType type = constraint_term(form.first, form.second);
       std::vector<BlockSet> sets;
       for (const int slot : type.slots) sets.push_back(slot == 2 ? points : radii);
       problem.add_terms(type, sets, t.indices, t.data);
@@ -103,18 +84,10 @@ class Solver {
     Options inner = options;
     if (options.time_limit > 0) {  // of the sketch's minimisations together
       constexpr double kNothing = 1e-9;
-      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin_;
-      inner.time_limit = std::max(options.time_limit - spent.count(), kNothing);
+      inner.time_limit = std::max(options.time_limit - watch_.seconds(), kNothing);
     }
-    inner.gradient_tolerance *= kScale * kScale;
-    inner.initial_damping *= kScale * kScale / kFloor;
-    if (options.callback)
-      inner.callback = [&](const Iteration& row) { return options.callback(unscaled(row)); };
+    inner.damping = Damping::identity;  // see above
     Summary summary = solve::minimize(problem, context_, inner);
-    for (Iteration& row : summary.trace) row = unscaled(row);
-    summary.initial_cost /= kScale * kScale;
-    summary.final_cost /= kScale * kScale;
-    summary.gradient_max /= kScale * kScale;
     const auto p = problem.values(points);
     at.points.assign(p.begin(), p.end());
     if (!at.radii.empty()) {
@@ -203,7 +176,7 @@ class Solver {
   const ConstraintSystem& system_;
   Context& context_;
   const Options& options_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  Stopwatch watch_{options_};
 };
 
 }  // namespace

@@ -55,6 +55,8 @@ class EvenPet {
 /// Wind at a height from one measured at another (m) over the ground, by the power law of exponent 0.2.
 double wind_at(double height_m, double wind, double measured_at_m);
 inline constexpr double kUtciWindHeight = 10, kPetWindHeight = 1.1;
+/// Of the polynomial's fit: wind (m/s at 10 m), Tmrt - Ta (K).
+inline constexpr double kUtciLeastWind = 0.5, kUtciLeastExcess = -30, kUtciMostExcess = 70;
 
 // ---- Grids: air and wind are those of one time step, Tmrt is a grid. ----
 

@@ -21,19 +21,22 @@ struct Walk {
 };
 
 /// Steps of 1, 0.1, 0.01 and 0.001 K until `sum` changes its sign; upwards where it is positive and `upwards` is 1.
+/// `remembers`: a finer step's first sum is compared with the coarser one's last, as published for the indoor air.
 template <class Sum>
-Walk walk(double start, int upwards, Sum sum) {
+Walk walk(double start, int upwards, bool remembers, Sum sum) {
   constexpr int kMostSteps = 200;
   Walk w{start, start};
+  double before = 0;
   for (const double step : {1.0, 0.1, 0.01, kFinestStep}) {
-    double before = 0;
+    if (!remembers) before = 0;
     for (int k = 0; k < kMostSteps; ++k) {
       w.last = w.at;
       const double now = sum(w.last);
       if (now == 0 || std::isnan(now)) return w;
       w.at += upwards * std::copysign(step, now);
-      if (now * before < 0) break;
+      const bool turned = now * before < 0;
       before = now;
+      if (turned) break;
     }
   }
   return w;
@@ -70,12 +73,12 @@ double zero_of(double start, int upwards, Sum sum) {
 double published_pet(const memi::Body& body, const memi::Air& air) {
   for (const double slack : memi::kSlack) {
     for (int candidate = 1; candidate <= memi::kCandidates; ++candidate) {
-      const Walk cloth = walk(air.first_cloth(), 1,
+      const Walk cloth = walk(air.first_cloth(), 1, false,
                               [&](double t) { return memi::state_of(candidate, body, air, t).balance; });
       memi::State state = memi::state_of(candidate, body, air, cloth.last);
       if (!memi::holds(candidate, state, slack)) continue;
       state.cloth = cloth.at;
-      return walk(air.ta, -1, [&](double t) { return memi::indoor_gain(body, state, t); }).at;
+      return walk(air.ta, -1, true, [&](double t) { return memi::indoor_gain(body, state, t); }).at;
     }
   }
   return memi::kNaN;

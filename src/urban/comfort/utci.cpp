@@ -45,8 +45,8 @@ double utci(double ta_c, double rh_percent, double wind_10m, double tmrt_c) {
 
 bool utci_is_fitted(double ta_c, double rh_percent, double wind_10m, double tmrt_c) {
   const double excess = tmrt_c - ta_c;
-  return std::abs(ta_c) <= 50 && excess >= -30 && excess <= 70 && wind_10m >= 0.5 && wind_10m <= 17 &&
-         rh_percent >= 0 && vapour_kpa(ta_c, rh_percent) <= 5;
+  return std::abs(ta_c) <= 50 && excess >= kUtciLeastExcess && excess <= kUtciMostExcess &&
+         wind_10m >= kUtciLeastWind && wind_10m <= 17 && rh_percent >= 0 && vapour_kpa(ta_c, rh_percent) <= 5;
 }
 
 UtciStep::UtciStep(double ta, double rh_percent, double wind_10m) : ta_c(ta) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/reports/log.hpp"
+#include "urban/checks/findings.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -74,6 +75,8 @@ void begin(RunResult& result, const LoadedCity& city) {
   result.cols = city.grid.cols;
   result.pixel_size_m = city.grid.pixel_size();
   result.projection_scale = city.scale;
+  result.warnings = city.doubts;
+  for (const std::string& doubt : city.doubts) say_doubt(doubt);
 }
 
 OutputOptions pictured(OutputOptions options, const LoadedCity& city) {

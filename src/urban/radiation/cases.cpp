@@ -2,6 +2,7 @@
 // sample city.
 #include "urban/radiation/cases.hpp"
 
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -143,6 +144,59 @@ Case step_case(const std::string& name, const RadiationOptions& options, bool pl
                              device.download<f32>(model->output(static_cast<RadiationOutput>(k)));
                          planes.emplace_back(plane.begin(), plane.end());
                        }
+                       return std::vector{planes_of(planes, site->city)};
+                     }};
+    };
+    return p;
+  };
+  return c;
+}
+
+/// A step in two parts, and the vertical planes of it: the kernels of their means.
+Case parts_case() {
+  Case c;
+  c.name = "urban.step.parts";
+  c.small = {"1x1", "3x40", "24x21"};
+  c.reference = c.webgpu = Bound::relative(1e-5);
+  c.kernels = [] { return std::vector{kernels::mean_of_step(), kernels::mean_of_sides()}; };
+  c.make = [](const std::string& size, uint64_t seed) {
+    RadiationOptions options;
+    options.substeps = 2;
+    const SharedSite site = site_of(size, seed, true, false);
+    const std::vector<StepForcing> parts = {noon(seed), noon(seed + 1)};
+    CaseProblem p;
+    p.bytes = static_cast<double>(site->city.pixels()) * 4 * 2 * (3 * kernels::kMeanPlanes + 3 * 8);
+    p.flops = static_cast<double>(site->city.pixels()) * 2 * 60;
+    p.reference = [=] {
+      reference::StepState state;
+      reference::StepPlanes mean;
+      for (const StepForcing& part : parts) {
+        const auto grids = reference::step_grids(site->city, site->walls, site->codes, options, part);
+        const auto planes = reference::step(grids, part, options, state);
+        for (size_t k = 0; k < mean.size(); ++k) {
+          mean[k].resize(planes[k].size());
+          for (size_t q = 0; q < planes[k].size(); ++q)
+            mean[k][q] +=
+                (k == 0 ? std::pow(planes[k][q] + options.constants.kelvin_tmrt, 4) : planes[k][q]) / 2;
+        }
+      }
+      for (double& t : mean[0]) t = std::pow(t, 0.25) - options.constants.kelvin_tmrt;
+      return std::vector{planes_of({mean.begin(), mean.end()}, site->city)};
+    };
+    p.bind = [=](const Device& device) {
+      const auto model = std::make_shared<RadiationModel>(device, scene_of(*site), options);
+      model->find_all_sides();
+      return CaseRun{[=] { model->step(parts); },
+                     [=] {
+                       std::vector<std::vector<double>> planes;
+                       for (int k = 0; k < kRadiationOutputs; ++k) {
+                         const auto plane =
+                             device.download<f32>(model->output(static_cast<RadiationOutput>(k)));
+                         planes.emplace_back(plane.begin(), plane.end());
+                       }
+                       const auto sides = device.download<f32>(model->sides());
+                       for (auto at = sides.begin(); at != sides.end(); at += site->city.pixels())
+                         planes.emplace_back(at, at + site->city.pixels());
                        return std::vector{planes_of(planes, site->city)};
                      }};
     };
@@ -330,6 +384,7 @@ void add_radiation_cases(CaseRegistry& registry) {
   registry.add(step_case("urban.step.anisotropic", options, true, false, true));
   registry.add(step_case("urban.step.anisotropic.cover", options, true, true, false));
   registry.add(step_case("urban.step.anisotropic.bare", options, false, false, true));
+  registry.add(parts_case());
   registry.add(sides_case("urban.sides.anisotropic", options, true));
   registry.add(sides_case("urban.sides.anisotropic.bare", options, false));
   options.body = Body::box;

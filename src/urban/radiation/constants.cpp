@@ -11,6 +11,11 @@ Constants constants_of(Preset preset) {
   if (preset == Preset::corrected) return c;
   c.sigma = 5.67051e-8;
   c.water = WaterRule::as_ground;
+  c.albedo_on_beam_only = true;
+  c.closed_longwave = c.exact_patches = c.even_sides = false;
+  c.sitting_curved = 0.20;
+  c.delay_in_windows = true;
+  c.even_polar_day = c.holes_are_edges = false;
   if (preset == Preset::umep) {
     c.kelvin_tmrt = 273.2;
     c.absorption_long = 0.95;
@@ -56,8 +61,8 @@ std::vector<SurfaceRow> standard_land_cover() {
           {6, 0.25, 0.94, 0.33, -3.01, 14}, {7, 0.05, 0.98, 0.00, 0.00, 12}};
 }
 
-BodyFactors body_factors(Posture posture) {
-  if (posture == Posture::sitting) return {0.166666, 0.166666, 0.20, 0.75};
+BodyFactors body_factors(Posture posture, const Constants& constants) {
+  if (posture == Posture::sitting) return {0.166666, 0.166666, constants.sitting_curved, 0.75};
   return {0.06, 0.22, 0.28, 1.1};
 }
 

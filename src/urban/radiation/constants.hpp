@@ -27,7 +27,7 @@ enum class GroundClamp { never, with_land_cover, always };
 enum class NightClearness { sunrise, carry };
 /// Shadow fraction of walls near sunrise: by the formula always, or 1 below 3°.
 enum class LowSun { formula, shaded };
-/// Water: as any other ground, or at the day's mean air temperature.
+/// Water: as any other ground, or at the mean air temperature of the 24 hours around, by day and night, in sun and shade.
 enum class WaterRule { as_ground, daily_mean };
 
 struct Constants {
@@ -51,8 +51,21 @@ struct Constants {
   bool seasonal_canopy = true;  ///< sky view through plants by the season's transmissivity, else by `leaf_on`
   double leaf_on = 0.03, leaf_off = 0.5;  ///< transmissivity of canopies
   int leaf_first_day = 97, leaf_last_day = 300;
-  bool beam_on_box_sides = true;    ///< direct sun on a box under an anisotropic sky
-  bool albedo_on_beam_only = true;  ///< sunlit walls reflect diffuse light unattenuated, as both programs do
+  bool beam_on_box_sides = true;     ///< direct sun on a box under an anisotropic sky
+  bool albedo_on_beam_only = false;  ///< sunlit walls reflect diffuse light unattenuated, as both programs do
+  /// Ground, walls and plants reflect what they do not absorb of all longwave that falls on them, and the parts of a side
+  /// under an isotropic sky add up to 1: an enclosure of one temperature gives that temperature.
+  bool closed_longwave = true;
+  /// Patches have the integrals of their cosines, and their longwave adds up to the sky's emissivity; else the
+  /// cosines of their centres.
+  bool exact_patches = true;
+  bool even_sides = true;          ///< half-sky factors are relative to those of flat ground
+  double sitting_curved = 0.2122;  ///< share of a sitting body's curved side; 2 up + 2 side + π/2 curved = 1
+  bool delay_in_windows = false;  ///< the delay of warmth takes over a state every 59 minutes, not every step
+  bool even_polar_day =
+      true;  ///< where the sun does not set, surfaces cool until midnight to what they start from
+  bool holes_are_edges =
+      true;  ///< missing pixels end the view of the ground as the raster's edge does; else as walls
   /// Reach of the ground view over the surface, from a body of this height: nearest metres and all metres.
   double near_reach_m = 1.0, far_reach_m = 22.0;
   bool reach_times_pixel = false;  ///< reach in pixels is metres times the pixel size, not divided by it
@@ -85,6 +98,6 @@ struct BodyFactors {
   double up, side, curved;
   double height_m;
 };
-BodyFactors body_factors(Posture posture);
+BodyFactors body_factors(Posture posture, const Constants& constants);
 
 }  // namespace lockstep::urban

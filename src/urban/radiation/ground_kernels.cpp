@@ -165,6 +165,7 @@ void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, con
 /// Emissivity and the like of a pixel: of its land cover, or of bare ground.
 struct Surface {
   Val<f32> excess, emissivity, albedo;
+  Val<bool> steady{false};  ///< the excess is the same in the shade
   explicit Surface(const Table& table)
       : excess(table[int(kBareExcess)]),
         emissivity(table[int(kBareEmissivity)]),
@@ -173,8 +174,18 @@ struct Surface {
       : Surface(table.wide<4>(kFirstCover + cover * kCoverWords)) {}
 
  private:
-  explicit Surface(const Wide<f32, 4>& row) : excess(row[0]), emissivity(row[1]), albedo(row[2]) {}
+  explicit Surface(const Wide<f32, 4>& row)
+      : excess(row[0]), emissivity(row[1]), albedo(row[2]), steady(row[3] != 0.0f) {}
 };
+
+/// Longwave of a surface `warm` kelvin above the air, over that of air-warm ground: (air + warm)⁴ − air⁴ without
+/// cancellation.
+Val<f32> extra_longwave(const Surface& surface, const Table& table, const Val<f32>& warm) {
+  const Val<f32> air = table[int(kAir)];
+  const Val<f32> extra =
+      warm * (2.0f * air + warm) * (2.0f * (air * air) + (2.0f * air) * warm + warm * warm);
+  return table[int(kSigma)] * surface.emissivity * extra;
+}
 
 /// Longwave that a pixel sends above that of air-warm ground, and its sunlit albedo, where surfaces differ.
 struct GivenPlanes {
@@ -194,11 +205,8 @@ void surface_body(const At<2>& at, const Grid<f32, 3>& shadow, const Grid<f32, 3
   light[at] = flag(open & !under, kInSun) | flag(open & under, kUnderPlant) | flag(beside, kBesideSunlitWall);
   if (!given) return;
   const Val<f32> share = select(open, select(under, table[int(kCanopy)], Val<f32>(1.0f)), Val<f32>(0.0f));
-  const Val<f32> air = table[int(kAir)], warm = surface->excess * share;
-  // (air + warm)⁴ − air⁴ without cancellation
-  const Val<f32> extra =
-      warm * (2.0f * air + warm) * (2.0f * (air * air) + (2.0f * air) * warm + warm * warm);
-  given->lup[at] = table[int(kSigma)] * surface->emissivity * extra;
+  const Val<f32> warm = surface->excess * select(surface->steady, Val<f32>(1.0f), share);
+  given->lup[at] = extra_longwave(*surface, table, warm);
   given->albedo[at] = surface->albedo * share;
 }
 
@@ -313,8 +321,9 @@ void view_body(const At<2>& at, const Words& geometry, const GroundFields& field
 }
 
 void night_body(const At<2>& at, const Surface& surface, const Table& table, const Planes& out) {
-  for (int v = 0; v < kGroundPlanes; ++v)
-    out(v, at) = v < kAlbedoPlane ? surface.emissivity * table[int(kAirLongwave)] : Val<f32>(0.0f);
+  const Val<f32> lup =
+      surface.emissivity * table[int(kAirLongwave)] + extra_longwave(surface, table, surface.excess);
+  for (int v = 0; v < kGroundPlanes; ++v) out(v, at) = v < kAlbedoPlane ? lup : Val<f32>(0.0f);
 }
 
 template <bool kPlants>

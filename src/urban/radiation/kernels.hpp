@@ -65,13 +65,17 @@ enum Slot : int {
   kSunUp,      // 0: no patch of the sky gives light, no wall is sunlit
   kSideTotal,  // of all patches together: side, down
   kDownTotal,
+  kClosed,     // 1: reflected longwave is accounted for
+  kSideScale,  // four slots: of half-sky factors
+  kSideScaleEnd = kSideScale + 3,
   kSlotsUsed
 };
 inline constexpr int kSlots = 64, kMostCovers = 16, kCoverWords = 4, kPatchWords = 8, kWordWords = 4,
                      kRunWords = 8;
 inline constexpr int kFirstCover = kSlots, kFirstPatch = kFirstCover + kMostCovers * kCoverWords;
 static_assert(kSlotsUsed <= kSlots);
-/// Words of a row of the land cover: excess temperature, emissivity, albedo. Of a patch: what the open patch
+/// Words of a row of the land cover: excess temperature, emissivity, albedo, 1 where the excess is the same in the shade.
+/// Of a patch: what the open patch
 /// gives to the whole sky's diffuse light and to the side; below which tan asvf a wall there is sunlit, and what it
 /// then gives more than in the shade, short and long, to the side and down.
 enum PatchWord : int { kLuminance, kSkyShort, kThreshold = 4, kLitShort, kLitLongSide, kLitLongDown };
@@ -106,6 +110,8 @@ inline constexpr int kStopMask = 0xfff, kLeavesRaster = 0x1000, kOwnWall = 0x200
 inline constexpr int kGroundWords = kGroundRays / 2;
 /// Planes of the ground view: longwave and sunlit albedo, each of all directions, east, south, west, north;
 /// the sunlit share.
+/// Planes that never change: albedo of all directions, east, south, west, north; 1 − emissivity of the pixel's ground.
+inline constexpr int kAlbedoPlanes = 6, kReflectsPlane = 5;
 inline constexpr int kLupPlane = 0, kAlbedoPlane = 5, kNormPlane = 10, kGroundPlanes = 11;
 
 /// Geometry of the ground view. (At<2> core, ground flat padded grid (1 ground, 0 building, −1 outside of the
@@ -113,7 +119,7 @@ inline constexpr int kLupPlane = 0, kAlbedoPlane = 5, kNormPlane = 10, kGroundPl
 /// words (kGroundWords, rows, cols), i32 near, far, pitch)
 const Kernel& ground_geometry();
 
-/// Albedo of the ground and walls around a pixel, all in the sun: 5 planes. (At<2> core, geometry, albedo flat
+/// Albedo of the ground and walls around a pixel, all in the sun: the first 5 of kAlbedoPlanes. (At<2> core, geometry, albedo flat
 /// padded grid, offsets, table, out planes, i32 near, far, pitch, keep_edge)
 const Kernel& ground_albedo();
 
@@ -138,5 +144,13 @@ const Kernel& radiation(bool anisotropic, bool plants);
 /// same step. (At<2> core, light (core), ground planes, albedo planes, sky view, [states,] table, table of sides, delay,
 /// out (8, rows, cols) [, i32 patches])
 const Kernel& sides(bool anisotropic, bool plants);
+
+/// Planes of the mean of a step's parts, in the order of RadiationOutput.
+inline constexpr int kMeanPlanes = 9;
+/// Adds a part to the mean of a step. (At<2> core, planes of `radiation`, ground planes, inout mean, i32 first, last, f32
+/// share, kelvin); until the last part the first plane holds kelvin to the fourth power.
+const Kernel& mean_of_step();
+/// The same of `sides`. (At<2> pixel, planes, inout mean, i32 first, f32 share)
+const Kernel& mean_of_sides();
 
 }  // namespace lockstep::urban::kernels

@@ -23,6 +23,8 @@ namespace {
 constexpr int kOutPlanes = 8;  // the sunlit share is a plane of the ground view
 constexpr int kDelayPlanes = 5;
 constexpr char kWhere[] = "radiation";
+/// A pixel that ends the view of the ground as the raster's edge does.
+constexpr float kOutside = -1;
 
 /// The core and what its view of the ground reaches, as a tile of its own.
 Tile ground_tile(const City& city, const Tile& tile, int far) {
@@ -139,7 +141,9 @@ RadiationCost radiation_cost(const City& city, const RadiationOptions& options) 
   const uint64_t shadow = plants ? 5 : 2, lit_walls = 4, ground = 4;  // light, longwave, albedo, cover
   const uint64_t words = static_cast<uint64_t>((patch_count(options.view.patches) + 15) / 16);
   const uint64_t view = plants ? kSkyViewGrids : kSectors;
-  const uint64_t planes = kernels::kGroundWords + kernels::kGroundPlanes + 2 * kDelayPlanes + kOutPlanes;
+  const uint64_t planes = kernels::kGroundWords + kernels::kGroundPlanes + kDelayPlanes +
+                          kernels::kAlbedoPlanes + kOutPlanes +
+                          (options.substeps > 1 ? kernels::kMeanPlanes : 0);
   return {scene_bytes(plants) + 4 * (shadow + lit_walls + ground), 4 * (planes + view + words),
           4 * std::max<uint64_t>({view, words, kernels::kGroundPlanes})};
 }
@@ -160,6 +164,8 @@ struct RadiationModel::State {
   Buffer geometry, offsets, all_albedo;
   Buffer view, states;
   Buffer planes, delay, out, table;
+  Buffer mean, mean_sides;                                         // of the parts of a step
+  bool in_parts = false;                                           // the last step came in parts
   std::optional<std::vector<std::array<int64_t, 2>>> side_pixels;  // empty: everywhere
   Buffer sides, side_table;                                        // where they are found
 
@@ -185,6 +191,7 @@ struct RadiationModel::State {
   void shine(const StepForcing& forcing, const std::function<void(const char*)>& mark);
   void rest();
   void face_sides(const StepForcing& forcing);
+  void add_part(size_t number, size_t count);
 };
 
 /// A ground grid with room for every ray.
@@ -205,11 +212,15 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   const std::vector<uint8_t> mask = ground_of(from);
   std::vector<float> heights = crop<float>(from.walls->height.pixels(), whole, ground),
                      aspects = crop<float>(from.walls->aspect.pixels(), whole, ground);
-  const std::vector<uint8_t> is_ground = crop<uint8_t>(mask, whole, ground);
+  std::vector<float> is_ground = crop<float>(mask, whole, ground);
   for (size_t p = 0; p < heights.size(); ++p) {
     // A wall pixel is the ground beside a building; one on a building does not count.
     if (!std::isfinite(heights[p]) || !is_ground[p]) heights[p] = 0;
     if (!std::isfinite(aspects[p])) aspects[p] = 0;
+    const int64_t row = ground.row + static_cast<int64_t>(p) / ground.cols,
+                  col = ground.col + static_cast<int64_t>(p) % ground.cols;
+    if (options.constants.holes_are_edges && whole.is_missing(row * whole.cols + col))
+      is_ground[p] = kOutside;
   }
   walls = upload_plane(device, stream, heights, ground);
   aspect = upload_plane(device, stream, aspects, ground);
@@ -232,11 +243,11 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   const GroundSteps steps = ground_steps(reach, pitch());
   geometry = device.allocate<u32>({kernels::kGroundWords, tile.rows, tile.cols});
   offsets = upload_on(device, stream, steps.offsets);
-  device.launch_on(stream, kernels::ground_geometry(), core(), upload_on(device, stream, pad(is_ground, -1)),
-                   core_of(walls), core_of(aspect), offsets, upload_on(device, stream, steps.sides), geometry,
-                   reach.near, reach.far, pitch());
+  device.launch_on(stream, kernels::ground_geometry(), core(),
+                   upload_on(device, stream, pad(is_ground, kOutside)), core_of(walls), core_of(aspect),
+                   offsets, upload_on(device, stream, steps.sides), geometry, reach.near, reach.far, pitch());
 
-  // Albedo of everything in the sun, once.
+  // Albedo of everything in the sun and what the pixel's ground reflects of longwave, once.
   std::vector<float> albedos(heights.size(), static_cast<float>(options.bare.albedo));
   if (covers) {
     const std::vector<int32_t> rows = cover_rows(*from.land_cover, options.land_cover, whole, ground);
@@ -244,7 +255,16 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
       albedos[p] = static_cast<float>(options.land_cover[static_cast<size_t>(rows[p])].albedo);
   }
   const std::vector<float> slots = step_table({}, options, covers, nullptr, reach, {});
-  all_albedo = device.allocate<f32>({kDelayPlanes, tile.rows, tile.cols});
+  all_albedo = device.allocate<f32>({kernels::kAlbedoPlanes, tile.rows, tile.cols});
+  std::vector<float> reflects(static_cast<size_t>(tile.core_pixels()),
+                              static_cast<float>(1 - options.bare.emissivity));
+  if (covers) {
+    const std::vector<int32_t> rows = cover_rows(*from.land_cover, options.land_cover, whole, tile);
+    for (size_t p = 0; p < rows.size(); ++p)
+      reflects[p] = static_cast<float>(1 - options.land_cover[static_cast<size_t>(rows[p])].emissivity);
+  }
+  const Buffer reflected = all_albedo.rows(kernels::kReflectsPlane, 1);
+  device.write(reflected, reflects.data(), reflected.bytes(), stream);
   device.launch_on(stream, kernels::ground_albedo(), core(), geometry,
                    upload_on(device, stream, pad(albedos, 0)), offsets, upload_on(device, stream, slots),
                    all_albedo, reach.near, reach.far, pitch(), int(keep_edge()));
@@ -314,6 +334,10 @@ RadiationModel::RadiationModel(const Device& device, const RadiationScene& scene
   s.delay = device.allocate<f32>({kDelayPlanes, rows, cols});
   s.out = device.allocate<f32>({kOutPlanes, rows, cols});
   s.table = device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky : nullptr, options.body)});
+  if (options.substeps > 1) {
+    s.mean = device.allocate<f32>({kernels::kMeanPlanes, rows, cols});
+    device.clear(s.mean, stream);
+  }
   device.clear(s.delay, stream);
 }
 RadiationModel::~RadiationModel() = default;
@@ -393,19 +417,50 @@ void RadiationModel::find_all_sides(int64_t rows, int64_t cols) {
   const int64_t patches = s.anisotropic() ? static_cast<int64_t>(s.sky.patches.size()) : 0;
   s.side_pixels.emplace();
   s.sides = s.device.allocate<f32>({kernels::kSideFluxes, rows, cols});
+  if (s.options.substeps > 1) {
+    s.mean_sides = s.device.allocate<f32>({kernels::kSideFluxes, rows, cols});
+    s.device.clear(s.mean_sides, s.stream);
+  }
   s.side_table = s.device.allocate<f32>({kernels::kSideHead + kernels::kSideRow * patches});
 }
 
-Buffer RadiationModel::sides() const { return state_->sides; }
+Buffer RadiationModel::sides() const { return state_->in_parts ? state_->mean_sides : state_->sides; }
+
+/// Adds the part that was computed last to the means.
+void RadiationModel::State::add_part(size_t number, size_t count) {
+  const int first = number == 0, last = number + 1 == count;
+  const float share = static_cast<float>(1.0 / static_cast<double>(count)),
+              kelvin = static_cast<float>(options.constants.kelvin_tmrt);
+  device.launch_on(stream, kernels::mean_of_step(), core(), out, planes, mean, first, last, share, kelvin);
+  if (!side_pixels) return;
+  const Shape extent{sides.shape()[1], sides.shape()[2]};
+  device.launch_on(stream, kernels::mean_of_sides(), extent, sides, mean_sides, first, share);
+}
 
 void RadiationModel::step(const StepForcing& forcing, device::PhaseClock* clock) {
+  state_->in_parts = false;
+  part(forcing, clock);
+}
+
+void RadiationModel::step(std::span<const StepForcing> parts, device::PhaseClock* clock) {
+  State& s = *state_;
+  s.in_parts = parts.size() > 1;
+  if (s.in_parts && !s.mean.elements())
+    throw InternalError(fmt::format("a step in {} parts", parts.size()), kWhere, "one");
+  for (size_t k = 0; k < parts.size(); ++k) {
+    part(parts[k], clock);
+    if (s.in_parts) s.add_part(k, parts.size());
+  }
+}
+
+void RadiationModel::part(const StepForcing& forcing, device::PhaseClock* clock) {
   State& s = *state_;
   const auto mark = [&](const char* phase) {
     if (clock) clock->mark(phase);
   };
   DelayStep delay{};
   if (forcing.day())
-    delay = advance(s.clock, forcing.step_days);
+    delay = advance(s.clock, forcing.step_days, s.options.constants.delay_in_windows);
   else
     s.clock = {};
   const SkyDivision* const sky = s.anisotropic() ? &s.sky : nullptr;
@@ -431,6 +486,7 @@ void RadiationModel::step(const StepForcing& forcing, device::PhaseClock* clock)
 Buffer RadiationModel::output(RadiationOutput which) const {
   const State& s = *state_;
   const Shape shape{s.tile.rows, s.tile.cols};
+  if (s.in_parts) return s.mean.rows(static_cast<int64_t>(which), 1).reshape(shape);
   if (which == RadiationOutput::gvf) return s.planes.rows(kernels::kNormPlane, 1).reshape(shape);
   return s.out.rows(static_cast<int64_t>(which), 1).reshape(shape);
 }

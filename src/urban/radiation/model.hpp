@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct RadiationOptions {
   WallSurface wall;
   SurfaceRow bare;  ///< ground without a land-cover grid; its tstart_k is Constants::bare_tstart_k
   std::vector<SurfaceRow> land_cover = standard_land_cover();
+  int substeps = 1;  ///< most parts that a step comes in
 };
 
 /// The inputs of one tile, on the host. The grids have the shape of the whole city and must outlive the
@@ -90,6 +92,9 @@ class RadiationModel {
   /// Steps come in the order of time: the warmth of surfaces lags behind. The clock is told the phases "shadow", "gvf" and
   /// "radiation".
   void step(const StepForcing& forcing, device::PhaseClock* clock = nullptr);
+  /// A step in parts of equal length, at most RadiationOptions::substeps; results are means over them, of the temperature the
+  /// mean of its fourth power.
+  void step(std::span<const StepForcing> parts, device::PhaseClock* clock = nullptr);
   /// Output of the last step; valid until the next.
   Buffer output(RadiationOutput which) const;
   /// From the next step on fluxes on vertical planes are found at these pixels (row, column) of the core, or everywhere.
@@ -108,6 +113,7 @@ class RadiationModel {
 
  private:
   void find_all_sides(int64_t rows, int64_t cols);
+  void part(const StepForcing& forcing, device::PhaseClock* clock);
   struct State;
   std::unique_ptr<State> state_;
 };

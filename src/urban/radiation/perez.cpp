@@ -117,4 +117,49 @@ std::vector<double> band_solid_angles(const SkyDivision& sky) {
   return angles;
 }
 
+namespace {
+
+/// ∫ max(0, cos x) dx from `low` to `high`, radians.
+double lit_arc(double low, double high) {
+  const auto up_to = [](double x) {
+    const double turns = std::floor((x + kPi / 2) / (2 * kPi)), rest = x - 2 * kPi * turns;
+    return 2 * turns + 1 + (rest < kPi / 2 ? std::sin(rest) : 1.0);
+  };
+  return up_to(high) - up_to(low);
+}
+
+}  // namespace
+
+std::vector<PatchCosines> patch_cosines(const SkyDivision& sky, bool exact) {
+  const std::vector<double> angles = band_solid_angles(sky);
+  const double half = sky.bands.front().altitude_deg * kDegree;
+  std::vector<PatchCosines> all;
+  for (size_t k = 0; k < sky.patches.size(); ++k) {
+    const auto b = static_cast<size_t>(sky.band_of_patch[k]);
+    const double altitude = sky.patches[k].altitude_deg * kDegree,
+                 azimuth = sky.patches[k].azimuth_deg * kDegree;
+    PatchCosines c{};
+    if (!exact) {
+      c.down = angles[b] * std::sin(altitude);
+      c.side = angles[b] * std::cos(altitude);
+      for (size_t d = 0; d < 4; ++d)
+        c.faces[d] = c.side * std::max(0.0, std::cos(azimuth - kPi / 2 * static_cast<double>(d + 1)));
+      all.push_back(c);
+      continue;
+    }
+    const bool zenith = sky.bands[b].count == 1 && b > 0;
+    const double low = zenith ? sky.bands[b - 1].altitude_deg * kDegree + half : altitude - half,
+                 high = zenith ? kPi / 2 : altitude + half, width = 2 * kPi / sky.bands[b].count;
+    const double rise = (high - low) / 2 + (std::sin(2 * high) - std::sin(2 * low)) / 4;  // ∫ cos²
+    c.down = width * (std::pow(std::sin(high), 2) - std::pow(std::sin(low), 2)) / 2;
+    c.side = width * rise;
+    for (size_t d = 0; d < 4; ++d) {
+      const double centre = azimuth - kPi / 2 * static_cast<double>(d + 1);
+      c.faces[d] = rise * lit_arc(centre - width / 2, centre + width / 2);
+    }
+    all.push_back(c);
+  }
+  return all;
+}
+
 }  // namespace lockstep::urban

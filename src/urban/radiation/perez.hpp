@@ -1,6 +1,7 @@
 // Luminance of the sky by Perez, Seals & Michalsky (1993), and what a patch of sky weighs.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -30,5 +31,14 @@ std::vector<double> perez_luminance(std::span<const Direction> patches, const Pe
 
 /// Solid angle (sr) of a patch, one entry a band; 2π in all.
 std::vector<double> band_solid_angles(const SkyDivision& sky);
+
+/// Weights of a patch: solid angle times the cosine to the horizontal, the cosine of its altitude, and the cosines to
+/// vertical planes that face east, south, west, north (sr).
+struct PatchCosines {
+  double down, side;
+  std::array<double, 4> faces;
+};
+/// `exact`: integrals over the patch, in all π, π²/2 and π/2 a face; else solid angle times the centre's cosines.
+std::vector<PatchCosines> patch_cosines(const SkyDivision& sky, bool exact);
 
 }  // namespace lockstep::urban

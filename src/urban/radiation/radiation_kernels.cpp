@@ -46,11 +46,15 @@ Real open_share(const Real& svf, const Real& veg) {
 /// View factors of a pixel, all directions and the four sides.
 struct Views {
   std::vector<Real> svf, veg, aveg;
-  Views(const Planes& planes, const At<2>& at, bool plants) {
+  Views(const Planes& planes, const At<2>& at, bool plants, const Table& table) {
     for (int v = 0; v < 5; ++v) {
-      svf.push_back(planes(v, at));
-      veg.push_back(plants ? planes(5 + v, at) : Real(1.0f));
-      aveg.push_back(plants ? planes(10 + v, at) : Real(1.0f));
+      const auto factor = [&](int plane) {
+        const Real x = planes(plane, at);
+        return v == 0 ? x : min(x * table[kSideScale + v - 1], 1.0f);
+      };
+      svf.push_back(factor(v));
+      veg.push_back(plants ? factor(5 + v) : Real(1.0f));
+      aveg.push_back(plants ? factor(10 + v) : Real(1.0f));
     }
   }
 };
@@ -129,9 +133,27 @@ void add_open_sky(const At<2>& at, const States& states, const Table& table, con
   });
 }
 
+/// Longwave between a pixel's ground and what covers its sky.
+struct Exchange {
+  Val<bool> closed;
+  Real emitted;   ///< by the ground
+  Real reflects;  ///< 1 − emissivity of the ground
+
+  Exchange(const At<2>& at, const Planes& albedo, const Table& table, const Real& lup)
+      : closed(table[int(kClosed)] != 0.0f), emitted(lup), reflects(albedo(kReflectsPlane, at)) {}
+  /// From above, where `given` comes from sky and walls, and walls reflect `share` of what falls on them.
+  Real down(const Real& given, const Real& share) const {
+    return (given + share * emitted) / (1.0f - share - share * reflects);
+  }
+  /// From below, with what the ground reflects.
+  Real up(const Real& emits, const Real& ldown) const {
+    return select(closed, emits + reflects * ldown, emits);
+  }
+};
+
 /// Longwave on one side under an isotropic sky.
 Real longwave_side(const Views& v, int side, const Table& table, const Real& shadow_share, const Real& ldown,
-                   const Real& lup) {
+                   const Real& lup, const Val<bool>& closed) {
   const size_t d = size_t(side + 1);
   const Real svf = v.svf[d], open = open_share(svf, v.veg[d]);
   const Real wall = side_share(v.aveg[d]) - side_share(svf);
@@ -143,10 +165,13 @@ Real longwave_side(const Views& v, int side, const Table& table, const Real& sha
     const Real a = atan(alpha), b = alpha * share, beta = (a - b) * 0.5f + b;
     const Real warm = table[int(kAir)] + table[int(kWallExcess)] * sun, square = warm * warm;
     const Real lit = table[int(kWallSigma)] * (square * square) * wall * (1.0f - share) * cos(beta) * 0.5f;
-    walls = lit + wall_long * wall * share * 0.5f;
+    const Real shaded = select(closed, 1.0f - (1.0f - share) * cos(beta), share);
+    walls = lit + wall_long * wall * shaded * 0.5f;
   });
-  return Real(walls) + open * table[int(kSideSkyLongwave)] * view_sky * 0.5f + wall_long * plants * 0.5f +
-         lup * 0.5f + (ldown + lup) * reflected * table[int(kWallReflects)] * 0.5f;
+  const Real sky = select(closed, table[int(kSideSkyLongwave)], open * table[int(kSideSkyLongwave)]);
+  const Real falls = select(closed, (ldown + lup) * 0.5f, ldown + lup);  // on walls
+  return Real(walls) + sky * view_sky * 0.5f + wall_long * plants * 0.5f + lup * 0.5f +
+         falls * reflected * table[int(kWallReflects)] * 0.5f;
 }
 
 using Five = std::array<std::optional<Real>, 5>;  // all directions and the four sides
@@ -222,10 +247,12 @@ struct Sunlight {
 };
 
 /// Longwave from above under an isotropic sky.
-Real longwave_down(const Views& v, const Table& table) {
+Real longwave_down(const Views& v, const Table& table, const Exchange& exchange) {
   const Real svf = v.svf[0], veg = v.veg[0], aveg = v.aveg[0], sky = table[int(kSkyLongwave)];
-  return open_share(svf, veg) * sky + (2.0f - veg - aveg) * table[int(kWallLongwave)] +
-         (aveg - svf) * table[int(kWallLitLongwave)] + (2.0f - svf - veg) * table[int(kWallReflects)] * sky;
+  const Real given = open_share(svf, veg) * sky + (2.0f - veg - aveg) * table[int(kWallLongwave)] +
+                     (aveg - svf) * table[int(kWallLitLongwave)];
+  const Real reflected = (2.0f - svf - veg) * table[int(kWallReflects)];
+  return select(exchange.closed, exchange.down(given, reflected * 0.5f), given + reflected * sky);
 }
 
 /// The packed sky of a pixel.
@@ -238,7 +265,7 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
                     const Planes& view, const SkyStates* states, bool plants, const Table& table,
                     const InOut<f32, 3>& state, const Out<f32, 3>& out) {
   const auto slot = [&](int k) { return table[k]; };
-  const Views v(view, at, plants);
+  const Views v(view, at, plants, table);
   const Real svf = v.svf[0];
   const auto lup = delayed(at, ground, table, state);
   const Sunlight sun(at, light, ground, albedo, v, table);
@@ -261,17 +288,24 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
 
   // Longwave.
   Real ldown = Real(0.0f), long_faces = Real(0.0f), long_curved = Real(0.0f);
-  const Real up = *lup[0];
+  const Exchange exchange(at, albedo, table, *lup[0]);
   if (states) {
-    const Real covered = (patches.long_down + up) * slot(kReflectedRadiance) + slot(kWallRadiance);
+    const Real closed_down =
+        exchange.down(patches.long_down + slot(kWallRadiance) * covered_down + patches.lit_long_down,
+                      slot(kReflectedRadiance) * covered_down);
+    const Real falls =
+        select(exchange.closed, closed_down + exchange.up(*lup[0], closed_down), patches.long_down + *lup[0]);
+    const Real covered = falls * slot(kReflectedRadiance) + slot(kWallRadiance);
     ldown = patches.long_down + covered * covered_down + patches.lit_long_down;
     long_curved = patches.long_side + covered * covered_side + patches.lit_long;
-    for (size_t d = 1; d <= kSideViews; ++d) long_faces = long_faces + *lup[d] * 0.5f;
+    for (size_t d = 1; d <= kSideViews; ++d) long_faces = long_faces + exchange.up(*lup[d], ldown) * 0.5f;
   } else {
-    ldown = longwave_down(v, table);
+    ldown = longwave_down(v, table, exchange);
     for (int side = 0; side < kSideViews; ++side)
-      long_faces = long_faces + longwave_side(v, side, table, sun.share, ldown, *lup[size_t(side + 1)]);
+      long_faces = long_faces + longwave_side(v, side, table, sun.share, ldown,
+                                              exchange.up(*lup[size_t(side + 1)], ldown), exchange.closed);
   }
+  const Real up = exchange.up(*lup[0], ldown);
 
   // The body.
   const Real up_share = slot(kUpShare), side_share_of_body = slot(kSideShare),
@@ -295,7 +329,7 @@ void radiation_body(const At<2>& at, const Light& light, const Planes& ground, c
 
 /// Patches of the sky on planes that face the four sides.
 struct SideSums {
-  Var<f32> down{0.0f};  // of open patches
+  Var<f32> down{0.0f}, given{0.0f}, covered_down{0.0f};  // of open patches, of all, and weight of the others
   std::vector<Var<f32>> light, longwave, covered;
 
   SideSums(const At<2>& at, const States& states, const Int& patches, const Real& svf, const Table& table,
@@ -314,6 +348,8 @@ struct SideSums {
       const Real glows =
           select(sky, open[kOpenLong], select(lit, sides[row + int(kLitLong)], table[int(kWallRadiance)]));
       down += select(sky, open[kOpenLong] * open[kOpenDown], Real(0.0f));
+      given += glows * open[kOpenDown];
+      covered_down += select(sky, Real(0.0f), open[kOpenDown]);
       for (size_t d = 0; d < size_t(kSideViews); ++d) {
         const Real weight = plane[int(d)];
         light[d] += shines * weight;
@@ -333,21 +369,27 @@ struct SkyPatchStates {
 void sides_body(const At<2>& at, const Light& light, const Planes& ground, const Planes& albedo,
                 const Planes& view, const SkyPatchStates* sky, bool plants, const Table& table,
                 const Table& sides, const Planes& state, const Out<f32, 3>& out) {
-  const Views v(view, at, plants);
+  const Views v(view, at, plants, table);
   const auto lup = delayed(at, ground, table, state);
   const Sunlight sun(at, light, ground, albedo, v, table);
+  const Exchange exchange(at, albedo, table, *lup[0]);
   std::optional<SideSums> patches;
   if (sky) patches.emplace(at, sky->states, sky->patches, v.svf[0], table, sides);
-  const Real ldown = sky ? Real(0.0f) : longwave_down(v, table);
-  const Real reflected = sky ? (patches->down + *lup[0]) * table[int(kReflectedRadiance)] : Real(0.0f);
+  const Real reflects = table[int(kReflectedRadiance)];
+  const Real ldown = sky ? exchange.down(patches->given, reflects * patches->covered_down)
+                         : longwave_down(v, table, exchange);
+  const Real reflected =
+      sky ? select(exchange.closed, ldown + exchange.up(*lup[0], ldown), patches->down + *lup[0]) * reflects
+          : Real(0.0f);
   for (int side = 0; side < kSideViews; ++side) {
     const size_t d = size_t(side);
     const Real beam = sun.shadow * sides[side];
     out(side, at) = sky ? beam + patches->light[d] + *sun.kup[d + 1] * 0.5f
                         : beam + sun.twice_side(v, d + 1, table) * 0.5f;
     out(kSideViews + side, at) =
-        sky ? patches->longwave[d] + reflected * patches->covered[d] + *lup[d + 1] * 0.5f
-            : longwave_side(v, side, table, sun.share, ldown, *lup[d + 1]);
+        sky ? patches->longwave[d] + reflected * patches->covered[d] + exchange.up(*lup[d + 1], ldown) * 0.5f
+            : longwave_side(v, side, table, sun.share, ldown, exchange.up(*lup[d + 1], ldown),
+                            exchange.closed);
   }
 }
 
@@ -397,6 +439,30 @@ const Kernel& sides(bool anisotropic, bool plants) {
   static const Kernel all[2][2] = {{make_isotropic_sides(false), make_isotropic_sides(true)},
                                    {make_anisotropic_sides(false), make_anisotropic_sides(true)}};
   return all[anisotropic][plants];
+}
+
+const Kernel& mean_of_step() {
+  static const Kernel k =
+      kernel("urban.radiation.mean", [](At<2> at, Planes part, Planes ground, InOut<f32, 3> mean, Int first,
+                                        Int last, Param<f32> share, Param<f32> kelvin) {
+        const auto sum = [&](int plane, const Real& value) {
+          return select(first != 0, Real(0.0f), mean(plane, at)) + value * share;
+        };
+        const Real warm = part(0, at) + kelvin, square = warm * warm, fourth = sum(0, square * square);
+        mean(0, at) = select(last != 0, sqrt(sqrt(fourth)) - kelvin, fourth);
+        for (int plane = 1; plane < kMeanPlanes - 1; ++plane) mean(plane, at) = sum(plane, part(plane, at));
+        mean(kMeanPlanes - 1, at) = sum(kMeanPlanes - 1, ground(kNormPlane, at));
+      });
+  return k;
+}
+
+const Kernel& mean_of_sides() {
+  static const Kernel k = kernel("urban.radiation.mean.sides", [](At<2> at, Planes part, InOut<f32, 3> mean,
+                                                                  Int first, Param<f32> share) {
+    for (int plane = 0; plane < kSideFluxes; ++plane)
+      mean(plane, at) = select(first != 0, Real(0.0f), mean(plane, at)) + part(plane, at) * share;
+  });
+  return k;
 }
 
 }  // namespace lockstep::urban::kernels

@@ -33,7 +33,8 @@ struct GroundInput {
   Reals shadow;  ///< 1 = sun, ψ under a plant, 0 = shade
   Reals excess;  ///< of the sunlit ground over the air, K
   Reals wall_sun, wall_height, wall_aspect_deg;
-  Reals buildings;  ///< 1 = ground, 0 = building
+  Reals buildings;  ///< 1 = ground, 0 = building, −1 = as outside of the raster
+  Reals steady;     ///< 1 = the excess is the same in the shade; empty: nowhere
   Reals emissivity, albedo;
   double air_k = 293.15, wall_emissivity = 0.9, wall_albedo = 0.2, wall_excess_k = 0, sigma = 5.67e-8;
   int near = 1, far = 22;
@@ -75,7 +76,8 @@ inline GroundGifts ground_gifts(const GroundInput& in) {
   g.excess_lup.resize(pixels);
   g.sunlit_wall.resize(pixels);
   for (size_t p = 0; p < pixels; ++p) {
-    g.excess_lup[p] = in.sigma * in.emissivity[p] * (power4(in.excess[p] * in.shadow[p] + in.air_k) - g.base);
+    const double lit = !in.steady.empty() && in.steady[p] != 0 ? 1 : in.shadow[p];
+    g.excess_lup[p] = in.sigma * in.emissivity[p] * (power4(in.excess[p] * lit + in.air_k) - g.base);
     const double share = in.wall_height[p] > 0 ? in.wall_sun[p] / in.wall_height[p] * in.buildings[p] : 0;
     g.sunlit_wall[p] = in.sunlit_wall == SunlitWall::whole ? share == 1 : share > 0;
   }
@@ -106,11 +108,13 @@ inline GroundRaySums walk_ground(const GroundInput& in, const GroundGifts& gifts
   GroundSums& sums = out.all;
   double f = in.buildings[static_cast<size_t>(row * in.cols + col)], b = 0, l = 0, al = 0, sh = 0, all = 0,
          wall = 0;
-  bool sun_seen = false;
+  bool sun_seen = false, left = false;
   for (size_t n = 0; n < steps.size(); ++n) {
     const int64_t r = row + steps[n].first, q_col = col + steps[n].second;
-    if (r >= 0 && r < in.rows && q_col >= 0 && q_col < in.cols) {
-      const size_t q = static_cast<size_t>(r * in.cols + q_col);
+    const bool inside = r >= 0 && r < in.rows && q_col >= 0 && q_col < in.cols;
+    const size_t q = inside ? static_cast<size_t>(r * in.cols + q_col) : 0;
+    left = left || !inside || in.buildings[q] < 0;
+    if (!left) {
       b = in.buildings[q];
       l = gifts.excess_lup[q];
       al = in.albedo[q] * in.shadow[q];
@@ -247,6 +251,7 @@ struct LongwaveSide {
   double wall_emissivity, wall_excess_k;
   double sun;  ///< sine of the sun over the wall, below 0 where it does not face it
   double shadow_share, ldown, lup;
+  bool closed = false;  ///< parts add up to 1, and walls receive the mean of ldown and lup
 };
 inline double longwave_side(const SideSky& sky, const LongwaveSide& in) {
   const double ew = in.wall_emissivity, air = in.sigma * power4(in.air_k);
@@ -260,10 +265,11 @@ inline double longwave_side(const SideSky& sky, const LongwaveSide& in) {
     const double a = std::atan(alpha), b = std::atan(std::tan(alpha * share)), beta = (a - b) / 2 + b;
     lit = in.sigma * ew * power4(in.air_k + in.wall_excess_k * in.sun) * wall * (1 - share) * std::cos(beta) *
           0.5;
-    shaded = air * ew * wall * share * 0.5;
+    shaded = air * ew * wall * (in.closed ? 1 - (1 - share) * std::cos(beta) : share) * 0.5;
   }
-  return lit + shaded + open * air * in.emissivity * view_sky * 0.5 + air * ew * plants * 0.5 + in.lup * 0.5 +
-         (in.ldown + in.lup) * reflected * (1 - ew) * 0.5;
+  const double seen_sky = in.closed ? view_sky : open * view_sky;
+  return lit + shaded + seen_sky * air * in.emissivity * 0.5 + air * ew * plants * 0.5 + in.lup * 0.5 +
+         (in.ldown + in.lup) * (in.closed ? 0.5 : 1.0) * reflected * (1 - ew) * 0.5;
 }
 
 /// Longwave from above under an isotropic sky.

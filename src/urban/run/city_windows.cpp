@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/reports/log.hpp"
 #include "io/rasters/height_check.hpp"
 #include "lockstep/error.hpp"
+#include "urban/checks/findings.hpp"
 #include "urban/tiles/tile_store.hpp"
 
 namespace lockstep::urban {
@@ -113,7 +113,7 @@ class FileWindows : public CityWindows {
       missing_ += part.missing;
     }
     for (size_t k = 0; check && k < checks.size(); ++k)
-      if (const std::string doubt = checks[k].finish(); !doubt.empty()) logging::warning("{}", doubt);
+      if (const std::string doubt = checks[k].finish(); !doubt.empty()) say_doubt(doubt);
     if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");
     lowest_ = lowest;
     highest_ = highest;

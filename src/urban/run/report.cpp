@@ -45,6 +45,7 @@ void add_outputs(ordered_json& document, const RunResult& result) {
                                    {"max", number(grid.maximum)},
                                    {"mean", number(grid.mean)},
                                    {"missing", grid.missing}});
+  if (!result.warnings.empty()) document["warnings"] = result.warnings;
   if (result.left_over.empty()) return;
   document["left_over"] = ordered_json::array();
   for (const auto& file : result.left_over) document["left_over"].push_back(file.string());

@@ -16,5 +16,6 @@ nlohmann::ordered_json to_json(const SeriesResult& result);
 nlohmann::ordered_json to_json(const ValidationResult& result);
 nlohmann::ordered_json to_json(const std::vector<Gate>& gates);
 nlohmann::ordered_json to_json(const std::vector<QuirkEffect>& effects);
+nlohmann::ordered_json to_json(const std::vector<InputCheck>& checks);
 
 }  // namespace lockstep::urban

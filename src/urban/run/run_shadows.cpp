@@ -98,11 +98,11 @@ void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
 }
 
 /// Walls from their files, or found here.
-std::optional<Walls> find_walls(Context& context, const ShadowRunOptions& options, const LoadedCity& loaded,
+std::optional<Walls> find_walls(Context& context, const ShadowRunOptions& options, LoadedCity& loaded,
                                 const City& city) {
   if (!options.wall_height.empty())
-    return Walls{read_layer(options.wall_height, options.city, loaded),
-                 read_layer(options.wall_aspect, options.city, loaded)};
+    return Walls{read_layer(options.wall_height, options.city, loaded, LayerValues::heights),
+                 read_layer(options.wall_aspect, options.city, loaded, LayerValues::numbers)};
   if (!options.find_walls) return {};
   Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
   stream_walls(context, city, options.walls, options.tiles, [&](const Tile& tile, const TileResult& grids) {

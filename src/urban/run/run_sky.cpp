@@ -4,6 +4,7 @@
 #include "core/platform/mapped_file.hpp"
 #include "core/reports/host_stage.hpp"
 #include "io/arrays/npy.hpp"
+#include "urban/checks/sky_record.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/run/files/outputs.hpp"
@@ -59,6 +60,7 @@ SkyRunResult run_opening(OpeningContext opening, const SkyRunOptions& options) {
   tiles.resume_folder = options.resume ? unfinished : std::filesystem::path();
   {
     const City city = take_city(loaded);
+    write_sky_record(outputs.folder(), city);
     result.tiles =
         stream_sky(opening.wait(), city, options.sky, tiles, [&](const Tile& tile, const TileResult& grids) {
           outputs.take(tile, grids);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "urban/series/inputs/inputs.hpp"
@@ -25,6 +26,8 @@ struct SeriesGrids {
 };
 
 SeriesInputs read_series_inputs(const SeriesOptions& options, const SeriesArrays& arrays);
+/// The same of files, errors kept as rows: what could be read, and whether it was all.
+std::pair<SeriesInputs, bool> check_series_inputs(const SeriesOptions& options);
 /// As `run` of the options alone.
 SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays);
 /// As `run`, without a folder: nothing is written, and points are not read.

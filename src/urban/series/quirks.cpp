@@ -61,8 +61,16 @@ std::vector<Toggle> toggles() {
        [](R& r, W&) { r.constants.seasonal_canopy = false; }},
       {"beam on a box, anisotropic sky", "dropped", box,
        [](R& r, W&) { r.constants.beam_on_box_sides = false; }},
-      {"diffuse light that sunlit walls reflect", "times their albedo", plain,
-       [](R& r, W&) { r.constants.albedo_on_beam_only = false; }},
+      {"diffuse light that sunlit walls reflect", "unattenuated", plain,
+       [](R& r, W&) { r.constants.albedo_on_beam_only = true; }},
+      {"reflected longwave", "of the sky alone, by walls alone", plain,
+       [](R& r, W&) { r.constants.closed_longwave = false; }},
+      {"patches of the sky", "cosines of their centres", plain,
+       [](R& r, W&) { r.constants.exact_patches = false; }},
+      {"missing pixels", "as walls", plain, [](R& r, W&) { r.constants.holes_are_edges = false; }},
+      {"parts of an interval", "6, each with its own sun, instead of 1", plain,
+       [](R& r, W& w) { r.substeps = w.substeps = 6; }},
+      {"beam of a low sun", "not limited", plain, [](R&, W& w) { w.beam_below_clear_sky = false; }},
       {"clearness at night", "after sunrise", plain, [=](R&, W& w) { w.night = umep.night_clearness; }},
       {"leaves", "day 100–300", plain, [=](R&, W& w) { w.leaf_first_day = solweig.leaf_first_day; }},
       {"Smith's table in the south", "first row", plain,
@@ -106,7 +114,7 @@ class QuirkRuns {
     if (scene == QuirkScene::covered && inputs.land_cover.empty())
       inputs.land_cover = some_land_cover(inputs.city);
     if (scene == QuirkScene::box) r.body = Body::box;
-    WeatherRules rules = weather_rules(Preset::corrected, r.constants);
+    WeatherRules rules = inputs.rules;
     if (toggle) toggle->set(r, rules);
     inputs.steps = make_forcing(inputs.weather, inputs.weather, inputs.site, inputs.convergence_deg, rules);
     return values(inputs);
@@ -129,10 +137,13 @@ QuirkEffect effect(const char* quirk, const char* value, const std::vector<float
   const size_t pixels = static_cast<size_t>(inputs.city.pixels());
   double sum[2] = {}, all = 0;
   int64_t count[2] = {};
+  std::vector<bool> sunny;  // an interval is of the night where the sun is down in all its parts
+  for (const WeatherStep& step : inputs.steps)
+    sunny.push_back(std::ranges::any_of(step.parts(), [](const StepForcing& f) { return f.day(); }));
   for (size_t k = 0; k < base.size(); ++k) {
     if (!std::isfinite(base[k]) || !std::isfinite(changed[k])) continue;
     const double difference = static_cast<double>(changed[k]) - static_cast<double>(base[k]);
-    const bool day = inputs.steps[k / pixels].forcing.day();
+    const bool day = sunny[k / pixels];
     sum[day] += difference;
     ++count[day];
     all += std::abs(difference);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "urban/run/report.hpp"
+#include "urban/series/physics_gates.hpp"
 #include "urban/series/whole_series.hpp"
 
 namespace lockstep::urban {
@@ -60,6 +61,7 @@ void keep_some_steps(SeriesInputs& inputs) {
     rows.push_back(inputs.weather.rows[at]);
   }
   inputs.steps = steps;
+  inputs.warm_up.clear();
   inputs.weather.rows = rows;
 }
 
@@ -175,6 +177,7 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   GateRun run(context, options);
   run.parity();
   run.tiles();
+  for (Gate& gate : physics_gates(context)) run.gates.push_back(std::move(gate));
   return std::move(run.gates);
 }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "core/platform/mapped_file.hpp"
 #include "core/platform/process.hpp"
 #include "core/reports/host_stage.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/telemetry.hpp"
 #include "lockstep/error.hpp"
@@ -136,18 +136,16 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
 struct StoredTile {
   const Tile& tile;
   StepLayout layout;
-  std::ifstream file;
+  TileStore::Saved file;
   std::string name;
 
-  StoredTile(const Tile& t, StepLayout l, const fs::path& path)
-      : tile(t), layout(std::move(l)), file(path, std::ios::binary), name(path.string()) {}
+  StoredTile(const Tile& t, StepLayout l, const TileStore& store)
+      : tile(t), layout(std::move(l)), file(store, t), name(store.file(t).string()) {}
   /// `count` floats of a step, from number `first` on.
   void read(size_t step, size_t first, float* values, size_t count) {
     const size_t floats = step * layout.floats() + first;
-    file.seekg(static_cast<std::streamoff>(TileStore::kDataOffset) +
-               static_cast<std::streamoff>(floats * sizeof(float)));
-    file.read(reinterpret_cast<char*>(values), static_cast<std::streamsize>(count * sizeof(float)));
-    if (!file) throw InputError("a finished tile cannot be read", name, "the tile of this run");
+    if (!file.read(floats * sizeof(float), std::as_writable_bytes(std::span(values, count))))
+      throw InputError("a finished tile cannot be read", name, "the tile of this run");
   }
 };
 
@@ -159,7 +157,7 @@ void SeriesRun::assemble(const TilePlan& plan, const TileStore& store) {
     std::vector<StoredTile> crossed;
     for (const Tile& tile : plan.tiles)
       if (tile.row < end && tile.row + tile.rows > begin)
-        crossed.emplace_back(tile, tiles.layout(tile), store.file(tile));
+        crossed.emplace_back(tile, tiles.layout(tile), store);
     for (size_t k = 0; k < inputs.steps.size(); ++k) {
       StepPlanes planes = writer.begin();
       const auto started = RunClock::now();
@@ -254,6 +252,7 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
   result.pixel_size_m = inputs.grid.pixel_size();
   result.projection_scale = inputs.projection_scale;
   result.steps = static_cast<int64_t>(inputs.steps.size());
+  result.substeps = inputs.radiation.substeps;
   for (const WeatherStep& step : inputs.steps) {
     result.times.push_back(io::civil_text(step.time));
     result.day_steps += step.forcing.day();
@@ -262,6 +261,7 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
   result.longitude_deg = inputs.site.longitude_deg;
   result.utc_offset_h = inputs.site.utc_offset_h;
   result.points = inputs.points;
+  result.warnings = inputs.findings.warnings();
 }
 
 }  // namespace
@@ -319,7 +319,7 @@ SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArr
   result.tiles.seconds = since(started);
   result.tiles.peak_host_bytes = platform::peak_resident_bytes();
   series.record(job);
-  write_file(options.folder / "run.json", to_json(result).dump(2) + "\n");
+  write_file(options.folder / "run.json", json_text(to_json(result), 2) + "\n");
   fs::remove_all(unfinished, ignored);
   return result;
 }

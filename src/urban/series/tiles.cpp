@@ -142,14 +142,9 @@ SeriesTiles::SeriesTiles(const SeriesInputs& inputs, const Walls& walls, std::ve
     return std::find(outputs_.begin(), outputs_.end(), o) != outputs_.end();
   };
   auto comfort = std::make_shared<ComfortSteps>();
-  const double height = inputs.parameters.wind_height_m;
-  for (const WeatherStep& step : inputs.steps) {
-    const double wind = step.forcing.wind_m_s;
-    // solweig hands the measured wind on as it is.
-    const bool raw = inputs.preset == Preset::solweig;
-    comfort->wind_10m.push_back(raw ? wind : wind_at(kUtciWindHeight, wind, height));
-    comfort->wind_1m1.push_back(raw ? wind : wind_at(kPetWindHeight, wind, height));
-  }
+  ComfortWind wind = comfort_wind(inputs);
+  comfort->wind_10m = std::move(wind.utci);
+  comfort->wind_1m1 = std::move(wind.pet);
   if (wanted(SeriesOutput::utci))
     for (size_t k = 0; k < inputs.steps.size(); ++k) {
       const StepForcing& f = inputs.steps[k].forcing;
@@ -208,7 +203,12 @@ std::string SeriesTiles::key_text() const {
   text +=
       fmt::format(" person {} {} {} {} {} {} wind at {}", p.mass_kg, p.age_years, p.height_m, p.activity_w,
                   p.clothing_clo, static_cast<int>(p.sex), inputs_.parameters.wind_height_m);
-  for (const WeatherStep& s : inputs_.steps) {
+  text += fmt::format(" parts {} after {}", r.substeps, inputs_.warm_up.size());
+  std::vector<const WeatherStep*> steps;
+  for (const auto* part : {&inputs_.warm_up, &inputs_.steps})
+    for (const WeatherStep& s : *part) steps.push_back(&s);
+  for (const WeatherStep* step : steps) {
+    const WeatherStep& s = *step;
     const StepForcing& f = s.forcing;
     text +=
         fmt::format(" {}:{},{},{},{},{},{},{},{},{},{},{},{}", s.time, f.sun_altitude_deg, f.sun_azimuth_deg,
@@ -281,7 +281,7 @@ class TileRun {
   double step(size_t k, const ComfortSteps& comfort, const std::vector<SeriesOutput>& outputs,
               const StepSink& sink, device::PhaseClock& phases) {
     const StepForcing& forcing = inputs_.steps[k].forcing;
-    model_.step(forcing, &phases);
+    model_.step(inputs_.steps[k].parts(), &phases);
     const Buffer tmrt = model_.output(RadiationOutput::tmrt);
     if (utci_) utci_grid(device_, stream_, comfort.utci[k], tmrt, utci_);
     if (pet_) pet_grid(device_, stream_, comfort.pet[k], tmrt, pet_);
@@ -422,6 +422,7 @@ void SeriesTiles::compute(Context& context, const Tile& tile, bool own_stream, c
     run.find_sides(outputs_);
     run.allocate_comfort(*comfort_);
     device::PhaseClock phases(device, stream);
+    for (const WeatherStep& step : inputs_.warm_up) model.step(step.parts());
     for (size_t k = 0; k < inputs_.steps.size(); ++k) {
       const auto begin = StepClock::now();
       phases.begin();

@@ -38,8 +38,13 @@ std::span<const Ring> rings(SkyPatches kind) {
 
 std::vector<double> annulus_edges(SkyPatches kind, AnnulusEdges edges) {
   if (kind != SkyPatches::p609) return {std::begin(kEdges12), std::end(kEdges12)};
-  std::vector<double> list = {0, edges == AnnulusEdges::umep ? 4.5 : 4.0};
-  for (double edge = 9; edge <= 81; edge += 6) list.push_back(edge);
+  std::vector<double> list = {0};
+  if (edges == AnnulusEdges::centred) {
+    for (double edge = 6; edge <= 84; edge += 6) list.push_back(edge);
+  } else {
+    list.push_back(edges == AnnulusEdges::umep ? 4.5 : 4.0);
+    for (double edge = 9; edge <= 81; edge += 6) list.push_back(edge);
+  }
   list.push_back(90);
   return list;
 }

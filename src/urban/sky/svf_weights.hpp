@@ -1,6 +1,7 @@
 // Weights of sky patches in the cosine-weighted sky view factor (Johnson & Watson 1984).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct PatchWeight {
 /// 2π · sin(π/180)/(2π) · Σ_{k=lo+1, lo+2, … < hi+1} sin(π(2(91−k)−1)/180), shared evenly by its patches
 /// (half skies: by ⌈count/2⌉ of them).
 std::vector<PatchWeight> patch_weights(const SkyDivision& sky);
+
+/// View factors of the half skies east, south, west and north on flat ground: 1 but for bands of odd counts.
+std::array<double, 4> flat_half_skies(const SkyDivision& sky);
 
 /// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie
 /// in no half sky but the eastern and northern.

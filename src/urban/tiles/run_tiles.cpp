@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,9 @@ namespace {
 constexpr int kAlgorithmVersion = 4;
 
 using Clock = std::chrono::steady_clock;
+double clock_of(const TileJob& job) {
+  return job.clock ? job.clock() : std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -189,14 +193,23 @@ uint64_t free_host_bytes(const TileOptions& options) {
   return static_cast<uint64_t>(kUsableMemory * static_cast<double>(platform::system_memory().free_bytes));
 }
 
+std::array<std::string, 3> content_hashes(const City& city) {
+  std::array<std::string, 3> hashes;
+  if (city.windows) {
+    std::istringstream(city.windows->hashes()) >> hashes[0] >> hashes[1] >> hashes[2];
+    return hashes;
+  }
+  const Array* const grids[] = {&city.dsm, &city.canopy, &city.trunk};
+  for (size_t k = 0; k < hashes.size(); ++k) hashes[k] = to_hex(hash_in_parts(grids[k]->raw()));
+  return hashes;
+}
+
 std::string tile_key(const Context& context, const City& city, const TileJob& job) {
   std::string text = fmt::format("{} of lockstep {} version {}, {} numerics {}, {} x {} pixels of {} m: {}",
                                  job.stage, LOCKSTEP_VERSION, kAlgorithmVersion, family(context.device()),
                                  context.numerics() == Numerics::exact ? "exact" : "fast", city.rows,
                                  city.cols, city.pixel_size_m, job.options);
-  if (city.windows) return text + city.windows->hashes();
-  for (const Array* grid : {&city.dsm, &city.canopy, &city.trunk})
-    text += " " + to_hex(hash_in_parts(grid->raw()));
+  for (const std::string& hash : content_hashes(city)) text += " " + hash;
   return text;
 }
 
@@ -298,6 +311,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
   report.queue_depth_peak = for_each_tile(open, plan.workers, [&](size_t number) {
     const Tile& tile = plan.tiles[number];
     const auto begin = Clock::now();
+    const double computing = clock_of(job);
     int64_t counted = 0;
     const auto compute = [&](const City& part, const Tile& within) {
       return context.stage(job.stage, [&](const Device& device) {
@@ -311,7 +325,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
     };
     const TileResult result = with_window(city, tile, compute);
     const double seconds = seconds_since(begin);
-    if (worth_keeping(seconds, result.bytes().size())) store.save(tile, result.bytes());
+    if (worth_keeping(clock_of(job) - computing, result.bytes().size())) store.save(tile, result.bytes());
     deliver(tile, result);
     advance(job.parts - counted);
     const std::lock_guard lock(delivering);

@@ -1,6 +1,7 @@
 // Runs a computation over the tiles of a city, a bounded number at a time, each as one run of a stage.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
@@ -64,6 +65,8 @@ struct TileJob {
   std::function<void(const Device&, const Stream&, const City&, const Tile&, const TileResult&,
                      const Advance&)>
       compute;
+  /// Seconds that never decrease, which decide whether a tile is kept; empty: the system's steady clock.
+  std::function<double()> clock = {};
 };
 
 /// The tiles of a raster and how many may be in flight.
@@ -83,6 +86,8 @@ TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, cons
                     int64_t kept_side);
 
 /// Key of a job's stored tiles: city, options, versions, numerics, family of the device.
+/// Of the prepared grids: ground with buildings, canopy, trunks.
+std::array<std::string, 3> content_hashes(const City& city);
 std::string tile_key(const Context& context, const City& city, const TileJob& job);
 
 /// Calls `run(number)` for every number, at most `workers` at a time; the first exception stops the rest and is

@@ -1,14 +1,16 @@
 #include "urban/tiles/tile_store.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <vector>
+#include <sstream>
+#include <utility>
 
 #include "core/files/atomic_file.hpp"
 #include "core/platform/parallel.hpp"
-#include "lockstep/error.hpp"
+#include "io/text/file.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -22,7 +24,7 @@ struct TileHead {
   Hash128 key, checksum;
 };
 
-static_assert(sizeof(TileHead) == TileStore::kDataOffset);
+constexpr size_t kLongestManifest = 4096;
 
 bool is_tile(const fs::path& path) { return path.extension() == ".tile"; }
 
@@ -38,13 +40,19 @@ std::vector<Hash128> hashes_of(std::span<const std::byte> data) {
   return parts;
 }
 
+/// The manifest's text; empty where there is none, or one too long to be ours.
+std::string read_manifest(const Folder& folder) {
+  const int file = folder.open_regular(std::string(kManifest));
+  if (file < 0) return {};
+  std::string text(kLongestManifest, '\0');
+  const ssize_t got = ::read(file, text.data(), text.size());
+  ::close(file);
+  return got > 0 ? text.substr(0, size_t(got)) : std::string();
+}
+
 fs::path made(fs::path folder) {
   if (folder.empty()) return folder;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error || !fs::is_directory(folder))
-    throw InputError(fmt::format("folder cannot be made: {}", error.message()), folder.string(),
-                     "a folder for tiles");
+  make_output_folder(folder);
   return folder;
 }
 
@@ -80,7 +88,8 @@ TileStore::TileStore(fs::path folder, std::string_view key)
     : folder_(made(std::move(folder))), key_(hash128(key)) {
   if (folder_.empty()) return;
   lock_ = FolderLock(folder_);
-  std::ifstream manifest(folder_ / kManifest);
+  open_ = Folder::of_output(folder_ / kManifest);
+  std::istringstream manifest(read_manifest(open_));
   std::string heading, word, key_there;
   int64_t side = 0;
   if (std::getline(manifest, heading) && heading == kHeading &&
@@ -96,20 +105,22 @@ void TileStore::begin(int64_t side) {
   write_file(folder_ / kManifest, fmt::format("{}\nkey {}\nside {}\n", kHeading, to_hex(key_), side_));
 }
 
-bool TileStore::holds_tiles() const {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
-    if (is_tile(entry.path())) return true;
-  return false;
+std::vector<std::string> TileStore::tile_names() const {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(open_.pinned()))
+    if (is_tile(entry.path())) names.push_back(entry.path().filename().string());
+  return names;
 }
+
+bool TileStore::holds_tiles() const { return !tile_names().empty(); }
 
 void TileStore::remove_tiles() const {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_))
-    if (entry.is_regular_file() && is_tile(entry.path())) fs::remove(entry.path());
+  for (const std::string& name : tile_names()) open_.remove(name);
 }
 
-fs::path TileStore::file(const Tile& tile) const {
-  return folder_ / fmt::format("{}_{}.tile", tile.row, tile.col);
-}
+std::string TileStore::name_of(const Tile& tile) { return fmt::format("{}_{}.tile", tile.row, tile.col); }
+
+fs::path TileStore::file(const Tile& tile) const { return folder_ / name_of(tile); }
 
 void TileStore::save(const Tile& tile, std::span<const std::byte> data) const {
   if (!active()) return;
@@ -120,15 +131,26 @@ void TileStore::save(const Tile& tile, std::span<const std::byte> data) const {
   out.commit();
 }
 
+TileStore::Saved::Saved(const TileStore& store, const Tile& tile)
+    : descriptor_(store.active() ? store.open_.open_regular(name_of(tile)) : -1) {}
+TileStore::Saved::Saved(Saved&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+TileStore::Saved::~Saved() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+bool TileStore::Saved::read(uint64_t offset, std::span<std::byte> data) const {
+  return descriptor_ >= 0 && io::read_at(descriptor_, sizeof(TileHead) + offset, data);
+}
+
 bool TileStore::load(const Tile& tile, std::span<std::byte> data) const {
-  std::error_code error;
-  if (!active() || fs::file_size(file(tile), error) != data.size() + sizeof(TileHead) || error) return false;
-  std::ifstream in(file(tile), std::ios::binary);
+  const Saved saved(*this, tile);
   TileHead head;
-  in.read(reinterpret_cast<char*>(&head), sizeof head);
-  if (!in || head.key != key_) return false;
-  in.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(data.size()));
-  return in && hash_in_parts(data) == head.checksum;
+  struct stat status{};
+  if (saved.descriptor_ < 0 || ::fstat(saved.descriptor_, &status) != 0 ||
+      uint64_t(status.st_size) != data.size() + sizeof head)
+    return false;
+  if (!io::read_at(saved.descriptor_, 0, std::as_writable_bytes(std::span(&head, 1))) || head.key != key_)
+    return false;
+  return saved.read(0, data) && hash_in_parts(data) == head.checksum;
 }
 
 }  // namespace lockstep::urban

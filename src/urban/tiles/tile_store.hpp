@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/files/folder.hpp"
 #include "core/files/folder_lock.hpp"
 #include "core/hash.hpp"
 #include "urban/tiles/tiling.hpp"
@@ -49,15 +51,32 @@ class TileStore {
   /// Reads a stored tile; false where there is none of that size and key, or a damaged one.
   bool load(const Tile& tile, std::span<std::byte> data) const;
 
-  /// Where a saved tile lies, and where in that file its data begin.
+  /// The name of a tile's file, for scratch files and messages.
   std::filesystem::path file(const Tile& tile) const;
-  static constexpr int64_t kDataOffset = 2 * sizeof(Hash128);
+  /// A saved tile, open for reading.
+  class Saved {
+   public:
+    Saved(const TileStore& store, const Tile& tile);
+    ~Saved();
+    Saved(Saved&& other) noexcept;
+    Saved& operator=(Saved&&) = delete;
+    /// Bytes of its data from `offset` on; false where they are not there.
+    bool read(uint64_t offset, std::span<std::byte> data) const;
+
+   private:
+    friend class TileStore;
+    int descriptor_ = -1;
+  };
 
  private:
   void remove_tiles() const;
   bool holds_tiles() const;
+  std::vector<std::string> tile_names() const;
+
+  static std::string name_of(const Tile& tile);
 
   std::filesystem::path folder_;
+  Folder open_;  // the folder itself, whatever takes its name
   FolderLock lock_;
   Hash128 key_;
   int64_t side_ = 0;

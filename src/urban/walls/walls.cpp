@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <mutex>
 #include <utility>
 
+#include "core/memo.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban.hpp"
 #include "urban/city/scene.hpp"
@@ -27,14 +26,9 @@ Range in_window(int64_t first, int64_t last, int64_t window_begin) {
 
 }  // namespace
 
-const Kernel& wall_aspect_kernel(int side, WallTies ties) {
-  static std::mutex mutex;
-  static std::map<std::pair<int, WallTies>, Kernel> kernels;
-  const std::lock_guard lock(mutex);
-  auto found = kernels.find({side, ties});
-  if (found == kernels.end())
-    found = kernels.emplace(std::pair(side, ties), kernels::wall_aspect(side, ties)).first;
-  return found->second;
+Kernel wall_aspect_kernel(int side, WallTies ties) {
+  static Memo<std::pair<int, WallTies>, Kernel> kernels;
+  return kernels.get({side, ties}, [&] { return kernels::wall_aspect(side, ties); });
 }
 
 std::vector<int32_t> pack_templates(const WallTemplates& templates) {

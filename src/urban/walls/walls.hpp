@@ -24,7 +24,7 @@ struct WallScene {
 };
 
 /// kernels::wall_aspect of this side, traced once.
-const Kernel& wall_aspect_kernel(int side, WallTies ties);
+Kernel wall_aspect_kernel(int side, WallTies ties);
 
 /// Lines and sides as the kernel reads them: a row of 3 · template_words(side) words an angle.
 std::vector<int32_t> pack_templates(const WallTemplates& templates);

@@ -9,23 +9,25 @@
 
 #include "core/reports/log.hpp"
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-using nlohmann::ordered_json;
+using nlohmann::json;
 
-constexpr int kWallCode = 99, kFirstMaterial = 100;
+constexpr int kWallCode = 99, kFirstMaterial = 100, kMissingByte = 255;
 constexpr double kAbsent = -900;  // lower values stand for none
 
 /// A member by its path, with errors that name file and path.
 class File {
  public:
-  File(ordered_json document, std::string where) : document_(std::move(document)), where_(std::move(where)) {}
+  File(json document, std::string where) : document_(std::move(document)), where_(std::move(where)) {}
 
-  const ordered_json* find(std::initializer_list<std::string_view> path) const {
-    const ordered_json* at = &document_;
+  const json* find(std::initializer_list<std::string_view> path) const {
+    const json* at = &document_;
     for (const std::string_view key : path) {
       if (!at->is_object()) return nullptr;
       const auto found = at->find(std::string(key));
@@ -35,7 +37,7 @@ class File {
     return at;
   }
   std::optional<double> number(std::initializer_list<std::string_view> path, double low, double high) const {
-    const ordered_json* const at = find(path);
+    const json* const at = find(path);
     if (!at) return {};
     const std::string name = fmt::format("{}", fmt::join(path.begin(), path.end(), "."));
     if (!at->is_number()) fail(name, at->dump(), "a number");
@@ -50,10 +52,10 @@ class File {
     throw InputError(fmt::format("{} is {}", name, found), where_, expected);
   }
   const std::string& where() const { return where_; }
-  const ordered_json& document() const { return document_; }
+  const json& document() const { return document_; }
 
  private:
-  const ordered_json document_;
+  const json document_;
   const std::string where_;
 };
 
@@ -63,7 +65,7 @@ struct NamedClass {
 };
 
 std::vector<NamedClass> classes_of(const File& file) {
-  const ordered_json* const codes = file.find({"Code", "Value"});
+  const json* const codes = file.find({"Code", "Value"});
   if (!codes || !codes->is_object())
     throw InputError("no member Code.Value", file.where(),
                      "land-cover classes with their codes, as parametersforsolweig.json has them");
@@ -110,7 +112,7 @@ SurfaceRow surface_of(const File& file, const NamedClass& kind) {
 void read_body(const File& file, ModelParameters& out) {
   out.absorption_short = file.number({"Tmrt_params", "Value", "absK"}, 0, 1);
   out.absorption_long = file.number({"Tmrt_params", "Value", "absL"}, 0.01, 1);
-  if (const ordered_json* const posture = file.find({"Tmrt_params", "Value", "posture"})) {
+  if (const json* const posture = file.find({"Tmrt_params", "Value", "posture"})) {
     const std::string text = posture->is_string() ? posture->get<std::string>() : posture->dump();
     if (text != "Standing" && text != "Sitting")
       file.fail("Tmrt_params.Value.posture", "'" + text + "'", "Standing or Sitting");
@@ -124,7 +126,7 @@ void read_body(const File& file, ModelParameters& out) {
   keep("Height", out.person.height_m, 50, 250, 0.01);
   keep("Activity", out.person.activity_w, 0, 2000);
   keep("clo", out.person.clothing_clo, 0.1, 4);
-  if (const ordered_json* const sex = file.find({"PET_settings", "Value", "Sex"})) {
+  if (const json* const sex = file.find({"PET_settings", "Value", "Sex"})) {
     const std::string text = sex->is_string() ? sex->get<std::string>() : sex->dump();
     if (text != "Male" && text != "Female")
       file.fail("PET_settings.Value.Sex", "'" + text + "'", "Male or Female");
@@ -133,7 +135,7 @@ void read_body(const File& file, ModelParameters& out) {
   if (const auto height = file.number({"Wind_Height", "Value", "magl"}, 0.1, 500))
     out.wind_height_m = *height;
   const auto warn_other = [&](const char* name, Posture posture) {
-    const BodyFactors ours = body_factors(posture);
+    const BodyFactors ours = body_factors(posture, constants_of(Preset::umep));
     const auto same = [&](const char* member, double value) {
       const auto found = file.number({"Posture", name, "Value", member}, 0, 10);
       return !found || std::abs(*found - value) < 1e-4;
@@ -181,8 +183,8 @@ std::string ModelParameters::class_table() const {
 }
 
 ModelParameters parse_parameters(std::string_view text, std::string_view where) {
-  ordered_json document = ordered_json::parse(text, nullptr, false);
-  if (document.is_discarded() || !document.is_object())
+  json document = io::parse_json(text, where);
+  if (!document.is_object())
     throw InputError("no JSON object", where, "a parameter file such as parametersforsolweig.json");
   const File file(std::move(document), std::string(where));
   ModelParameters out;
@@ -204,7 +206,9 @@ ModelParameters parse_parameters(std::string_view text, std::string_view where) 
 }
 
 ModelParameters read_parameters(const std::filesystem::path& path) {
-  return parse_parameters(io::read_text_file(path, "a parameter file (JSON)"), path.string());
+  return io::within_memory(path.string(), [&] {
+    return parse_parameters(io::read_text_file(path, "a parameter file (JSON)"), path.string());
+  });
 }
 
 std::vector<int32_t> land_cover_codes(const Raster& grid, const ModelParameters& parameters, const City& city,
@@ -219,13 +223,16 @@ std::vector<int32_t> land_cover_codes(const Raster& grid, const ModelParameters&
     }
     const bool whole = std::isfinite(value) && value == std::floor(value) && value >= 0 && value < 1e6f;
     codes[k] = whole ? static_cast<int32_t>(value) : -1;
-    if (codes[k] >= kFirstMaterial) codes[k] = kBuildingCode;
+    // The usual mark of missing pixels in bytes is no material of walls.
+    if (codes[k] >= kFirstMaterial && codes[k] != kMissingByte) codes[k] = kBuildingCode;
     const bool known = std::any_of(parameters.land_cover.begin(), parameters.land_cover.end(),
                                    [&](const SurfaceRow& r) { return r.code == codes[k]; });
     if (!known)
       throw InputError(fmt::format("land cover {:g} at row {}, column {}", value, row, col), where,
                        fmt::format("one of {}", parameters.class_table()))
-          .with_hint("--parameters FILE.json gives another table of classes");
+          .with_hint(codes[k] == kMissingByte
+                         ? "if 255 marks missing cells, the file must say so: gdal_edit.py -a_nodata 255 FILE"
+                         : "--parameters FILE.json gives another table of classes");
   }
   return codes;
 }

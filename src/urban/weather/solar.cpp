@@ -83,14 +83,18 @@ ClearSky clear_sky(double zenith_deg, int day_of_year, double ta_c, double rh_pe
   if (zenith_deg >= 90) return clear;
   const double cosine = std::cos(zenith_deg * kRadian);
   const double pressure = std::isfinite(pressure_hpa) ? pressure_hpa : 1013;
-  const double mass = 35 * cosine / std::sqrt(1224 * cosine * cosine + 1);
-  const double gases = 1.021 - 0.084 * std::sqrt(mass * (0.000949 * pressure + 0.051));
+  const double mass = 35 / std::sqrt(1224 * cosine * cosine + 1);
   const double g = water_vapour(latitude_deg, day_of_year, bands);
   const double dew = dew_point_f(ta_c, rh_percent / 100);
   const double vapour_cm = std::exp(0.1133 - std::log(g + 1) + 0.0393 * dew);
-  const double water = 1 - 0.077 * std::pow(vapour_cm * mass, 0.3);
-  const double aerosol = std::pow(0.935, mass);
-  clear.global = kSolarConstant * cosine * gases * water * sun_distance_factor(day_of_year) * aerosol;
+  const auto through = [&](double level, double m) {
+    const double gases = 1.021 - 0.084 * std::sqrt(m * (0.000949 * pressure + 0.051));
+    const double water = 1 - 0.077 * std::pow(vapour_cm * m, 0.3);
+    const double aerosol = std::pow(0.935, m);
+    return kSolarConstant * level * gases * water * sun_distance_factor(day_of_year) * aerosol;
+  };
+  clear.global = through(cosine, 35 * cosine / std::sqrt(1224 * cosine * cosine + 1));
+  clear.beam = std::max(0.0, through(1, mass));
   clear.correction = 0.1473 * std::log(90 - zenith_deg) + 0.3454;
   return clear;
 }

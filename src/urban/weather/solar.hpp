@@ -32,6 +32,9 @@ enum class LatitudeBands { by_latitude, southern_row_one };
 struct ClearSky {
   double global = 0;      ///< I0, W/m²
   double correction = 1;  ///< 0.1473 ln(altitude°) + 0.3454, for low suns
+  /// On a plane that faces the sun, through the air mass of D. Rogers (1967), 35 / √(1224 cos² Z + 1), W/m². The
+  /// published programs have another factor cos Z in it, so that `global` loses nothing where the sun is low.
+  double beam = 0;
 };
 /// T. Crawford & C. Duchon (1999). `pressure_hpa` NaN: 1013.
 ClearSky clear_sky(double zenith_deg, int day_of_year, double ta_c, double rh_percent, double pressure_hpa,

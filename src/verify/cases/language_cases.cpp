@@ -106,23 +106,32 @@ Case function_case() {
   return c;
 }
 
-/// Sixteen numbers of a lane sorted in a local array by run-time indices.
+/// Sixteen numbers of a lane sorted in a local array by run-time indices, fours of them before in a function's own.
 Case local_array_case() {
   static constexpr int kCount = 16;
+  static const auto insert = [](const LocalArray<f32>& a, const Val<i32>& count, const Val<f32>& v) {
+    Var<i32> j = count;
+    while_([&] { return j > 0; },
+           [&] {
+             const Val<f32> before = a[j - 1];
+             break_if(before <= v);
+             a[j] = before;
+             j -= 1;
+           });
+    a[j] = v;
+  };
+  static const auto sorted = function("sorted", [](const Vec4<f32>& v) {
+    LocalArray<f32> a(4);
+    for (int k = 0; k < 4; ++k) insert(a, k, v[k]);
+    return Vec4<f32>(a[0], a[1], a[2], a[3]);
+  });
   static const Kernel k = kernel("engine.local_array", [](At<1> at, Grid<f32, 1> in, InOut<f32, 1> out) {
     LocalArray<f32> a(kCount);
     const Val<i32> base = at.x * kCount;
-    for_(0, kCount, [&](Val<i32> i) {
-      const Val<f32> v = in[base + i];
-      Var<i32> j = i;
-      while_([&] { return j > 0; },
-             [&] {
-               const Val<f32> before = a[j - 1];
-               break_if(before <= v);
-               a[j] = before;
-               j -= 1;
-             });
-      a[j] = v;
+    for_(0, kCount, 4, [&](Val<i32> i) {
+      const Vec4<f32> v =
+          sorted(Vec4<f32>(in[base + i], in[base + i + 1], in[base + i + 2], in[base + i + 3]));
+      for (int n = 0; n < 4; ++n) insert(a, i + n, v[n]);
     });
     for_(0, kCount, [&](Val<i32> i) { out(base + i) = Val<f32>(a[i]); });
   });

@@ -71,10 +71,10 @@ Case elements_case() {
         const Vec3<f32> sum = vectors[(lane + 1) % kLanes];
         elements<Complex<f32>>(spectrum)(0, n) = w;
         elements<Complex<f32>>(spectrum)(1, n) = select(w.re > 0.0f, w * v.z(), w / 2.0f);
-        const auto to = elements<Vec4<f32>>(out)[n];
-        to = Vec4<f32>(sum.x(), sum.y(), sum.z(), norm(z));
-        to *= 2.0f;
-        to -= Vec4<f32>(v.x(), 1.0f, next.z(), dot(v, next));
+        const auto to = elements<Vec4<f32>>(out);
+        to[n] = Vec4<f32>(sum.x(), sum.y(), sum.z(), norm(z));
+        to[n] *= 2.0f;
+        to[n] -= Vec4<f32>(v.x(), 1.0f, next.z(), dot(v, next));
       },
       {.group = {kLanes}});
   static const Kernel points =
@@ -144,11 +144,10 @@ Case element_atomics_case() {
                  s[bin + kBins].atomic_max(v);
                  out(0, bin).atomic_xor(v);
                  out(1, bin).atomic_min(~v);
-                 const auto cell = out(4, bin);
                  Var<u32> seen = 0u;
                  loop_([&] {  // the greatest v >> 3, as compare-and-swap makes any operation
                    break_if(seen >= (v >> 3u));
-                   const Val<u32> old = cell.atomic_compare_exchange(seen, v >> 3u);
+                   const Val<u32> old = out(4, bin).atomic_compare_exchange(seen, v >> 3u);
                    break_if(old == seen);
                    seen = old;
                  });
@@ -192,11 +191,10 @@ Case wide_atomics_case() {
         out(1, bin).atomic_max(v);
         out(2, bin).atomic_xor(v);
         least[bin].atomic_min(bitcast<i64>(v));
-        const auto cell = out(3, bin);
         Var<u64> seen = u64(0);
         loop_([&] {
           break_if(seen >= (v >> 1u));
-          const Val<u64> old = cell.atomic_compare_exchange(seen, v >> 1u);
+          const Val<u64> old = out(3, bin).atomic_compare_exchange(seen, v >> 1u);
           break_if(old == seen);
           seen = old;
         });

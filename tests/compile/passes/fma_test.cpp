@@ -54,7 +54,7 @@ TEST(ContractFma, OfTwoProductsTheFirst) {
   EXPECT_EQ(f[stored(f).args[2]].op, Op::fmul);
 }
 
-TEST(ContractFma, LeavesSharedProductsOtherBlocksAndFlaggedOnes) {
+TEST(ContractFma, LeavesSharedProductsOtherBlocksAndRoundedOnes) {
   EXPECT_EQ(count(contracted([](At<1> at, Param<f32> a, Param<f32> b, Out<f32, 1> out) {
                     const F p = F(a) * F(b);
                     out[at] = p + p * 2.0f;
@@ -67,9 +67,28 @@ TEST(ContractFma, LeavesSharedProductsOtherBlocksAndFlaggedOnes) {
                   }),
                   Op::fma),
             0);
-  ir::Function f = traced([](At<1> at, Param<f32> a, Out<f32, 1> out) { out[at] = F(a) * F(a) + 1.0f; });
-  for (auto& i : f.instructions)
-    if (i.op == Op::fmul) i.flags |= ir::kNoContract;
-  compile::contract_fma(f);
-  EXPECT_EQ(count(f, Op::fma), 0);
+  const auto rounded_one = contracted([](At<1> at, Param<f32> a, Out<f32, 1> out) {
+    out[at] = rounded(F(a) * F(a)) + 1.0f;  // a sum takes what is rounded
+  });
+  EXPECT_EQ(count(rounded_one, Op::fma), 0);
+  EXPECT_EQ(count(rounded_one, Op::rounded), 0);
+  EXPECT_EQ(count(contracted([](At<1> at, Param<f32> a, Out<f32, 1> out) {
+                    out[at] = rounded(F(a) * F(a) + 2.0f) * F(a) + 1.0f;  // inside and behind: contracted
+                  }),
+                  Op::fma),
+            2);
+}
+
+TEST(ContractFma, IsTurnedOffForAKernelAndItsFunctions) {
+  const auto body = [](At<1> at, Param<f32> a, Out<f32, 1> out) {
+    const auto twice = function("twice", [](F x) { return x * x + 1.0f; });
+    out[at] = F(a) * F(a) + twice(F(a));
+  };
+  for (const bool contract : {true, false}) {
+    ir::Function f = traced(body, {.contract = contract});
+    compile::contract_fma(f);
+    compile::contract_fma(f.functions[0]);
+    EXPECT_EQ(count(f, Op::fma), int(contract));
+    EXPECT_EQ(count(f.functions[0], Op::fma), int(contract));
+  }
 }

@@ -105,11 +105,12 @@ TEST(Expression, ErrorsNameTheColumn) {
 }
 
 TEST(Expression, MutatedFormulasAreReadOrRefused) {
-  const std::vector<test::Bytes> seeds{test::bytes_of("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]"),
-                                       test::bytes_of("b1 / ((1+exp[b2-b3*x])**(1/b4))"),
-                                       test::bytes_of("b1 - b2*x - arctan[b3/(x-b4)]/pi"),
-                                       test::bytes_of("pow(a, 2.5E-3) + min(b, atan2(c, -.5))^-d")};
-  test::fuzz(seeds, [](const test::Bytes& bytes) {
+  const std::vector<lockstep::test::Bytes> seeds{
+      lockstep::test::bytes_of("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]"),
+      lockstep::test::bytes_of("b1 / ((1+exp[b2-b3*x])**(1/b4))"),
+      lockstep::test::bytes_of("b1 - b2*x - arctan[b3/(x-b4)]/pi"),
+      lockstep::test::bytes_of("pow(a, 2.5E-3) + min(b, atan2(c, -.5))^-d")};
+  lockstep::test::fuzz(seeds, [](const lockstep::test::Bytes& bytes) {
     const Expression e =
         Expression::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "fuzz");
     std::map<std::string, double> at;

@@ -239,6 +239,22 @@ TEST(PoseGraph, AChordalStartIsBetterThanATree) {
   }
 }
 
+// Two edges that disagree about one pose: the translation is their mean by the information of translation, the rotation that of
+// the mean of the matrices by the information of the angle.
+TEST(PoseGraph, AChordalStartWeighsEdgesByTheirInformation) {
+  io::PoseGraph graph = io::parse_g2o(
+      "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 0 0 0\nFIX 0\n"
+      "EDGE_SE2 0 1 1 2 0.2 3 0 0 5 0 7\nEDGE_SE2 0 1 4 -1 1.4 12 0 0 20 0 2\n",
+      "two.g2o");
+  start_chordal(graph);
+  const double near = 4, far = 16;  // means of the diagonals
+  EXPECT_NEAR(graph.poses[3], (near * 1 + far * 4) / (near + far), 1e-12);
+  EXPECT_NEAR(graph.poses[4], (near * 2 - far * 1) / (near + far), 1e-12);
+  EXPECT_NEAR(graph.poses[5],
+              std::atan2(7 * std::sin(0.2) + 2 * std::sin(1.4), 7 * std::cos(0.2) + 2 * std::cos(1.4)),
+              1e-12);
+}
+
 TEST(PoseGraph, AVertexWithoutEdgesStays) {
   io::PoseGraph graph = random_graph(2, 3, 6);
   graph.ids.push_back(99);

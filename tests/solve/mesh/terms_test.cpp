@@ -66,6 +66,15 @@ TEST(MeshTerms, SpringsRestAtTheirLength) {
   EXPECT_DOUBLE_EQ(spring({1, 1, 1, 1, 1, 1, 4, 2})[0], -8) << "finite where both ends meet";
 }
 
+// Leaves: the vertex, then its anchor and weight.
+TEST(MeshTerms, AttachmentIsTheWeighedOffset) {
+  const std::vector<double> found = Traced(attachment_term())({1, 2, 3, 0.5, 3, 2.25, 4});
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_DOUBLE_EQ(found[0], 2);
+  EXPECT_DOUBLE_EQ(found[1], -4);
+  EXPECT_DOUBLE_EQ(found[2], 3);
+}
+
 TEST(MeshTerms, BendIsTheHingeAngle) {
   const Traced bend(bend_term());
   for (double angle = -3; angle <= 3; angle += 0.25) {

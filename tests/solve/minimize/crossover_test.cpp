@@ -1,6 +1,7 @@
 #include "solve/minimize/crossover.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -35,6 +36,14 @@ TEST(Crossover, ThresholdsAreKeptByDevice) {
   EXPECT_EQ(read_threshold(file, "fourth"), kDefaultThreshold);
   EXPECT_EQ(read_threshold(file, "fifth"), kDefaultThreshold);
   EXPECT_EQ(read_threshold(file, "one"), 600);
+}
+
+TEST(Crossover, WhatIsNoSmallFileIsNotRead) {
+  const lockstep::test::TemporaryFolder folder;
+  std::ofstream(folder / "large") << "one\t5\n" << std::string(1 << 17, 'x');
+  EXPECT_EQ(read_threshold(folder / "large", "one"), kDefaultThreshold);
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_threshold(folder / "pipe", "one"), kDefaultThreshold);
 }
 
 TEST(Crossover, TheCpuIsPreferredWhereAskedOnly) {

@@ -17,10 +17,13 @@ namespace {
 
 using Names = std::set<std::string>;
 
-const Names kSummary{"method",       "linear",           "linear_given", "linear_used",       "precision",
-                     "initial_cost", "final_cost",       "iterations",   "linear_iterations", "termination",
-                     "converged",    "message",          "gradient_max", "residuals",         "variables",
-                     "kernels",      "kernels_compiled", "cache_hits",   "batches",           "trace",
+const Names kSummary{"method",       "linear",       "linear_given",
+                     "linear_used",  "precision",    "initial_cost",
+                     "final_cost",   "iterations",   "linear_iterations",
+                     "termination",  "converged",    "message",
+                     "notes",        "gradient_max", "residuals",
+                     "variables",    "kernels",      "kernels_compiled",
+                     "cache_hits",   "batches",      "trace",
                      "solve_seconds"};
 
 class Runs : public testing::Test {
@@ -78,7 +81,7 @@ TEST_F(Runs, ACurve) {
   expect_members(to_json(result),
                  {"model", "rows", "parameters", "standard_errors", "initial", "covariance", "singular",
                   "undetermined", "at_bound", "residual_sum_of_squares", "residual_standard_deviation",
-                  "r_squared", "degrees_of_freedom"},
+                  "r_squared", "chi_squared", "degrees_of_freedom"},
                  result);
   EXPECT_NE(to_text(result).find("c        1.2 (at its bound)"), std::string::npos) << to_text(result);
   run.out = path("absent/f.csv");

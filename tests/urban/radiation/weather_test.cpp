@@ -224,6 +224,119 @@ TEST(Weather, PartsThatAreMeasuredAreTaken) {
   EXPECT_EQ(forcing(t, kGothenburg)[11].forcing.beam_w_m2, 500);
 }
 
+TEST(Weather, TheBeamOfALowSunIsBelowTheClearSkys) {
+  // Global radiation of 0.8 of that above the atmosphere, too much where the sun is low.
+  const auto bright = [](CivilMinutes t) {
+    const double sine = std::sin(sun_of_interval(kGothenburg, t, 10).altitude_deg * kRad);
+    return sine > 0 ? 1100 * sine : 0;
+  };
+  const io::WeatherTable t = table(at(6, 21, 0, 10), 144, 10, bright);
+  const auto excess = [&](Preset preset) {
+    double most = 0;
+    for (const WeatherStep& step : forcing(t, kGothenburg, preset)) {
+      const StepForcing& f = step.forcing;
+      if (f.sun_altitude_deg < 2) continue;
+      const double sine = std::sin(f.sun_altitude_deg * kRad);
+      EXPECT_NEAR(f.beam_w_m2 * sine + f.diffuse_w_m2, f.global_w_m2, 1e-9);
+      // A clear sky's beam of A. Meinel & M. Meinel (1976), of the air mass of F. Kasten & A. Young (1989).
+      const double mass = 1 / (sine + 0.50572 * std::pow(f.sun_altitude_deg + 6.07995, -1.6364));
+      most = std::max(most, f.beam_w_m2 / (1353 * std::pow(0.7, std::pow(mass, 0.678))));
+    }
+    return most;
+  };
+  EXPECT_LE(excess(Preset::corrected), 1.8);
+  EXPECT_GT(excess(Preset::umep), 4);
+}
+
+TEST(Weather, PartsOfAnIntervalKeepItsMeans) {
+  for (const bool measured : {false, true}) {
+    io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg);
+    for (io::WeatherRow& row : t.rows) {
+      row[Weather::global] *= 0.6;
+      if (measured)
+        row[Weather::direct] = 0.5 * row[Weather::global], row[Weather::diffuse] = 0.4 * row[Weather::global];
+    }
+    WeatherRules rules = weather_rules(Preset::corrected, {});
+    rules.substeps = 6;
+    int lit = 0;
+    for (const WeatherStep& step : make_forcing(t, t, kGothenburg, 0, rules)) {
+      const io::WeatherRow& row = t.rows[static_cast<size_t>((step.time - t.rows[0].time) / 60)];
+      if (step.substeps.empty()) {
+        EXPECT_FALSE(step.forcing.day());
+        continue;
+      }
+      ASSERT_EQ(step.substeps.size(), 6u);
+      double global = 0, direct = 0, diffuse = 0, days = 0;
+      for (size_t k = 0; k < 6; ++k) {
+        const StepForcing& f = step.substeps[k];
+        const SunPosition sun = sun_at(kGothenburg, step.time, -55 + 10.0 * static_cast<double>(k));
+        if (sun.altitude_deg > 1) { EXPECT_NEAR(f.sun_altitude_deg, sun.altitude_deg, 1e-9); }
+        EXPECT_NEAR(f.sun_azimuth_deg, sun.azimuth_deg, 1e-9);
+        EXPECT_EQ(f.clearness, step.forcing.clearness);
+        if (!f.day()) { EXPECT_EQ(f.global_w_m2, 0); }
+        if (!measured && f.day()) {
+          EXPECT_NEAR(f.beam_w_m2 * std::sin(f.sun_altitude_deg * kRad) + f.diffuse_w_m2, f.global_w_m2,
+                      1e-9);
+        }
+        global += f.global_w_m2 / 6;
+        direct += f.beam_w_m2 / 6;
+        diffuse += f.diffuse_w_m2 / 6;
+        days += f.step_days;
+      }
+      EXPECT_NEAR(global, row[Weather::global], 1e-9);
+      EXPECT_NEAR(days, 1 / 24.0, 1e-12);
+      if (measured) {
+        EXPECT_NEAR(direct, row[Weather::direct], 1e-9);
+        EXPECT_NEAR(diffuse, row[Weather::diffuse], 1e-9);
+      }
+      ++lit;
+    }
+    EXPECT_GE(lit, 17);
+  }
+}
+
+TEST(Weather, HorizontalDirectRadiationKeepsItsMeanInParts) {
+  io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg);
+  for (io::WeatherRow& row : t.rows) row[Weather::direct] = 0.4 * row[Weather::global];
+  WeatherRules rules = weather_rules(Preset::corrected, {});
+  rules.substeps = 6;
+  rules.horizontal_direct = true;
+  for (const WeatherStep& step : make_forcing(t, t, kGothenburg, 0, rules)) {
+    double level = 0;
+    for (const StepForcing& f : step.substeps)
+      if (f.day()) level += f.beam_w_m2 * std::sin(f.sun_altitude_deg * kRad) / 6;
+    const io::WeatherRow& row = t.rows[static_cast<size_t>((step.time - t.rows[0].time) / 60)];
+    if (!step.substeps.empty()) { EXPECT_NEAR(level, row[Weather::direct], 1e-9); }
+  }
+}
+
+TEST(Weather, StepsBeforeARunAreThoseItsFirstHoursRemember) {
+  const io::WeatherTable two = [] {
+    io::WeatherTable t = day_of(at(6, 20, 0), kGothenburg), next = day_of(at(6, 21, 0), kGothenburg);
+    t.rows.insert(t.rows.end(), next.rows.begin(), next.rows.end());
+    return t;
+  }();
+  const WeatherRules rules = weather_rules(Preset::corrected, {});
+  const auto all = make_forcing(two, two, kGothenburg, 0, rules);
+  for (size_t first = 0; first < two.rows.size(); ++first) {
+    io::WeatherTable part = two;
+    part.rows.erase(part.rows.begin(), part.rows.begin() + static_cast<ptrdiff_t>(first));
+    const WeatherSeries series = make_series(part, two, kGothenburg, 0, rules);
+    ASSERT_EQ(series.steps.size(), all.size() - first);
+    EXPECT_EQ(series.steps.front().forcing.clearness, all[first].forcing.clearness) << first;
+    // Back to the night.
+    size_t lit = 0;
+    while (lit < first && all[first - lit - 1].forcing.day()) ++lit;
+    EXPECT_EQ(series.warm_up.size(), lit) << first;
+  }
+  // A row that cannot be used ends them silently.
+  io::WeatherTable broken = two;
+  broken.rows[33][Weather::global] = std::numeric_limits<double>::quiet_NaN();
+  io::WeatherTable part = two;
+  part.rows.erase(part.rows.begin(), part.rows.begin() + 36);
+  EXPECT_EQ(make_series(part, broken, kGothenburg, 0, rules).warm_up.size(), 2u);
+}
+
 TEST(Weather, LeavesAndTheMeanOfTheDay) {
   WeatherRules rules;
   EXPECT_FALSE(has_leaves(97, rules));
@@ -232,8 +345,13 @@ TEST(Weather, LeavesAndTheMeanOfTheDay) {
   std::swap(rules.leaf_first_day, rules.leaf_last_day);
   EXPECT_TRUE(has_leaves(10, rules)) << "leaves over the turn of the year";
   EXPECT_FALSE(has_leaves(200, rules));
-  const auto steps = forcing(day_of(at(6, 21, 0), kGothenburg), kGothenburg);
-  EXPECT_NEAR(steps[5].forcing.water_c, 16, 1e-9);
+  const io::WeatherTable day = day_of(at(6, 21, 0), kGothenburg);
+  const auto steps = forcing(day, kGothenburg);
+  double sum = 0, count = 0;  // the file's rows within 12 hours of 05:30
+  for (const io::WeatherRow& row : day.rows)
+    if (row.time <= at(6, 21, 0) + 17 * 60 + 30) sum += row[Weather::air_temperature], ++count;
+  EXPECT_EQ(count, 17);
+  EXPECT_NEAR(steps[5].forcing.water_c, sum / count, 1e-9);
   EXPECT_EQ(steps[5].forcing.canopy_transmissivity, 0.03);
   EXPECT_EQ(forcing(day_of(at(1, 21, 0), kGothenburg), kGothenburg)[5].forcing.canopy_transmissivity, 0.5);
 }

@@ -170,6 +170,11 @@ TEST(Agreement, ByHand) {
   EXPECT_EQ(same.d, 1);
 }
 
+TEST(Measured, AQuantityHasOneColumn) {
+  for (const char* head : {"hour,Kn,Kn\n", "hour,Kn,knorth\n", "hour,x,x\n"})
+    EXPECT_THROW(parse_measured(std::string(head) + "1,2,3\n", "a.csv", 0), InputError) << head;
+}
+
 TEST(Measured, SidesBecomeTheirMean) {
   const io::CivilMinutes noon = io::civil_minutes({2005, 10, 7, 12, 7});
   const MeasuredTable t = parse_measured("hour,Kn,Ke,Ks,Kw,tmrt\n7,1,2,3,6,5\n8,,2,3,6,-999\n", "m", noon);
@@ -207,6 +212,18 @@ TEST(Summary, HoursMeansAndHighest) {
 }
 
 /// Chunks that the grid's edges cut, steps and variables in any order, missing pixels.
+TEST(Summary, HoursOfSunOfStepsInParts) {
+  SeriesSummary summary({SeriesOutput::shadow}, 3, 1, 6);
+  // Half an hour of sun; under a plant that lets 0.03 through; two parts of sun, four under the plant.
+  summary.add({{0.5f, 0.03f, static_cast<float>((2 + 4 * 0.03) / 6)}});
+  for (const SummaryGrid& grid : summary.grids())
+    if (grid.name == "sun_hours") {
+      EXPECT_NEAR(grid.values[0], 0.5, 1e-6);
+      EXPECT_EQ(grid.values[1], 0);
+      EXPECT_NEAR(grid.values[2], 2 / 6.0, 1e-6);
+    }
+}
+
 TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {
   if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
   io::SeriesDescription d;

@@ -397,6 +397,28 @@ TEST(SeriesRun, StoredViewFactorsGiveTheSame) {
   EXPECT_EQ(computed, c.read("tmrt/tmrt_20150621T1200.npy"));
 }
 
+TEST(SeriesRun, AnHourDoesNotDependOnWhereTheRunBegins) {
+  NEEDS_CPU();
+  for (const double latitude : {57.7, 75.0}) {  // with a night, and without
+    Case c(24, "2015-06-21", Site{latitude, 11.97, 0, 1});
+    c.options.outputs = {SeriesOutput::tmrt, SeriesOutput::lup};
+    c.compute();
+    const std::vector<std::string> files = {"tmrt/tmrt_20150621T1600.npy", "lup/lup_20150621T1600.npy",
+                                            "tmrt/tmrt_20150621T2300.npy"};
+    std::vector<std::vector<float>> whole;
+    for (const std::string& file : files) whole.push_back(c.read(file));
+    for (const char* from : {"2015-06-21T16:00", "2015-06-21T23:00"}) {
+      c.options.from = from;
+      c.options.folder = c.folder / from;
+      c.compute();
+      for (size_t k = 0; k < files.size(); ++k)
+        if (fs::exists(c.options.folder / files[k])) {
+          EXPECT_EQ(c.read(files[k]), whole[k]) << latitude << " " << from << " " << files[k];
+        }
+    }
+  }
+}
+
 TEST(SeriesRun, MeasurementsFartherApartThanStepsMeetTheirOwnHours) {
   NEEDS_CPU();
   Case c(12);

@@ -343,6 +343,19 @@ class CudaPrinter final : public Printer {
     const auto known = [&](ir::Id id) { return function()[id].op == Op::constant; };
     if (step < 0 && !(known(i.args[0]) && known(i.args[1]))) line("#pragma unroll 1");
   }
+  /// Passes are counted where the counter may step past the end of its type: loops that the compiler unrolls as others.
+  std::string for_head(Type type, std::string_view name, const Expression& begin, const Expression& end,
+                       int64_t step, bool oversteps) override {
+    if (!oversteps) return Printer::for_head(type, name, begin, end, step, oversteps);
+    const std::string k = fresh("k"), n = fresh("n"), own(cuda_type(type));
+    const char* whole = is_wide(type) ? "u64" : "u32";
+    const uint64_t size = step < 0 ? uint64_t(0) - uint64_t(step) : uint64_t(step);
+    const Expression &low = step < 0 ? end : begin, &high = step < 0 ? begin : end;
+    line(fmt::format("{0} {1} = 0, {2} = ls_passes<{0}>({3}({4}), {3}({5}), {6}u);", whole, k, n, own,
+                     low.text, high.text, size));
+    return fmt::format("for ({0} {1} = {2}; {3} < {4}; ++{3}, {1} = {0}({5}({1}) {6} {7}u)) {{", own, name,
+                       begin.text, k, n, whole, step < 0 ? '-' : '+', size);
+  }
   std::string loop_head() const override { return "for (;;) {"; }
 
  private:

@@ -21,6 +21,10 @@ constexpr Helper kCommon[] = {
                  "i64 ls_sub(i64 a, i64 b) { return i64(u64(a) - u64(b)); }"},
     {"ls_mul", D "int ls_mul(int a, int b) { return int(u32(a) * u32(b)); }\n" D
                  "i64 ls_mul(i64 a, i64 b) { return i64(u64(a) * u64(b)); }"},
+    // How many steps from low stay below high.
+    {"ls_passes",
+     "template <class U, class T> " D
+     "U ls_passes(T low, T high, U step) { return low < high ? (U(high) - U(low) - 1u) / step + 1u : 0u; }"},
     // Hides that it is a negation: ptxas 13.0 drops the sign where it unrolls a downward loop with a negated
     // bound.
     {"ls_neg", D "u32 ls_neg(u32 a) {\n"

@@ -236,9 +236,10 @@ class WgslPrinter final : public Printer {
                        value.text);
   }
   std::string for_head(Type type, std::string_view name, const Expression& begin, const Expression& end,
-                       int64_t step) const override {
+                       int64_t step, bool oversteps) override {
     const char suffix = type == Type::u32 ? 'u' : 'i';
-    const std::string advance = step == 1    ? fmt::format("{}++", name)
+    const std::string advance = oversteps    ? saturating(type, name, step)
+                                : step == 1  ? fmt::format("{}++", name)
                                 : step == -1 ? fmt::format("{}--", name)
                                 : step < 0   ? fmt::format("{} -= {}{}", name, -step, suffix)
                                              : fmt::format("{} += {}{}", name, step, suffix);
@@ -251,6 +252,14 @@ class WgslPrinter final : public Printer {
         "atomicAdd(&ls_open, 1u); for (var {0}: {1} = {2}; ; {3}) {{ if (!({0} {4} {5})) {{ "
         "atomicSub(&ls_open, 1u); break; }}",
         name, wgsl_type(type), begin.text, advance, step > 0 ? "<" : ">", bound);
+  }
+  /// The next value of a counter that stays at the end of its type where a step would pass it.
+  static std::string saturating(Type type, std::string_view name, int64_t step) {
+    if (type == Type::u32)
+      return step < 0 ? fmt::format("{0} = max({0}, {1}u) - {1}u", name, -step)
+                      : fmt::format("{0} = min({0}, {1}u) + {2}u", name, UINT32_MAX - step, step);
+    const int64_t last = step < 0 ? INT32_MIN - step : INT32_MAX - step;
+    return fmt::format("{0} = {1}({0}, i32({2})) + i32({3})", name, step < 0 ? "max" : "min", last, step);
   }
   std::string loop_head() const override {
     if (!options_.watch_loops) return "loop {";

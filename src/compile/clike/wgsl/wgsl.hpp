@@ -72,7 +72,11 @@ struct WgslSource {
   std::vector<WgslBinding> bindings;
 };
 
-/// Why WGSL cannot express a function (64-bit types), or empty.
+/// Levels of control flow that fit into WGSL's 127 nested braces, with those that printing and lowering add.
+inline constexpr int kWgslLevels = 120;
+/// Where the function has more levels of control flow than `most`, those of called functions included; or empty.
+std::string deeper_than(int most, const ir::Function& function);
+/// Why WGSL cannot express a function (64-bit types, too many levels), or empty.
 std::string wgsl_refusal(const ir::Function& function);
 
 /// Points of a lane that print_wgsl chooses.

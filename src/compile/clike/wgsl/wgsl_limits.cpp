@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "compile/clike/cuda/cuda_points.hpp"
@@ -11,6 +12,29 @@ namespace lockstep::clike {
 
 using ir::Id;
 using ir::Op;
+
+namespace {
+std::optional<ir::Place> first_deeper(int most, const ir::Function& f, uint32_t block) {
+  for (Id id : f.blocks[block]) {
+    const ir::Instruction& i = f[id];
+    if (i.op == Op::call && ir::depth_of(f.functions[i.imm]) > most) return i.place;
+    for (uint32_t inner : i.blocks) {
+      if (inner == ir::kNoBlock) continue;
+      if (most == 0) return i.place;
+      if (const auto found = first_deeper(most - 1, f, inner)) return found;
+    }
+  }
+  return {};
+}
+}  // namespace
+
+std::string deeper_than(int most, const ir::Function& f) {
+  const auto found = first_deeper(most, f, 0);
+  if (!found) return {};
+  const std::string place = ir::place_text(f, *found);
+  return fmt::format("control flow of {} levels{}{}: {} are possible", ir::depth_of(f),
+                     place.empty() ? "" : ", too many near ", place, most);
+}
 
 std::string wgsl_refusal(const ir::Function& f) {
   if (f.index_type == Type::i64) return "a buffer has 2^31 elements or more: WGSL has 32-bit indices only";
@@ -23,7 +47,7 @@ std::string wgsl_refusal(const ir::Function& f) {
       if (size_of(a.storage) == 8) return fmt::format("array {}: WGSL has no {}", a.name, name(a.storage));
   for (const ir::ScalarParam& s : f.scalars)
     if (is_wide(s.type)) return fmt::format("parameter {}: WGSL has no {}", s.name, name(s.type));
-  return {};
+  return deeper_than(kWgslLevels, f);
 }
 
 PointsPlan wgsl_points(const ir::Function& f) { return choose_points(f); }

@@ -280,7 +280,7 @@ Value* LaneCode::loop_test(const Instruction& i, const Loop& loop, Value* live, 
 void LaneCode::next_pass(const Instruction& i, const Counter& counter) {
   Value* step = pure(i.args[2])[0];  // a constant
   Value* now = b_.CreateLoad(counter.memory->getAllocatedType(), counter.memory);
-  b_.CreateStore(b_.CreateAdd(now, counter.vector ? splat(step) : step), counter.memory);
+  b_.CreateStore(next_counter(b_, f_, i, now, counter.vector ? splat(step) : step), counter.memory);
 }
 
 const LaneCode::Variable& LaneCode::storage(Id id) {

@@ -187,7 +187,7 @@ class LaneCode::LaneLoops {
     b_.CreateCondBr(b_.CreateICmp(test, index, one.last), blocks.inside, blocks.exit);
     b_.SetInsertPoint(blocks.inside);
     Value* next = one.code->pass(sum_, body_, index, sums);
-    index->addIncoming(b_.CreateAdd(index, all_.pure(i_.args[2])[0]), blocks.inside);
+    index->addIncoming(next_counter(b_, all_.f_, i_, index, all_.pure(i_.args[2])[0]), blocks.inside);
     sums->addIncoming(next, blocks.inside);
     b_.CreateBr(blocks.header);
     b_.SetInsertPoint(blocks.exit);

@@ -55,7 +55,7 @@ std::optional<LaneCode::Spread> LaneCode::spread(Id id) {
     result.exact = form.is_uniform() || form.exact;
     return result;
   }
-  if (i.arg_count() == 0 || i.op == Op::get || (i.flags & ir::kUniform)) return {};
+  if (i.arg_count() == 0 || i.op == Op::get || i.op == Op::uniform) return {};
   std::array<std::optional<Spread>, 2> of;
   for (int k = 0; k < i.arg_count(); ++k) {
     // A value of another region is at hand where it was computed again, and not where it was kept.

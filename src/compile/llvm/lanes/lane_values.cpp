@@ -154,11 +154,9 @@ Slot LaneCode::pure(Id id) {
     if (const auto known = assumptions_->settled.find(id); known != assumptions_->settled.end())
       return {b_.getInt1(known->second)};
   }
+  if (i.op == Op::uniform) return slot(i.args[0]);  // by lane where its operand is; scalar() takes one
   const int count = i.arg_count();
-  // Author-declared uniforms of lane-wise operands are computed by lane; scalar() takes one.
-  bool scalars = !divergence_[id].is_varying();
-  if (i.flags & ir::kUniform)
-    for (int k = 0; k < count; ++k) scalars &= divergence_[i.args[k]].is_uniform();
+  const bool scalars = !divergence_[id].is_varying();
   Value* x[3] = {};
   for (int k = 0; k < count; ++k) {
     const bool scalar_condition = i.op == Op::select && k == 0 && divergence_[i.args[0]].is_uniform();

@@ -21,7 +21,6 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
-
 constexpr int kGroupLevel = -1, kUnplaced = -2;
 
 /// Which statements run at the level of the group, and the region of each other instruction.
@@ -417,7 +416,8 @@ class GroupCode {
       b.CreateUnreachable();
     } else {
       if (counted)
-        b.CreateStore(b.CreateAdd(b.CreateLoad(counter->getAllocatedType(), counter), step), counter);
+        b.CreateStore(next_counter(b, f, i, b.CreateLoad(counter->getAllocatedType(), counter), step),
+                      counter);
       b.CreateBr(header);
     }
     b.SetInsertPoint(blocks.exit);

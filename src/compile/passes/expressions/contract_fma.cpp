@@ -7,14 +7,28 @@ namespace lockstep::compile {
 
 using namespace ir;
 
-void contract_fma(Function& f) {
+namespace {
+
+/// Values go by as they are once nothing contracts across them.
+void end_rounded(Function& f) {
+  Replacement replaced(f.instructions.size());
+  for (Block& block : f.blocks)
+    std::erase_if(block, [&](Id id) {
+      if (f[id].op != Op::rounded) return false;
+      replaced.set(id, f[id].args[0]);
+      return true;
+    });
+  if (replaced.any()) replaced.apply(f);
+}
+
+void contract(Function& f) {
   const std::vector<uint32_t> uses = use_counts(f);
   constexpr uint32_t kOutside = ~uint32_t(0);
   std::vector<uint32_t> block_of(f.instructions.size(), kOutside);
   for (uint32_t b = 0; b < f.blocks.size(); ++b)
     for (Id id : f.blocks[b]) block_of[id] = b;
   const auto contractible = [&](Id id, uint32_t block) {
-    return f[id].op == Op::fmul && uses[id] == 1 && block_of[id] == block && !(f[id].flags & kNoContract);
+    return f[id].op == Op::fmul && uses[id] == 1 && block_of[id] == block;
   };
 
   std::vector<bool> absorbed(f.instructions.size(), false);
@@ -43,6 +57,13 @@ void contract_fma(Function& f) {
   }
   for (Block& block : f.blocks)
     std::erase_if(block, [&](Id id) { return id < absorbed.size() && absorbed[id]; });
+}
+
+}  // namespace
+
+void contract_fma(Function& f) {
+  if (f.contract) contract(f);
+  end_rounded(f);
 }
 
 }  // namespace lockstep::compile

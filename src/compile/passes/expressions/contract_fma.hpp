@@ -2,7 +2,8 @@
 //
 // A product `p = a * b` in the same block as its only use, an fadd or fsub, becomes part of it:
 //   p + c → fma(a, b, c)    c + p → fma(a, b, c)    p - c → fma(a, b, -c)    c - p → fma(-a, b, c)
-// Where both operands are such products, the first is taken. Products flagged kNoContract are left alone.
+// Where both operands are such products, the first is taken. Nothing is contracted in functions whose author turned it off
+// (Function::contract), nor across Op::rounded and Op::uniform. Op::rounded ends here: no later pass knows it.
 //
 // It stands first, on the function as traced, so that which products contract depends on the author's code
 // alone and on no other pass: every target, and every choice of passes, computes the same bits. The

@@ -57,13 +57,13 @@ class ValueNumbering {
           if (inner != kNoBlock) block(inner);
         continue;
       }
-      const Key key{i.op, i.type, i.lanes, uint8_t(i.flags & ~(kNoWrap | kNoContract)), i.args, i.imm};
+      const Key key{i.op, i.type, i.lanes, uint8_t(i.flags & ~kNoWrap), i.args, i.imm};
       const auto [place, fresh] = first_.try_emplace(key, id);
       if (!fresh) {
         Instruction& same = f_[place->second];
         same.flags = uint8_t((same.flags & ~kNoWrap) | (same.flags & i.flags & kNoWrap));
         replaced_.set(id, place->second);
-      } else if (i.args[0] == kNone && !(i.flags & kUniform)) {
+      } else if (i.args[0] == kNone) {
         entry_.push_back(id);
       } else {
         here.push_back(key);

@@ -51,7 +51,7 @@ class Simplifier {
       block_ = b;
       if (fold(id)) {
         // now a constant
-      } else if (!(f_[id].flags & kUniform)) {
+      } else {
         order(f_[id]);
         if (const Id same = identity(id); same != kNone) {
           replaced_.set(id, same);
@@ -62,12 +62,6 @@ class Simplifier {
     f_.blocks[b].push_back(id);
   }
 
-  /// The operation that computes an operand, to be looked through; nothing where the author stated it to be
-  /// uniform, because the statement would be lost.
-  const Instruction& inside(Id id) const {
-    static const Instruction kOpaque{Op::count_};
-    return f_[id].flags & kUniform ? kOpaque : f_[id];
-  }
   std::optional<uint64_t> constant(Id id) const {
     if (f_[id].op != Op::constant) return {};
     return f_[id].imm;
@@ -157,6 +151,7 @@ class Simplifier {
       case Op::convert:
       case Op::bitcast: return conversion(id);
       case Op::bnot: return negation(id);
+      case Op::uniform: return constant(f_[id].args[0]) ? f_[id].args[0] : kNone;
       default: break;
     }
     if (is_float(t)) return floats(id);
@@ -193,10 +188,10 @@ class Simplifier {
           }
         }
         return kNone;
-      case Op::fneg: return inside(a).op == Op::fneg ? f_[a].args[0] : kNone;
+      case Op::fneg: return f_[a].op == Op::fneg ? f_[a].args[0] : kNone;
       case Op::fabs:
-        if (inside(a).op == Op::fabs) return a;
-        if (inside(a).op == Op::fneg) become(id, Op::fabs, f_[a].args[0]);
+        if (f_[a].op == Op::fabs) return a;
+        if (f_[a].op == Op::fneg) become(id, Op::fabs, f_[a].args[0]);
         return kNone;
       case Op::fmin:
       case Op::fmax: return a == b ? a : kNone;
@@ -253,7 +248,7 @@ class Simplifier {
 
   /// (x + c1) + c2 = x + (c1 + c2).
   Id chain(Id id, uint64_t c2) {
-    const Instruction inner = inside(f_[id].args[0]);
+    const Instruction inner = f_[f_[id].args[0]];
     if (inner.op != Op::iadd) return kNone;
     const auto c1 = constant(inner.args[1]);
     if (!c1) return kNone;
@@ -310,7 +305,7 @@ class Simplifier {
   }
 
   Id negation(Id id) {
-    const Instruction inner = inside(f_[id].args[0]);
+    const Instruction inner = f_[f_[id].args[0]];
     switch (inner.op) {
       case Op::bnot: return inner.args[0];
       case Op::ieq: become(id, Op::ine, inner.args[0], inner.args[1]); break;
@@ -334,13 +329,13 @@ class Simplifier {
       become(id, Op::bnot, c);
       return negation(id);
     }
-    if (inside(c).op == Op::bnot) become(id, Op::select, f_[c].args[0], b, a);
+    if (f_[c].op == Op::bnot) become(id, Op::select, f_[c].args[0], b, a);
     return kNone;
   }
 
   Id conversion(Id id) {
     const Instruction i = f_[id];
-    const Instruction inner = inside(i.args[0]);
+    const Instruction inner = f_[i.args[0]];
     if (inner.op != i.op) return kNone;
     const Id origin = inner.args[0];
     const Type from = f_[origin].type, middle = inner.type;

@@ -45,7 +45,7 @@ class Motion {
       bool moves =
           (is_pure(i.op) || (certain && (i.op == Op::call ||  // which need not end where it would not run
                                          (i.op == Op::load && f_.buffers[i.imm].access == Access::read)))) &&
-          !(i.flags & kUniform);
+          i.op != Op::uniform;  // of the lanes that come here
       for (int k = 0, n = i.arg_count(); k < n && moves; ++k) moves = depth_[i.args[k]] <= loops;
       if (moves) {
         depth_[id] = loops;

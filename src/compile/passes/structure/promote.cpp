@@ -93,7 +93,7 @@ class Forwarding {
         case Op::variable: set_known(id, i.args[0]); break;
         case Op::set: set_known(i.args[0], i.args[1]); break;
         case Op::get:
-          if (const Id value = known_[i.args[0]]; value != kNone && !(i.flags & kUniform)) {
+          if (const Id value = known_[i.args[0]]; value != kNone) {
             replaced_.set(id, value);
             continue;
           }

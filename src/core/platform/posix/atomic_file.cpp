@@ -5,12 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/files/output_files.hpp"
+#include "core/platform/posix/file_limit.hpp"
+#include "core/record/journal.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -27,17 +31,42 @@ std::vector<fs::path>& kept_whole() {
   return files;
 }
 
-/// The status of a target that a file may be put over. Throws InputError for any other.
-fs::file_status checked_target(const fs::path& target) {
+/// Whether a target is written as it is, for it is a device or a pipe. A link leads to one only in the system's own
+/// folders. Throws InputError where no file can be put.
+bool checked_target(const fs::path& target) {
   std::error_code ignored;
-  const fs::file_status status = fs::status(target, ignored);
+  const fs::file_status status = fs::status(target, ignored), own = fs::symlink_status(target, ignored);
   if (target.empty() || fs::is_directory(status) || !target.has_filename())
     throw InputError("cannot write a file here", target.string(), "the name of a file, not of a folder");
   if (fs::is_regular_file(status))
     for (const fs::path& input : kept_whole())
       if (fs::equivalent(target, input, ignored))
         throw InputError("this file is an input", target.string(), "another name, so that the input stays");
-  return status;
+  if (!fs::is_symlink(own)) return fs::exists(own) && !fs::is_regular_file(own);
+  const std::string whole = fs::absolute(target, ignored).lexically_normal().string();
+  return whole.starts_with("/dev/") || whole.starts_with("/proc/");
+}
+
+/// Permissions of files that others may read, as far as the user lets them.
+mode_t ordinary_mode() {
+  static const mode_t mode = [] {
+    std::ifstream status("/proc/self/status");
+    unsigned mask = 022;
+    for (std::string word; status >> word;)
+      if (word == "Umask:") status >> std::oct >> mask;
+    return mode_t(0666 & ~mask);
+  }();
+  return mode;
+}
+
+/// Flushes a temporary file to disk and gives it its name.
+void publish(int descriptor, const Folder& from, const std::string& name, const Folder& to,
+             const fs::path& target) {
+  if (::fsync(descriptor) != 0) fail("cannot flush the file", target, errno);
+  ::fchmod(descriptor, ordinary_mode());  // a file system without permissions refuses
+  if (::renameat(from.descriptor(), name.c_str(), to.descriptor(), target.filename().c_str()) != 0)
+    fail("cannot put the file in place", target, errno);
+  journal::output(target);
 }
 
 /// The nearest folder that exists on the way to `path` must let things be made in it.
@@ -55,8 +84,7 @@ void keep_nothing() { kept_whole().clear(); }
 void keep_whole(fs::path input) { kept_whole().push_back(std::move(input)); }
 
 void check_output_file(const fs::path& file) {
-  const fs::file_status status = checked_target(file);
-  if (fs::exists(status) && !fs::is_regular_file(status)) return;  // a device or a pipe
+  if (checked_target(file)) return;
   std::error_code ignored;
   check_parents(fs::absolute(file, ignored).parent_path());
 }
@@ -69,72 +97,78 @@ void check_output_folder(const fs::path& folder) {
 }
 
 AtomicPath::AtomicPath(fs::path target) : target_(std::move(target)) {
-  std::error_code ignored;
-  const fs::file_status status = checked_target(target_);
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    direct_ = true;
+  if (checked_target(target_)) {
     temporary_ = target_;
     return;
   }
-  if (fs::is_symlink(fs::symlink_status(target_, ignored))) {
-    const fs::path real = fs::weakly_canonical(target_, ignored);
-    if (!ignored) target_ = real;
-  }
-  if (target_.has_parent_path()) {
-    std::error_code error;
-    fs::create_directories(target_.parent_path(), error);
-    if (error) fail("cannot make the folder", target_.parent_path(), error.value());
-  }
-  static std::atomic<unsigned> counter{0};
-  temporary_ = target_.parent_path() /
-               fmt::format(".{}.{}-{}.part", target_.filename().string(), ::getpid(), counter.fetch_add(1));
+  folder_ = Folder::of_output(target_);
+  own_ = folder_.make_private(target_.filename().string(), own_name_);
+  temporary_ = own_.pinned() / target_.filename();
 }
 
 AtomicPath::~AtomicPath() {
-  if (done_ || direct_) return;
-  ::unlink(temporary_.c_str());
+  if (own_) folder_.remove(own_name_);
 }
 
 void AtomicPath::commit() {
-  if (done_) return;
-  if (!direct_) {
-    const int descriptor = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail("cannot read the file back", temporary_, errno);
-    const bool flushed = ::fsync(descriptor) == 0;
-    const int error = errno;
-    ::close(descriptor);
-    if (!flushed) fail("cannot flush the file", target_, error);
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-      fail("cannot put the file in place", target_, errno);
-  }
-  done_ = true;
+  if (std::exchange(done_, true) || !own_) return;
+  const std::string name = target_.filename().string();
+  const int descriptor = own_.open_regular(name);
+  if (descriptor < 0) fail("cannot read the file back", target_, errno);
+  const std::shared_ptr<void> closer(nullptr, [&](void*) { ::close(descriptor); });
+  publish(descriptor, own_, name, folder_, target_);
+  folder_.remove(own_name_);
+  own_ = {};
 }
 
-AtomicFile::AtomicFile(fs::path target) : path_(std::move(target)) {
-  descriptor_ = ::open(path_.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("cannot create the file", path_.target(), errno);
+AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
+  if (checked_target(target_)) {
+    // A pipe that nobody reads would keep the opening waiting.
+    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, ::fcntl(descriptor_, F_GETFL) & ~O_NONBLOCK);
+  } else {
+    folder_ = Folder::of_output(target_);
+    descriptor_ = folder_.make_temporary(target_.filename().string(), name_);
+  }
+  if (descriptor_ < 0) fail("cannot create the file", target_, errno);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  if (folder_) ::unlinkat(folder_.descriptor(), name_.c_str(), 0);
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
+  const FileLimitHeld limit;
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail("cannot write the file", path_.target(), written == 0 ? ENOSPC : errno);
+    if (written <= 0) fail("cannot write the file", target_, written == 0 ? ENOSPC : errno);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }
 
-void AtomicFile::commit() {
-  if (descriptor_ >= 0) {
-    const int closed = ::close(descriptor_);
-    descriptor_ = -1;
-    if (closed != 0) fail("cannot close the file", path_.target(), errno);
+void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  const FileLimitHeld limit;
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail("cannot write the file", target_, written == 0 ? ENOSPC : errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += written;
   }
-  path_.commit();
+}
+
+void AtomicFile::resize(int64_t bytes) {
+  const FileLimitHeld limit;
+  if (folder_ && ::ftruncate(descriptor_, bytes) != 0) fail("cannot write the file", target_, errno);
+}
+
+void AtomicFile::commit() {
+  if (descriptor_ < 0) return;
+  if (folder_) publish(descriptor_, folder_, name_, folder_, target_);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("cannot close the file", target_, errno);
 }
 
 void write_file(const fs::path& target, std::span<const std::byte> bytes) {

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/files/cache_key.hpp"
 #include "core/hash.hpp"
+#include "core/platform/posix/file_limit.hpp"
 #include "core/reports/log.hpp"
 
 namespace lockstep {
@@ -20,7 +22,7 @@ namespace {
 
 // An entry is this header, the key's text and the value; the checksum covers all but itself.
 constexpr uint32_t kMagic = 0x43534b4c;  // "LKSC"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 struct Header {
   uint32_t magic = kMagic;
   uint32_t version = kVersion;
@@ -32,14 +34,14 @@ static_assert(sizeof(Header) == 40);
 constexpr size_t kChecksummedHeader = sizeof(Header) - sizeof(Hash128);
 constexpr auto kTemporaryLifetime = std::chrono::hours(1);
 
-Hash128 checksum_of(std::span<const std::byte> entry) {
-  const Hash128 head = hash128(entry.first(kChecksummedHeader));
-  const Hash128 body = hash128(entry.subspan(sizeof(Header)));
+Hash128 checksum_of(const HashKey& key, std::span<const std::byte> entry) {
+  const Hash128 head = hash128(key, entry.first(kChecksummedHeader));
+  const Hash128 body = hash128(key, entry.subspan(sizeof(Header)));
   const uint64_t both[4] = {head.low, head.high, body.low, body.high};
-  return hash128(std::as_bytes(std::span(both)));
+  return hash128(key, std::as_bytes(std::span(both)));
 }
 
-bool is_valid(std::span<const std::byte> entry, std::string_view key) {
+bool is_valid(const HashKey& secret, std::span<const std::byte> entry, std::string_view key) {
   Header header;
   if (entry.size() < sizeof header) return false;
   std::memcpy(&header, entry.data(), sizeof header);
@@ -47,12 +49,12 @@ bool is_valid(std::span<const std::byte> entry, std::string_view key) {
   return header.magic == kMagic && header.version == kVersion && header.key_bytes == key.size() &&
          header.key_bytes <= body && header.value_bytes == body - header.key_bytes &&
          std::memcmp(entry.data() + sizeof header, key.data(), key.size()) == 0 &&
-         header.checksum == checksum_of(entry);
+         header.checksum == checksum_of(secret, entry);
 }
 
 // Returns 0 or the error number. A short file leaves `bytes` short, which is_valid() then refuses.
 int read_all(const fs::path& path, std::vector<std::byte>& bytes) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return errno;
   struct stat status{};
   int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
@@ -74,9 +76,10 @@ int read_all(const fs::path& path, std::vector<std::byte>& bytes) {
 }
 
 int write_all(const fs::path& path, std::span<const std::byte> bytes) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (descriptor < 0) return errno;
   int error = 0;
+  const FileLimitHeld limit;
   while (!error && !bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -112,13 +115,23 @@ DiskCache::DiskCache(fs::path directory, uint64_t limit_bytes)
     : directory_(directory.empty() ? default_directory() : std::move(directory)),
       limit_bytes_(limit_bytes),
       written_since_sweep_(limit_bytes) {  // The first write sweeps what earlier processes left.
-  if (directory_.empty()) {
+  if (directory_.empty())
     state_ = State::off;
-    return;
-  }
-  std::error_code error;
-  fs::create_directories(directory_, error);
-  if (error) latch(State::off, "cannot make the folder", error.value());
+  else
+    open_folder();
+}
+
+void DiskCache::open_folder() {
+  if (!directory_.is_absolute()) return latch(State::off, "its name is relative");
+  std::string why = why_unsafe(directory_);
+  if (const int error = why.empty() ? make_private_folder(directory_) : 0)
+    return latch(State::off, "cannot make the folder", error);
+  if (why.empty()) why = why_unsafe(directory_);
+  if (!why.empty()) return latch(State::off, why);
+  if (const auto key = cache_key(directory_))
+    key_ = *key;
+  else
+    latch(State::off, "there is no key of this user alone for its entries");
 }
 
 fs::path DiskCache::entry_path(std::string_view key) const {
@@ -126,11 +139,15 @@ fs::path DiskCache::entry_path(std::string_view key) const {
 }
 
 void DiskCache::latch(State state, std::string_view what, int error) {
+  latch(state, fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+void DiskCache::latch(State state, std::string_view why) {
   State before = state_.load();
   while (before < state) {
     if (state_.compare_exchange_weak(before, state)) {
-      logging::warning("kernel cache {}: {}: {}; it is {} from now on", directory_.string(), what,
-                       std::strerror(error), state == State::off ? "off" : "read-only");
+      logging::warning("kernel cache {}: {}; it is {} from now on", directory_.string(), why,
+                       state == State::off ? "off" : "read-only");
       return;
     }
   }
@@ -142,11 +159,12 @@ std::optional<std::vector<std::byte>> DiskCache::get(std::string_view key) {
   std::vector<std::byte> entry;
   const int error = read_all(path, entry);
   if (error) {
-    if (error != ENOENT) latch(State::off, "cannot read an entry", error);
+    // A folder in an entry's place concerns that entry alone.
+    if (error != ENOENT && error != EISDIR) latch(State::off, "cannot read an entry", error);
     ++misses_;
     return std::nullopt;
   }
-  if (!is_valid(entry, key)) {
+  if (!is_valid(key_, entry, key)) {
     logging::warning("kernel cache {}: entry {} is damaged and was dropped", directory_.string(),
                      path.filename().string());
     ::unlink(path.c_str());
@@ -168,7 +186,7 @@ void DiskCache::put(std::string_view key, std::span<const std::byte> value) {
   std::memcpy(entry.data(), &header, sizeof header);
   std::memcpy(entry.data() + sizeof header, key.data(), key.size());
   if (!value.empty()) std::memcpy(entry.data() + sizeof header + key.size(), value.data(), value.size());
-  header.checksum = checksum_of(entry);
+  header.checksum = checksum_of(key_, entry);
   std::memcpy(entry.data(), &header, sizeof header);
 
   static std::atomic<unsigned> counter{0};
@@ -179,6 +197,7 @@ void DiskCache::put(std::string_view key, std::span<const std::byte> value) {
   if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error) {
     ::unlink(temporary.c_str());
+    if (error == EISDIR) return;  // a folder in the entry's place
     latch(State::read_only, "cannot write an entry", error);
     return;
   }

@@ -2,24 +2,51 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <sstream>
 #include <string_view>
+
+#include "core/reports/log.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep {
 namespace fs = std::filesystem;
 namespace {
 
-void add_paths_of_variable(const char* name, std::vector<fs::path>& folders) {
+/// Absolute folders of a list; with `own`, one of this project, in which anything else is an error.
+void add_paths_of_variable(const char* name, std::vector<fs::path>& folders, bool own = false) {
   const char* text = std::getenv(name);
   std::string_view rest = text ? text : "";
   while (!rest.empty()) {
     const size_t colon = std::min(rest.find(':'), rest.size());
-    if (colon > 0) folders.emplace_back(rest.substr(0, colon));
+    // An empty entry would be the current folder, which holds what was downloaded.
+    fs::path folder = rest.substr(0, colon);
+    std::error_code error;
+    if (own && !folder.empty() && !(folder.is_absolute() && fs::is_directory(folder, error)))
+      throw InputError(fmt::format("\"{}\"", folder.string()), name,
+                       "absolute folders that exist, separated by ':'");
+    if (folder.is_absolute()) folders.push_back(std::move(folder));
     rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
 }
+
+/// Variables in which libraries look for modules of their own and load them: GDAL, HDF5, Vulkan, CUDA, OpenSSL.
+constexpr const char* kModuleVariables[] = {"GDAL_DRIVER_PATH",       "GDAL_PYTHON_DRIVER_PATH",
+                                            "HDF5_PLUGIN_PATH",       "VK_ICD_FILENAMES",
+                                            "VK_DRIVER_FILES",        "VK_ADD_DRIVER_FILES",
+                                            "VK_LAYER_PATH",          "VK_ADD_LAYER_PATH",
+                                            "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH",
+                                            "XDG_CONFIG_HOME",        "XDG_CONFIG_DIRS",
+                                            "XDG_DATA_HOME",          "XDG_DATA_DIRS",
+                                            "LIBGL_DRIVERS_PATH",     "CUDA_INJECTION64_PATH",
+                                            "OPENSSL_CONF",           "OPENSSL_ENGINES",
+                                            "OPENSSL_MODULES"};
 
 fs::path own_library_folder() {
   Dl_info info{};
@@ -27,6 +54,36 @@ fs::path own_library_folder() {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(info.dli_fname, error);
   return error ? fs::path{} : path.parent_path();
+}
+
+/// Folders that a list of the dynamic loader names, and those that it includes.
+void add_loader_folders(const fs::path& list, int depth, std::vector<fs::path>& folders) {
+  std::ifstream file(list);
+  for (std::string line; depth < 8 && std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string word, pattern;
+    if (!(words >> word)) continue;
+    if (word != "include") {
+      if (word.starts_with('/')) folders.emplace_back(word);
+    } else if (words >> pattern) {
+      glob_t found{};
+      if (pattern.starts_with('/') && ::glob(pattern.c_str(), 0, nullptr, &found) == 0)
+        for (size_t k = 0; k < found.gl_pathc; ++k) add_loader_folders(found.gl_pathv[k], depth + 1, folders);
+      ::globfree(&found);
+    }
+  }
+}
+
+/// Neither the file nor its folder may be one that anybody can change.
+bool is_safe(const fs::path& file, std::string& why) {
+  for (const fs::path& path : {file, file.parent_path()}) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) return false;
+    if ((status.st_mode & S_IWOTH) == 0) continue;
+    why = fmt::format("{}: everybody may write to {}", file.string(), path.string());
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -37,9 +94,26 @@ fs::path program_folder() {
   return error ? fs::path{} : path.parent_path();
 }
 
+void drop_relative_module_paths() {
+  for (const char* name : kModuleVariables) {
+    const char* text = std::getenv(name);
+    if (!text || std::string_view(text) == "disable") continue;  // a word of GDAL
+    std::string kept;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const std::string_view part = rest.substr(0, rest.find(':'));
+      if (part.starts_with('/')) kept += (kept.empty() ? "" : ":") + std::string(part);
+      rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+    }
+    if (kept == text) continue;
+    logging::warning("{}={}: relative paths are not used", name, text);
+    kept.empty() ? ::unsetenv(name) : ::setenv(name, kept.c_str(), 1);
+  }
+}
+
 std::vector<fs::path> LibrarySearch::folders_before_system() {
   std::vector<fs::path> folders;
-  add_paths_of_variable("LOCKSTEP_LIBRARY_PATH", folders);
+  add_paths_of_variable("LOCKSTEP_LIBRARY_PATH", folders, true);
   for (const fs::path& base : {program_folder(), own_library_folder()}) {
     if (base.empty()) continue;
     for (const fs::path& folder :
@@ -50,14 +124,28 @@ std::vector<fs::path> LibrarySearch::folders_before_system() {
   return folders;
 }
 
+std::vector<fs::path> LibrarySearch::system_folders() {
+  std::vector<fs::path> folders;
+  add_paths_of_variable("LD_LIBRARY_PATH", folders);
+  add_loader_folders("/etc/ld.so.conf", 0, folders);
+  for (const char* folder :
+       {"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/run/opengl-driver/lib", "/usr/lib/wsl/lib"})
+    folders.emplace_back(folder);
+  return folders;
+}
+
 std::vector<fs::path> LibrarySearch::folders_after_system() const {
   std::vector<fs::path> folders = {"/usr/local/cuda/lib64", "/usr/local/lib"};
   if (python_folders.empty()) return folders;
   std::vector<fs::path> packages;
   add_paths_of_variable("PYTHONPATH", packages);
   std::vector<fs::path> bases = {"/usr/local/lib", "/usr/lib"};
-  if (const char* venv = std::getenv("VIRTUAL_ENV")) bases.push_back(fs::path(venv) / "lib");
-  if (const char* home = std::getenv("HOME")) bases.push_back(fs::path(home) / ".local" / "lib");
+  const auto add_base = [&](const char* variable, const char* below) {
+    const char* text = std::getenv(variable);
+    if (text && fs::path(text).is_absolute()) bases.push_back(fs::path(text) / below);
+  };
+  add_base("VIRTUAL_ENV", "lib");
+  add_base("HOME", ".local/lib");
   for (const fs::path& base : bases) {
     std::error_code error;
     for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
@@ -76,6 +164,8 @@ std::vector<fs::path> LibrarySearch::folders_after_system() const {
 }
 
 DynamicLibrary LibrarySearch::load(std::string* reason) const {
+  static std::once_flag once;
+  std::call_once(once, drop_relative_module_paths);
   std::string why;
   const auto open = [&](const std::string& file) {
     DynamicLibrary library;
@@ -93,23 +183,24 @@ DynamicLibrary LibrarySearch::load(std::string* reason) const {
     for (const fs::path& folder : folders) {
       for (const std::string& name : names) {
         std::error_code error;
-        const fs::path file = folder / name;
-        if (!fs::exists(file, error)) continue;
-        if (DynamicLibrary library = open(file.string())) return library;
+        const fs::path file = folder / name;  // the name itself, where it is absolute
+        const bool named = !name.empty() && (name[0] == '/' || name.find('/') == name.npos);
+        if (!named || !fs::is_regular_file(file, error)) continue;
+        if (is_safe(file, why))
+          if (DynamicLibrary library = open(file.string())) return library;
         if (found_but_broken.empty()) found_but_broken = why;
       }
     }
     return DynamicLibrary{};
   };
   if (DynamicLibrary library = open_in(folders_before_system())) return library;
-  for (const std::string& name : names) {
-    if (DynamicLibrary library = open(name)) return library;
-  }
+  if (DynamicLibrary library = open_in(system_folders())) return library;
   if (DynamicLibrary library = open_in(folders_after_system())) return library;
   if (reason) {
-    *reason = !found_but_broken.empty() ? found_but_broken
-              : why.empty() ? fmt::format("{} was not found", names.empty() ? "library" : names.front())
-                            : why;
+    *reason = !found_but_broken.empty()
+                  ? found_but_broken
+                  : fmt::format("{}: cannot open shared object file: No such file or directory",
+                                names.empty() ? "library" : names.front());
   }
   return {};
 }

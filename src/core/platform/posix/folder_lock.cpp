@@ -32,21 +32,27 @@ pid_t owner_of_part(const std::string& name) {
   return read.ec == std::errc() && read.ptr == stem.data() + dash && owner > 0 ? owner : 0;
 }
 
-void remove_orphans(const fs::path& folder) {
+void remove_orphans(const Folder& folder) {
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const pid_t owner = owner_of_part(at->path().filename().string());
-    if (owner == 0 || ::kill(owner, 0) == 0 || errno != ESRCH) continue;
-    std::error_code ignored;
-    fs::remove(at->path(), ignored);
+  for (fs::directory_iterator at(folder.pinned(), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const pid_t owner = owner_of_part(name);
+    if (owner != 0 && ::kill(owner, 0) != 0 && errno == ESRCH) folder.remove(name);
   }
 }
 
-/// Whether the path still names the open file: its holder removes it when it lets go.
-bool names(const fs::path& path, int descriptor) {
+/// Whether the name still is that of the open file: its holder removes it when it lets go.
+bool names(const Folder& folder, int descriptor) {
   struct stat by_name{}, by_descriptor{};
-  return ::stat(path.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
-         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
+  return ::fstatat(folder.descriptor(), kLockName, &by_name, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstat(descriptor, &by_descriptor) == 0 && by_name.st_ino == by_descriptor.st_ino &&
+         by_name.st_dev == by_descriptor.st_dev;
+}
+
+/// A lock file has one name: a link, or a second name of a file elsewhere, was planted.
+bool is_own_file(int descriptor) {
+  struct stat status{};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink <= 1;
 }
 
 std::string holder(int descriptor) {
@@ -58,40 +64,44 @@ std::string holder(int descriptor) {
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder) : file_(folder / kLockName) {
+FolderLock::FolderLock(const fs::path& folder) : folder_(Folder::of_output(folder / kLockName)) {
+  const auto refuse = [&](const std::string& what, const char* expected) {
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+    throw InputError(what, folder.string(), expected);
+  };
   while (true) {
-    descriptor_ = ::open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0)
-      throw InputError(fmt::format("cannot lock the folder: {}", std::strerror(errno)), folder.string(),
-                       "a folder that can be written");
+    descriptor_ = ::openat(folder_.descriptor(), kLockName,
+                           O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (descriptor_ < 0 && errno != ELOOP)
+      refuse(fmt::format("cannot lock the folder: {}", std::strerror(errno)), "a folder that can be written");
+    if (descriptor_ < 0 || (!is_own_file(descriptor_) && names(folder_, descriptor_)))
+      refuse(fmt::format("{} is a link", kLockName), "a folder where nothing but Lockstep makes this file");
     // A file system without locks grants all.
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      const std::string who = holder(descriptor_);
-      ::close(descriptor_);
-      throw InputError(fmt::format("{} is writing its results here", who), folder.string(),
-                       "a folder of its own for each run");
-    }
-    if (names(file_, descriptor_)) break;
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      refuse(fmt::format("{} is writing its results here", holder(descriptor_)),
+             "a folder of its own for each run");
+    if (names(folder_, descriptor_)) break;
     ::close(descriptor_);
   }
   const std::string process = std::to_string(::getpid());
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, process.data(), process.size(), 0) < 0) {
   }  // the number serves the message of another run only
-  remove_orphans(folder);
+  remove_orphans(folder_);
+  hold_output_folder(folder_);
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept
-    : file_(std::move(other.file_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : folder_(std::move(other.folder_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
-  std::swap(file_, other.file_);
+  std::swap(folder_, other.folder_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 FolderLock::~FolderLock() {
   if (descriptor_ < 0) return;
-  ::unlink(file_.c_str());
+  ::unlinkat(folder_.descriptor(), kLockName, 0);
   ::close(descriptor_);
 }
 

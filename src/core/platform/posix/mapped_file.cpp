@@ -8,20 +8,20 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/files/folder.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::platform {
 
 MappedFile::MappedFile(const std::filesystem::path& target, int64_t bytes)
-    : path_(target), bytes_(static_cast<size_t>(bytes)) {
-  const int file = ::open(path_.temporary().c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  int error = file < 0 ? errno : ::posix_fallocate(file, 0, bytes);
+    : bytes_(static_cast<size_t>(bytes)) {
+  const ScratchFile file(target);  // the memory outlives its descriptor
+  int error = ::posix_fallocate(file.descriptor(), 0, bytes);
   void* memory = MAP_FAILED;
   if (error == 0) {
-    memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor(), 0);
     if (memory == MAP_FAILED) error = errno;
   }
-  if (file >= 0) ::close(file);
   if (memory == MAP_FAILED)
     throw InputError(fmt::format("no scratch file of {} MiB: {}", bytes >> 20, std::strerror(error)),
                      target.string(), "a folder that can be written and has room");

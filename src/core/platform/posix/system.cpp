@@ -12,9 +12,18 @@
 #include <map>
 #include <mutex>
 
+extern char** environ;
+
 namespace lockstep::platform {
 
 int process_id() { return ::getpid(); }
+
+std::vector<std::string> environment_names() {
+  std::vector<std::string> names;
+  for (char** entry = ::environ; entry && *entry; ++entry)
+    names.emplace_back(*entry, std::string_view(*entry).find('='));
+  return names;
+}
 
 std::string processor_description() {
   std::ifstream file("/proc/cpuinfo");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/files/atomic_file.hpp"
+#include "core/files/output_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
@@ -15,11 +16,14 @@ namespace {
 AtomicPath::AtomicPath(std::filesystem::path target) { refuse(target); }
 AtomicPath::~AtomicPath() = default;
 void AtomicPath::commit() {}
-AtomicFile::AtomicFile(std::filesystem::path target) : path_(std::move(target)) {}
+AtomicFile::AtomicFile(std::filesystem::path target) { refuse(target); }
 AtomicFile::~AtomicFile() = default;
+void AtomicFile::write_at(int64_t, std::span<const std::byte>) {}
+void AtomicFile::resize(int64_t) {}
 void AtomicFile::write(std::span<const std::byte>) {}
 void AtomicFile::commit() {}
 void write_file(const std::filesystem::path& target, std::span<const std::byte>) { refuse(target); }
 void write_file(const std::filesystem::path& target, std::string_view) { refuse(target); }
+bool is_folder(const std::filesystem::path&) { return false; }
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ const uintptr_t __stack_chk_guard = 0x57ac4c4e;
 namespace lockstep::platform {
 
 int process_id() { return 1; }
+std::vector<std::string> environment_names() { return {}; }
 std::string processor_description() { return "WebAssembly"; }
 int64_t last_level_cache_bytes() { return 0; }
 bool graphics_node_present() { return false; }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "device/cached_kernel.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/kernel.hpp"
-#include "optimize/kernel_cache.hpp"
 
 namespace lockstep::forecast {
 namespace {
@@ -25,7 +25,7 @@ Kernel jump_kernel(const std::string& what, Storage storage, int snapshots,
                    const std::function<Kernel(std::string)>& make) {
   const std::string full = fmt::format("forecast.jump.{}.{}{}", what, name(storage),
                                        snapshots ? fmt::format(".{}", snapshots) : "");
-  return optimize::cached_kernel(full, [&] { return make(full); });
+  return cached_kernel(full, [&] { return make(full); });
 }
 
 /// Rows of the newest snapshots, newest first.

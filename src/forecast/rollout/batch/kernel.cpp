@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <map>
-#include <mutex>
 #include <tuple>
 
 #include "batch_source.hpp"
 #include "common_source.hpp"
+#include "core/memo.hpp"
 #include "core/numbers/half.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
@@ -42,15 +41,7 @@ std::string product_functions(int64_t entries) {
                   "0, 0");
 }
 
-}  // namespace
-
-Kernel batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm form) {
-  static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, GruForm, int64_t>, Kernel> made;
-  const int64_t hidden = model.hidden(), states = model.head.size(0) - hidden;
-  const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({hidden, states, form, plan.entries});
-  if (!first) return entry->second;
+Kernel make_batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm form) {
   namespace parts = batch_source;
   const SourceDefinition more[] = {
       {"ENTRIES", plan.entries}, {"HELD", plan.held}, {"SHARED_BYTES", plan.shared_bytes}};
@@ -59,9 +50,16 @@ Kernel batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm fo
   for (const char* part : {common_source::k_blocks, common_source::k_fast, parts::k_exchange, parts::k_rows,
                            parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
     source += part;
-  entry->second = native_rollout(model, form, std::move(source), "rollout_batch",
-                                 {kBatchThreads, plan.shared_bytes, plan.blocks});
-  return entry->second;
+  return native_rollout(model, form, std::move(source), "rollout_batch",
+                        {kBatchThreads, plan.shared_bytes, plan.blocks});
+}
+
+}  // namespace
+
+Kernel batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm form) {
+  static Memo<std::tuple<int64_t, int64_t, GruForm, int64_t>, Kernel> made;
+  const int64_t hidden = model.hidden(), states = model.head.size(0) - hidden;
+  return made.get({hidden, states, form, plan.entries}, [&] { return make_batch_kernel(plan, model, form); });
 }
 
 void pack_batch(const BatchPlan& plan, const RolloutModel& model, const RolloutLayout& l,

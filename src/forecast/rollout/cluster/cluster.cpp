@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <tuple>
 
 #include "cluster_source.hpp"
 #include "common_source.hpp"
+#include "core/memo.hpp"
 #include "core/numbers/half.hpp"
 #include "forecast/rollout/native.hpp"
 
@@ -109,13 +108,9 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
   return plan;
 }
 
-Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form, Numerics numerics) {
-  static std::mutex mutex;
-  static std::map<std::tuple<int64_t, int64_t, GruForm, Numerics, bool>, Kernel> made;
-  const int64_t hidden = model.hidden(), states = model.head.size(0) - hidden;
-  const std::lock_guard lock(mutex);
-  const auto [entry, first] = made.try_emplace({hidden, states, form, numerics, plan.bounded});
-  if (!first) return entry->second;
+namespace {
+Kernel make_cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form,
+                           Numerics numerics) {
   namespace parts = cluster_source;
   const SourceDefinition more[] = {{"FAST", numerics == Numerics::fast},
                                    {"TENSOR", plan.tensor},
@@ -134,9 +129,16 @@ Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruFor
         parts::k_exchange, plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
         parts::k_gates, parts::k_kernel})
     source += part;
-  entry->second = native_rollout(model, form, std::move(source), "rollout_cluster",
-                                 {threads_of(plan), plan.shared_bytes, kClusterBlocks});
-  return entry->second;
+  return native_rollout(model, form, std::move(source), "rollout_cluster",
+                        {threads_of(plan), plan.shared_bytes, kClusterBlocks});
+}
+}  // namespace
+
+Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form, Numerics numerics) {
+  static Memo<std::tuple<int64_t, int64_t, GruForm, Numerics, bool>, Kernel> made;
+  const int64_t hidden = model.hidden(), states = model.head.size(0) - hidden;
+  return made.get({hidden, states, form, numerics, plan.bounded},
+                  [&] { return make_cluster_kernel(plan, model, form, numerics); });
 }
 
 void pack_cluster(const ClusterPlan& plan, const RolloutModel& model, const RolloutLayout& l,

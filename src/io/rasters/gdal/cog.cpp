@@ -24,7 +24,8 @@ struct OpenDataset {
 
 }  // namespace
 
-void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const float* values) {
+void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const RasterLabels& labels,
+               const float* values) {
   const GdalApi& api = require_gdal(path.string());
   const GdalQuiet quiet(api);
   AtomicPath target(path);
@@ -49,6 +50,8 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
             "GDAL cannot set the projection");
   require(api.GDALSetRasterNoDataValue(band, std::numeric_limits<double>::quiet_NaN()) == 0,
           "GDAL cannot set the nodata value");
+  if (!labels.title.empty()) api.GDALSetDescription(band, labels.title.c_str());
+  if (!labels.unit.empty()) api.GDALSetRasterUnitType(band, labels.unit.c_str());
   // GDAL only reads what it writes.
   require(
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,

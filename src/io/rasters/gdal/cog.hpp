@@ -3,12 +3,13 @@
 
 #include <filesystem>
 
-#include "io/rasters/raster.hpp"
+#include "io/rasters/raster_labels.hpp"
 
 namespace lockstep::io {
 
 /// `values`: rows × cols cells, NaN = missing, which the file names as its nodata value. Throws InputError where it
 /// cannot be written and UnsupportedError where GDAL is absent.
-void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const float* values);
+void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const RasterLabels& labels,
+               const float* values);
 
 }  // namespace lockstep::io

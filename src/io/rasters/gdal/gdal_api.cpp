@@ -35,6 +35,21 @@ std::string folders_text(const LibrarySearch& search) {
   return fmt::format("{}", fmt::join(folders, ", "));
 }
 
+/// A mask or an overview beside a raster is opened by whatever format knows it: none but the listed shall.
+void leave_listed_drivers(const GdalApi& api) {
+  constexpr std::string_view kOwn[] = {"VRT", "MEM", "COG"};
+  for (int k = api.GDALGetDriverCount(); k-- > 0;) {
+    const GdalHandle driver = api.GDALGetDriver(k);
+    const char* const text = api.GDALGetDriverShortName(driver);
+    const std::string_view name = text ? text : "";
+    bool keep = std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
+    for (const char* const* listed = kRasterDrivers; *listed; ++listed) keep |= name == *listed;
+    if (keep) continue;
+    api.GDALDeregisterDriver(driver);
+    api.GDALDestroyDriver(driver);
+  }
+}
+
 struct LoadedGdal {
   std::optional<GdalApi> api;
   std::string reason;  // why there is none
@@ -46,7 +61,10 @@ const LoadedGdal& gdal() {
     LoadedGdal made;
     made.api = load_gdal(gdal_search(), made.reason);
     if (!made.api) return made;
+    // Where another part of the process uses GDAL too, its formats stay as they are.
+    const bool alone = made.api->GDALGetDriverCount() == 0;
     made.api->GDALAllRegister();
+    if (alone) leave_listed_drivers(*made.api);
     if (!made.api->CPLGetConfigOption("GDAL_CACHEMAX", nullptr)) made.api->GDALSetCacheMax64(kCacheBytes);
     return made;
   }());
@@ -54,6 +72,13 @@ const LoadedGdal& gdal() {
 }
 
 }  // namespace
+
+const char* const kRasterDrivers[] = {"GTiff",   "AAIGrid", "GRASSASCIIGrid", "HFA",  "ENVI",        "EHdr",
+                                      "AIG",     "USGSDEM", "SRTMHGT",        "DTED", "SDTS",        "XYZ",
+                                      "GSAG",    "GSBG",    "GS7BG",          "RST",  "SAGA",        "BT",
+                                      "ERS",     "PNG",     "JPEG",           "BMP",  "JP2OpenJPEG", "JP2KAK",
+                                      "JP2ECW",  "JP2Lura", "netCDF",         "GMT",  "PCIDSK",      "LCP",
+                                      "NWT_GRD", "ISG",     nullptr};
 
 std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reason) {
   std::string why;

@@ -24,6 +24,10 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(void, GDALAllRegister, ())                                                                              \
   F(void, GDALSetCacheMax64, (int64_t bytes))                                                               \
   F(GdalHandle, GDALGetDriverByName, (const char*))                                                         \
+  F(int, GDALGetDriverCount, ())                                                                            \
+  F(GdalHandle, GDALGetDriver, (int number))                                                                \
+  F(void, GDALDeregisterDriver, (GdalHandle driver))                                                        \
+  F(void, GDALDestroyDriver, (GdalHandle driver))                                                           \
   F(const char*, GDALGetDriverShortName, (GdalHandle driver))                                               \
   F(GdalHandle, GDALOpenEx,                                                                                 \
     (const char* path, unsigned flags, const char* const* drivers, const char* const* options,              \
@@ -47,6 +51,7 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, GDALSetMetadataItem, (GdalHandle object, const char* name, const char* value, const char* domain)) \
   F(void, GDALSetDescription, (GdalHandle object, const char* text))                                        \
   F(int, GDALSetRasterUnitType, (GdalHandle band, const char* unit))                                        \
+  F(const char*, GDALGetRasterUnitType, (GdalHandle band))                                                  \
   F(GdalHandle, GDALGetRasterBand, (GdalHandle dataset, int number))                                        \
   F(int, GDALGetRasterDataType, (GdalHandle band))                                                          \
   F(int, GDALGetDataTypeSizeBytes, (int type))                                                              \
@@ -70,6 +75,8 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, OSRIsGeographic, (GdalHandle crs))                                                                 \
   F(int, OSRIsGeocentric, (GdalHandle crs))                                                                 \
   F(double, OSRGetLinearUnits, (GdalHandle crs, char** name))                                               \
+  F(int, OSRIsCompound, (GdalHandle crs))                                                                   \
+  F(double, OSRGetTargetLinearUnits, (GdalHandle crs, const char* part, char** name))                       \
   F(int, OSRIsSameEx, (GdalHandle crs, GdalHandle other, const char* const* options))                       \
   F(GdalHandle, OCTNewCoordinateTransformation, (GdalHandle from, GdalHandle to))                           \
   F(void, OCTDestroyCoordinateTransformation, (GdalHandle transformation))                                  \
@@ -86,6 +93,10 @@ struct GdalApi {
 std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reason);
 /// The error where it is absent: reason, folders and package. `where` names the file.
 [[noreturn]] void throw_no_gdal(const std::string& reason, const std::string& where);
+
+/// The formats that are opened, null at the end; GDAL's others run SQL, fetch from the network or follow what a text
+/// names. Virtual rasters (.vrt) are opened for themselves (vrt.hpp).
+extern const char* const kRasterDrivers[];
 
 /// The interface, or null where GDAL cannot be loaded. The first call registers GDAL's formats and bounds its
 /// cache of blocks, unless GDAL_CACHEMAX is set.

@@ -10,8 +10,13 @@
 #include <vector>
 
 #include "core/files/atomic_file.hpp"
+#include "core/files/folder.hpp"
+#include "core/record/journal.hpp"
 #include "io/rasters/crs.hpp"
 #include "io/rasters/gdal/gdal_api.hpp"
+#include "io/rasters/gdal/vrt.hpp"
+#include "io/rasters/netcdf/netcdf_api.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -74,7 +79,10 @@ class GdalReader : public RasterReader {
     grid_.has_transform = api_.GDALGetGeoTransform(dataset_.handle(), grid_.transform.data()) == 0;
     const char* wkt = api_.GDALGetProjectionRef(dataset_.handle());
     grid_.crs_wkt = wkt ? wkt : "";
+    const char* unit = api_.GDALGetRasterUnitType(band_);
+    grid_.value_unit = unit ? unit : "";
     describe_crs(api_, grid_);
+    if (options.heights) take_metres();
     if (!grid_.has_transform && options.pixel_size) grid_.place(*options.pixel_size);
   }
 
@@ -90,11 +98,13 @@ class GdalReader : public RasterReader {
       if (!transfer(band_, window, out, kFloat32)) fail(quiet.message("GDAL cannot read its cells"));
       to_heights(out, window.count(), out);
     } else {
+      const InputClaim claim(double(window.count()) * sizeof(double), "a window of its cells", where_);
       std::vector<double> cells(window.count());
       if (!transfer(band_, window, cells.data(), kFloat64)) fail(quiet.message("GDAL cannot read its cells"));
       to_heights(cells.data(), cells.size(), out);
     }
     if (!use_mask_) return;
+    const InputClaim claim(double(window.count()), "a window of its mask", where_);
     std::vector<uint8_t> mask(window.count());
     if (!transfer(api_.GDALGetMaskBand(band_), window, mask.data(), kByte))
       fail(quiet.message("GDAL cannot read its mask"));
@@ -112,20 +122,35 @@ class GdalReader : public RasterReader {
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError(what, where_, "a raster that GDAL reads, or .npy");
   }
+  /// The file of NETCDF:"FILE":VARIABLE, or the path itself.
+  static fs::path netcdf_file(const fs::path& path) {
+    std::string text = path.string();
+    constexpr std::string_view kPrefix = "NETCDF:";
+    if (!text.starts_with(kPrefix)) return path;
+    text = text.substr(kPrefix.size(), text.rfind(':') - kPrefix.size());
+    std::erase(text, '"');
+    return text;
+  }
   GdalHandle open(const fs::path& path) const {
     // GDAL also opens names that are no files, such as /vsizip/… and sub-datasets with colons.
     std::error_code ignored;
     if (!fs::exists(path, ignored) && !where_.starts_with("/vsi") && where_.find(':') == std::string::npos)
       fail("the file does not exist");
+    // GDAL reads NetCDF by the same library.
+    if (const fs::path file = netcdf_file(path); fs::is_regular_file(file, ignored)) check_netcdf(file);
+    constexpr const char* kVirtual[] = {"VRT", nullptr};
+    const bool is_virtual = path.extension() == ".vrt";
+    const std::string name = is_virtual ? checked_vrt(path) : InputFolder::name_of(path).string();
     const GdalQuiet quiet(api_);
-    const GdalHandle handle =
-        api_.GDALOpenEx(path.c_str(), kOpenRaster | kOpenVerbose, nullptr, nullptr, nullptr);
+    const GdalHandle handle = api_.GDALOpenEx(name.c_str(), kOpenRaster | kOpenVerbose,
+                                              is_virtual ? kVirtual : kRasterDrivers, nullptr, nullptr);
+    if (handle && fs::is_regular_file(path, ignored)) journal::input(path);
     if (!handle) fail(quiet.message("GDAL cannot open it"));
     return handle;
   }
   // GDAL reads whole blocks, of all bands where they are interleaved, so a damaged header would take all
   // memory.
-  void check_cells() const {
+  void check_cells() {
     const int type = api_.GDALGetRasterDataType(band_);
     if (api_.GDALDataTypeIsComplex(type)) fail("its cells are complex numbers");
     int cols = 0, rows = 0;
@@ -136,6 +161,7 @@ class GdalReader : public RasterReader {
         double(cols) * double(rows) * (mixed ? grid_.bands : 1) * api_.GDALGetDataTypeSizeBytes(type);
     if (cols < 1 || rows < 1 || bytes > kLargestBlock)
       fail("its blocks are above 512 MiB: damaged, or to be retiled");
+    block_ = InputClaim(bytes, "a block", where_);
   }
   void take_meaning() {
     int exists = 0;
@@ -146,6 +172,18 @@ class GdalReader : public RasterReader {
     const double offset = api_.GDALGetRasterOffset(band_, &exists);
     if (exists) offset_ = offset;
     use_mask_ = (api_.GDALGetMaskFlags(band_) & (kMaskPerDataset | kMaskAlpha)) != 0;
+  }
+  void take_metres() {
+    const std::optional<double> band = metres_of_unit(grid_.value_unit);
+    const double vertical = grid_.vertical_metres;
+    if (band && vertical > 0 && std::abs(*band / vertical - 1) > 1e-3)
+      throw InputError(
+          fmt::format("heights in {}, but a vertical CRS of {:g} m a unit", grid_.value_unit, vertical),
+          where_, "one unit of height")
+          .with_hint("gdal_edit.py -units m FILE names the unit of the values");
+    const double metres = band ? *band : vertical > 0 ? vertical : 1;
+    scale_ *= metres;
+    offset_ *= metres;
   }
   bool transfer(GdalHandle band, const Window& w, void* cells, int type) const {
     return api_.GDALRasterIO(band, 0, w.col, w.row, w.cols, w.rows, cells, w.cols, w.rows, type, 0, 0) == 0;
@@ -181,6 +219,7 @@ class GdalReader : public RasterReader {
   std::optional<double> nodata_;
   double scale_ = 1, offset_ = 0;
   bool use_mask_ = false, is_text_ = false;
+  InputClaim block_;
   int found_rows_ = 0;
   std::mutex mutex_;
 };

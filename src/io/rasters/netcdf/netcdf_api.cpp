@@ -4,6 +4,8 @@
 
 #include <type_traits>
 
+#include "io/rasters/netcdf/classic_header.hpp"
+#include "io/rasters/netcdf/hdf5_content.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -81,6 +83,11 @@ const NetcdfApi& require_netcdf(const std::string& where) {
                            "netCDF 4 (Debian 12: apt install libnetcdf19), or --format tif or npy")
         .with_hint("a libnetcdf elsewhere is found through LOCKSTEP_LIBRARY_PATH=FOLDER");
   return *netcdf().api;
+}
+
+void check_netcdf(const std::filesystem::path& path) {
+  check_classic_netcdf(path);
+  check_hdf5_content(path);
 }
 
 }  // namespace lockstep::io

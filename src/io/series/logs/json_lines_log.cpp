@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "io/series/logs/log_builder.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 constexpr int kMostLevels = 16;
 
 struct Member {
@@ -32,20 +33,16 @@ void flatten(const Json& object, const std::string& prefix, int level, const Tex
   }
 }
 
-// Brackets are counted first: the parser goes as deep as they do.
 Json object_of(std::string_view line, const TextScanner& scan) {
-  int depth = 0, deepest = 0;
-  for (const char c : line) {
-    if (c == '{' || c == '[') deepest = std::max(deepest, ++depth);
-    if (c == '}' || c == ']') --depth;
+  try {
+    Json json = parse_json(line, scan.where());
+    if (json.is_object()) return json;
+  } catch (const JsonSyntaxError&) {
+    if (line.find("NaN") != line.npos || line.find("Infinity") != line.npos)
+      scan.fail("NaN or Infinity, which are not JSON", "finite numbers or null");
+    scan.fail("a line that is no JSON", "an object in each line");
   }
-  if (deepest > 1000) scan.fail("brackets too deep inside each other", "a JSON object");
-  Json json = Json::parse(line, nullptr, false);
-  if (json.is_object()) return json;
-  if (json.is_discarded() && (line.find("NaN") != line.npos || line.find("Infinity") != line.npos))
-    scan.fail("NaN or Infinity, which are not JSON", "finite numbers or null");
-  scan.fail(json.is_discarded() ? "a line that is no JSON" : "a line that is no JSON object",
-            "an object in each line");
+  scan.fail("a line that is no JSON object", "an object in each line");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class LogBuilder {
   LogColumn& column_of(std::string_view name);
 
   TrainingLog log_;
+  size_t bytes_ = 0;
   std::map<std::string, size_t, std::less<>> numbers_;
 };
 

@@ -45,15 +45,18 @@ LogColumn& LogBuilder::column_of(std::string_view name) {
   if (log_.columns.size() == kMostColumns)
     throw InputError("too many columns", log_.where, fmt::format("at most {}", kMostColumns));
   numbers_.emplace(std::string(name), log_.columns.size());
-  log_.columns.push_back({.name = std::string(name), .steps = {}, .values = {}, .flaw = {}});
+  log_.columns.push_back(
+      {.name = std::string(name), .steps = {}, .values = {}, .flaw = {}, .diverged = false});
   return log_.columns.back();
 }
 
 void LogBuilder::add(std::string_view name, double step, double value, int64_t place) {
   LogColumn& c = column_of(name);
   if (c.flaw) return;
-  if (!std::isfinite(value))
+  if (!std::isfinite(value)) {
+    c.diverged = true;
     return add_flaw(name, fmt::format("column '{}' is '{}'", shown(name), value), "a finite number", place);
+  }
   if (!c.steps.empty() && !(step > c.steps.back()))
     return add_flaw(
         name,
@@ -61,6 +64,8 @@ void LogBuilder::add(std::string_view name, double step, double value, int64_t p
             ? fmt::format("step {:.12g} of '{}' a second time", step, shown(name))
             : fmt::format("step {:.12g} of '{}' after step {:.12g}", step, shown(name), c.steps.back()),
         "steps that rise", place);
+  bytes_ += 2 * sizeof(double);
+  log_.claim.reach(bytes_, "its numbers", log_.where);
   c.steps.push_back(step);
   c.values.push_back(value);
 }
@@ -111,13 +116,15 @@ TrainingLog read_training_log(const std::filesystem::path& path) {
   constexpr const char* kExpected = "a log of a training run (.csv, .jsonl or tfevents)";
   const std::string file = path.filename().string(), extension = path.extension().string(),
                     where = path.string();
-  if (file.find("tfevents") != std::string::npos)
-    return parse_tfevents_log(read_file(path, kExpected), where);
-  if (extension == ".csv" || extension == ".tsv" || extension == ".txt")
-    return parse_csv_log(read_text_file(path, kExpected), where);
-  if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json")
-    return parse_json_lines_log(read_text_file(path, kExpected), where);
-  throw InputError(fmt::format("a file named '{}'", shown(file)), where, kExpected);
+  return within_memory(where, [&] {
+    if (file.find("tfevents") != std::string::npos)
+      return parse_tfevents_log(read_file(path, kExpected), where);
+    if (extension == ".csv" || extension == ".tsv" || extension == ".txt")
+      return parse_csv_log(read_text_file(path, kExpected), where);
+    if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json")
+      return parse_json_lines_log(read_text_file(path, kExpected), where);
+    throw InputError(fmt::format("a file named '{}'", shown(file)), where, kExpected);
+  });
 }
 
 }  // namespace lockstep::io

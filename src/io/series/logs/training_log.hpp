@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/text/input_memory.hpp"
+
 namespace lockstep::io {
 
 /// One quantity at the steps at which it was written.
@@ -21,14 +23,16 @@ struct LogColumn {
     std::string what, where, expected;
   };
   std::optional<Flaw> flaw;
+  bool diverged = false;  // the flaw is a value that is no finite number
 };
 
-/// Columns in the order of their first appearance. A flaw of one leaves the others usable: a log may hold texts,
+/// Columns in the order of their first appearance, those of one line of JSON in the order of their names. A flaw of one leaves the others usable: a log may hold texts,
 /// times of day, or a quantity that became NaN.
 struct TrainingLog {
   std::string where;      // the file, for errors
   std::string step_name;  // of the steps in the file
   std::vector<LogColumn> columns;
+  InputClaim claim = {};
 
   /// Null where there is none.
   const LogColumn* find(std::string_view name) const;

@@ -64,7 +64,7 @@ void parse_location(const std::vector<std::string_view>& fields, WeatherTable& t
 }
 
 WeatherRow parse_epw_row(const std::vector<std::string_view>& fields, int rows_per_hour,
-                         const TextScanner& scan, const std::string& where, CivilTime& date) {
+                         const TextScanner& scan, CivilTime& date) {
   if (fields.size() < EpwField::kLeast)
     scan.fail(fmt::format("{} fields", fields.size()), "35 fields, at least 22");
   date.year = epw_integer(fields, 0, "the year (field 1)", 1, 9999, scan);
@@ -80,7 +80,7 @@ WeatherRow parse_epw_row(const std::vector<std::string_view>& fields, int rows_p
   const auto take = [&](Weather quantity, size_t k, double missing_from, double factor = 1) {
     const double value =
         epw_number(fields, k, fmt::format("{} (field {})", name(quantity), k + 1).c_str(), scan);
-    if (value < missing_from) take_value(row, quantity, value * factor, where);
+    if (value < missing_from) take_value(row, quantity, value * factor);
   };
   take(Weather::air_temperature, EpwField::kTemperature, 99.9);
   take(Weather::relative_humidity, EpwField::kHumidity, 999);
@@ -142,7 +142,7 @@ WeatherTable parse_epw(std::string_view text, std::string_view where) {
   std::vector<DatedRow> rows;
   while (scan.next_line('\0')) {
     DatedRow row;
-    row.row = parse_epw_row(epw_fields(scan.rest_of_line()), rows_per_hour, scan, table.where, row.date);
+    row.row = parse_epw_row(epw_fields(scan.rest_of_line()), rows_per_hour, scan, row.date);
     rows.push_back(row);
   }
   if (rows.empty()) throw InputError("no rows of weather", table.where, "at least one row");

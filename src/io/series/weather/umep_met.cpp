@@ -18,8 +18,7 @@ struct MetColumn {
 
 bool is_absent(double value) { return value <= -990; }
 
-WeatherRow parse_met_row(const std::array<double, MetColumn::kCount>& cells, const TextScanner& scan,
-                         const std::string& where) {
+WeatherRow parse_met_row(const std::array<double, MetColumn::kCount>& cells, const TextScanner& scan) {
   const auto whole = [&](size_t k, const char* what, double low, double high) {
     if (cells[k] != std::floor(cells[k]) || cells[k] < low || cells[k] > high)
       scan.fail(fmt::format("{} is {:g}", what, cells[k]),
@@ -33,7 +32,7 @@ WeatherRow parse_met_row(const std::array<double, MetColumn::kCount>& cells, con
   row.line = scan.line();
   row.time = civil_minutes({year, 1, 1, hour, minute}) + (day - 1) * kMinutesPerDay;
   const auto take = [&](Weather quantity, size_t k, double factor = 1) {
-    if (!is_absent(cells[k])) take_value(row, quantity, cells[k] * factor, where);
+    if (!is_absent(cells[k])) take_value(row, quantity, cells[k] * factor);
   };
   take(Weather::wind_speed, MetColumn::kWind);
   take(Weather::relative_humidity, MetColumn::kHumidity);
@@ -71,7 +70,7 @@ WeatherTable parse_umep_met(std::string_view text, std::string_view where) {
     if (k < MetColumn::kCount || !scan.at_line_end())
       scan.fail(k < MetColumn::kCount ? fmt::format("{} columns", k) : "more than 24 columns",
                 "24 columns: year, day, hour, minute, … as UMEP writes them");
-    append_row(table, parse_met_row(cells, scan, table.where));
+    append_row(table, parse_met_row(cells, scan));
   }
   finish_rows(table);
   return table;

@@ -47,12 +47,12 @@ bool WeatherTable::has(Weather quantity) const {
 
 std::string WeatherTable::at(const WeatherRow& row) const { return fmt::format("{}:{}", where, row.line); }
 
-void take_value(WeatherRow& row, Weather quantity, double value, std::string_view where) {
+void take_value(WeatherRow& row, Weather quantity, double value) {
   const WeatherLimits& limits = kLimits[static_cast<size_t>(quantity)];
-  if (!(value >= limits.low && value <= limits.high) || (limits.low_open && value <= limits.low))
-    throw InputError(fmt::format("{} is {:g}", limits.name, value), fmt::format("{}:{}", where, row.line),
-                     limits.expected);
-  row[quantity] = is_sunlight(quantity) ? std::max(value, 0.0) : value;
+  if (value >= limits.low && value <= limits.high && !(limits.low_open && value <= limits.low))
+    row[quantity] = is_sunlight(quantity) ? std::max(value, 0.0) : value;
+  else if (row.impossible.quantity < 0)
+    row.impossible = {static_cast<int8_t>(quantity), value};
 }
 
 void append_row(WeatherTable& table, const WeatherRow& row) {
@@ -65,6 +65,7 @@ void append_row(WeatherTable& table, const WeatherRow& row) {
       throw InputError(fmt::format("{} after {}", civil_text(row.time), civil_text(before.time)),
                        table.at(row), "rows in order of time");
   }
+  table.claim.reach((table.rows.size() + 1) * sizeof(WeatherRow), "its rows", table.where);
   table.rows.push_back(row);
 }
 
@@ -99,7 +100,10 @@ WeatherTable parse_weather(std::string_view text, std::string_view where) {
 }
 
 WeatherTable read_weather(const std::filesystem::path& path) {
-  return parse_weather(read_text_file(path, "weather: EPW, UMEP's 24 columns, or CSV"), path.string());
+  const std::string where = path.string();
+  return within_memory(where, [&] {
+    return parse_weather(read_text_file(path, "weather: EPW, UMEP's 24 columns, or CSV"), where);
+  });
 }
 
 // ---- Gaps ----
@@ -151,6 +155,10 @@ GapGrid spread_rows(const WeatherTable& table, CivilMinutes first, CivilMinutes 
       if (missing > 0 && filled)
         filled->push_back({"row", before.time + table.step_min, row.time - table.step_min});
     }
+    const auto& [quantity, value] = row.impossible;
+    if (quantity >= 0 && row.time >= first && row.time <= last)
+      throw InputError(fmt::format("{} is {:g}", kLimits[size_t(quantity)].name, value), table.at(row),
+                       kLimits[size_t(quantity)].expected);
     grid.add(row, false);
   }
   for (size_t k = 0; k < grid.rows.size(); ++k) {

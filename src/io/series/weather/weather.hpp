@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io/series/civil_time.hpp"
+#include "io/text/input_memory.hpp"
 
 namespace lockstep::io {
 
@@ -31,6 +32,11 @@ struct WeatherRow {
   CivilMinutes time = 0;                          ///< local time at the interval's end
   int64_t line = 0;                               ///< of the file
   std::array<double, kWeatherQuantities> values;  ///< NaN = missing
+  /// The first value that weather cannot have, NaN in `values`: complete_weather() refuses a row with it.
+  struct Impossible {
+    int8_t quantity = -1;  // none
+    double value = 0;
+  } impossible;
 
   WeatherRow() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
   double operator[](Weather quantity) const { return values[static_cast<size_t>(quantity)]; }
@@ -41,6 +47,7 @@ struct WeatherRow {
 struct WeatherTable {
   std::string where;  ///< the file, for messages
   std::vector<WeatherRow> rows;
+  InputClaim claim = {};
   int64_t step_min = 60;
   std::optional<double> utc_offset_h, latitude_deg, longitude_deg, elevation_m;  ///< where the file tells
 
@@ -49,7 +56,7 @@ struct WeatherTable {
 };
 
 /// The formats' parsers of text. All refuse, naming file and line: malformed rows, times that are unsorted,
-/// twice there or not in the calendar, values outside what weather can be.
+/// twice there or not in the calendar. Values outside what weather can be are refused with the rows that are used.
 WeatherTable parse_epw(std::string_view text, std::string_view where);
 WeatherTable parse_umep_met(std::string_view text, std::string_view where);
 WeatherTable parse_weather_csv(std::string_view text, std::string_view where);
@@ -64,9 +71,9 @@ struct FilledGap {
 };
 
 /// The rows from `first` to `last` (interval ends, both included; default: all), with gaps of up to three hours
-/// filled linearly from the values around them. Throws InputError where the file does not hold the times asked
-/// for, where a longer gap lies in them, and where Ta, RH or Kglobal are missing throughout. `filled` receives
-/// what was filled.
+/// filled linearly from the values around them. Throws InputError for values that weather cannot have, and where the
+/// file does not hold the times asked for, where a longer gap lies in them, and where Ta, RH or Kglobal are missing
+/// throughout. `filled` receives what was filled.
 WeatherTable complete_weather(const WeatherTable& table, std::optional<CivilMinutes> first = {},
                               std::optional<CivilMinutes> last = {},
                               std::vector<FilledGap>* filled = nullptr);

@@ -5,9 +5,9 @@
 
 namespace lockstep::io {
 
-/// Takes a value into a row unless it stands for a missing one. Throws InputError for one that weather cannot
-/// have; radiation of down to -10 W/m², as instruments give at night, becomes 0.
-void take_value(WeatherRow& row, Weather quantity, double value, std::string_view where);
+/// Takes a value into a row; one that weather cannot have as WeatherRow::impossible. Radiation of down to -10 W/m², as
+/// instruments give at night, becomes 0.
+void take_value(WeatherRow& row, Weather quantity, double value);
 
 /// Appends a row behind the others. Throws InputError where its time is not later than theirs.
 void append_row(WeatherTable& table, const WeatherRow& row);

@@ -77,9 +77,9 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where) {
   if (!scan.next_line()) throw InputError("an empty file", table.where, "a header and rows of weather");
   const std::string_view head = scan.rest_of_line();
   const char separator = head.find('\t') != head.npos ? '\t' : head.find(';') != head.npos ? ';' : ',';
-  const Columns columns = parse_header(separated_fields(head, separator), scan);
+  const Columns columns = parse_header(separated_fields(head, separator, scan.where()), scan);
   while (scan.next_line()) {
-    const auto fields = separated_fields(scan.rest_of_line(), separator);
+    const auto fields = separated_fields(scan.rest_of_line(), separator, scan.where());
     if (fields.size() != columns.count)
       scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", columns.count));
     const auto time = parse_iso_time(fields[columns.time]);
@@ -97,7 +97,7 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where) {
       if (!columns.of[q]) continue;
       const Weather quantity = static_cast<Weather>(q);
       if (const auto value = parse_cell(fields[*columns.of[q]], name(quantity), scan))
-        take_value(row, quantity, *value, table.where);
+        take_value(row, quantity, *value);
     }
     append_row(table, row);
   }

@@ -199,8 +199,9 @@ void NormalValues::assemble(Evaluator& evaluator, const Buffer& values) const {
                  entries_, sources_, held_, dense_, values);
 }
 
-void NormalValues::damp(double lambda, const DampingRange& range, const Buffer& values,
+void NormalValues::damp(double lambda, const DampingRange& damping, const Buffer& values,
                         const Buffer& gradient, const Buffer& added, const Buffer& x) const {
+  const DampingRange range = real_ == Storage::f64 ? damping : damping.narrow();
   device_.launch(choose(real_, damp_kernel<f32>, damp_kernel<f64>), {unknowns_}, lambda, range.low,
                  range.high, diagonal_, tangent_, held_, values, gradient, added, x);
 }

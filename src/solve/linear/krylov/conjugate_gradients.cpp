@@ -134,7 +134,8 @@ ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64
 
 void ConjugateGradients::set_parameters(double lambda, double forcing, int max_iterations,
                                         const DampingRange& damping) {
-  const double numbers[] = {lambda, forcing * forcing, double(max_iterations), damping.low, damping.high};
+  const DampingRange range = real_ == Storage::f64 ? damping : damping.narrow();
+  const double numbers[] = {lambda, forcing * forcing, double(max_iterations), range.low, range.high};
   if (real_ == Storage::f64) {
     device_.write(parameters_, numbers, sizeof numbers);
   } else {

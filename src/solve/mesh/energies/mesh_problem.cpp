@@ -371,7 +371,7 @@ Summary joined(const Summary& whole, Summary next) {
 Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& options) {
   constexpr int kAllCuts = 30, kRound = 10;
   const bool sampled = mesh.options().energy == "partition-sampled";
-  CheckpointFile file(options.checkpoint);
+  CheckpointFile file(options);
   Options part = options;
   if (sampled) part.max_iterations = std::min(kAllCuts, options.max_iterations);
   if (mesh.options().seed && options.max_iterations <= kAllCuts)

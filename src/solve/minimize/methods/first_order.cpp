@@ -81,10 +81,11 @@ class FirstOrder final : public Minimizer {
       cost_ = std::numeric_limits<double>::infinity();
       return Termination::failure;
     }
-    if (gradient_max_ <= options.gradient_tolerance) return Termination::gradient_tolerance;
-    if (std::abs(row.cost_change) < options.function_tolerance * std::abs(before))
+    if (run_.stationary(gradient_max_, cost_)) return Termination::gradient_tolerance;
+    if (std::abs(row.cost_change) < options.function_tolerance * std::abs(before) || run_.vanished(cost_))
       return Termination::function_tolerance;
-    if (length <= options.parameter_tolerance * (state_norm_ + options.parameter_tolerance))
+    if (length <= options.parameter_tolerance * state_norm_ &&
+        run_.small_in_each_set(state_->step(), options.parameter_tolerance))
       return Termination::parameter_tolerance;
     return std::nullopt;
   }

@@ -90,12 +90,13 @@ class Lbfgs final : public Minimizer {
     if (!std::isfinite(gradient_max_)) {
       run_.message = "the derivatives are not finite";
       end = Termination::failure;
-    } else if (gradient_max_ <= options.gradient_tolerance) {
+    } else if (run_.stationary(gradient_max_, cost_)) {
       end = Termination::gradient_tolerance;
-    } else if (std::abs(before - cost_) < options.function_tolerance * std::abs(before)) {
+    } else if (std::abs(before - cost_) < options.function_tolerance * std::abs(before) ||
+               run_.vanished(cost_)) {
       end = Termination::function_tolerance;
-    } else if (row.step_norm <=
-               options.parameter_tolerance * (trial_.point_norm + options.parameter_tolerance)) {
+    } else if (row.step_norm <= options.parameter_tolerance * trial_.point_norm &&
+               run_.small_in_each_set(memory_->step(), options.parameter_tolerance)) {
       end = Termination::parameter_tolerance;
     }
     return leave(row, before, end);

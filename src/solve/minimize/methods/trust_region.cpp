@@ -81,6 +81,7 @@ class LeastSquares : public Minimizer {
 
   struct Trial {
     double cost = 0, predicted = 0, slope = 0, length = 0;
+    double decrement = 0;  // -g.s of the undamped step, as far as the method knows it
   };
   Trial attempt(const Buffer& step) {
     Trial trial;
@@ -92,6 +93,7 @@ class LeastSquares : public Minimizer {
       trial.predicted = -trial.slope - 0.5 * dot(device(), step, product_);
       trial.length = norm(device(), step);
     });
+    trial.decrement = -trial.slope;
     return trial;
   }
   double gain(const Trial& trial) const {
@@ -100,13 +102,18 @@ class LeastSquares : public Minimizer {
     if (trial.predicted <= rounding && std::abs(fall) <= rounding && trial.slope <= 0) return 1;
     return trial.predicted > 0 ? fall / trial.predicted : -1;
   }
-  bool tiny(const Trial& trial) const {
+  bool tiny(const Trial& trial) {
     const double tolerance = options().parameter_tolerance;
-    return trial.length <= tolerance * (state_norm_ + tolerance);
+    return trial.length <= tolerance * state_norm_ && run_.small_in_each_set(step_, tolerance);
+  }
+  /// The cosine of the angle between the residuals and their tangent space (Bates and Watts 1981): what the step would
+  /// take off them, over their length. It has no units.
+  double offset(const Trial& trial) const {
+    return std::sqrt(std::max(trial.decrement, 0.0) / (2 * std::abs(cost_)));
   }
   /// Takes the candidate and tells whether that ends the minimisation.
   std::optional<Termination> take(const Trial& trial, Iteration& row) {
-    const double before = cost_, earlier_norm = gradient_norm_;
+    const double before = cost_, earlier_norm = gradient_norm_, cosine = offset(trial);
     rounding_steps_ = std::abs(trial.predicted) <= kRounding * before ? rounding_steps_ + 1 : 0;
     run_.evaluate([&] { evaluator().accept(); });
     linearize();
@@ -117,9 +124,11 @@ class LeastSquares : public Minimizer {
       run_.message = std::isfinite(cost_) ? run_.describe_derivatives() : "the cost is not finite";
       return Termination::failure;
     }
-    if (gradient_max_ <= options().gradient_tolerance) return Termination::gradient_tolerance;
-    if (std::abs(row.cost_change) < options().function_tolerance * before)
+    if (gradient_max_ == 0 || (trial.decrement > 0 && cosine <= options().gradient_tolerance))
+      return Termination::gradient_tolerance;
+    if (std::abs(row.cost_change) < options().function_tolerance * std::abs(before))
       return Termination::function_tolerance;
+    if (run_.vanished(cost_)) return Termination::function_tolerance;
     if (tiny(trial)) return Termination::parameter_tolerance;
     if (rounding_steps_ >= kRoundingSteps) return Termination::function_tolerance;
     return std::nullopt;
@@ -174,7 +183,8 @@ class LevenbergMarquardt final : public LeastSquares {
       run_.message = linear.message;
       return damp() ? std::nullopt : std::optional(Termination::failure);
     }
-    const Trial trial = attempt(step_);
+    Trial trial = attempt(step_);
+    trial.decrement *= 1 + lambda_;
     const double gained = gain(trial);
     std::optional<Termination> end;
     if (gained > kLeastGain) {
@@ -225,6 +235,9 @@ class Dogleg final : public LeastSquares {
     });
     restore_solver(snapshot);
     linearize();
+    // In sqrt(diag J^T J) a step is measured as the residuals are.
+    if (snapshot.scalars.empty() && options().damping == Damping::diagonal)
+      radius_ *= std::sqrt(2 * std::abs(cost_));
     ready_ = false;
     return cost_;
   }
@@ -248,7 +261,8 @@ class Dogleg final : public LeastSquares {
     }
     double length = 0;  // of the step, scaled
     run_.evaluate([&] { length = walk(); });
-    const Trial trial = attempt(step_);
+    Trial trial = attempt(step_);
+    trial.decrement = newton_decrement_;
     const double gained = gain(trial);
     std::optional<Termination> end;
     if (gained > 0.75) radius_ = std::max(radius_, 3 * length);
@@ -290,6 +304,7 @@ class Dogleg final : public LeastSquares {
       primitives::scale(device(), -length, cauchy_);
       cauchy_length_ = std::sqrt(scaled_dot(cauchy_, cauchy_));
       newton_length_ = std::sqrt(scaled_dot(newton_, newton_));
+      newton_decrement_ = -dot(device(), evaluator().gradient(), newton_);
       mixed_ = scaled_dot(cauchy_, newton_);
     });
     return linear;
@@ -317,7 +332,7 @@ class Dogleg final : public LeastSquares {
 
   Buffer newton_, cauchy_, scaled_;
   Buffer scale_;  // squares of the scales
-  double radius_ = 0, cauchy_length_ = 0, newton_length_ = 0, mixed_ = 0;
+  double radius_ = 0, cauchy_length_ = 0, newton_length_ = 0, newton_decrement_ = 0, mixed_ = 0;
   bool ready_ = false;
 };
 

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "lockstep/kernel/kernel.hpp"
 #include "optimize/vector_launch.hpp"
 #include "primitives/sums/host_reduce.hpp"
+#include "solve/linear/linear_solver.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -19,7 +21,8 @@ std::string kernel_name(const char* operation) {
 
 template <class T>
 Val<T> clamped(const Val<T>& d) {
-  return min(max(d, Val<T>(T(1e-6))), Val<T>(T(1e32)));
+  const DampingRange range = std::is_same_v<T, f64> ? DampingRange() : DampingRange().narrow();
+  return min(max(d, Val<T>(T(range.low))), Val<T>(T(range.high)));
 }
 
 constexpr int64_t kShort = 1024;

@@ -7,9 +7,9 @@
 
 namespace lockstep::solve {
 
-/// q = clamp(d, 1e-6, 1e32) p
+/// q = D p, where D is d within DampingRange
 void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
-/// q = p / clamp(d, 1e-6, 1e32)
+/// q = p / D
 void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
 /// q = max(p, q)
 void raise(const Device& device, const Buffer& p, const Buffer& q);

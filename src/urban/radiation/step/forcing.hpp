@@ -33,7 +33,7 @@ struct StepForcing {
   double ldown_w_m2 = std::numeric_limits<double>::quiet_NaN();
 
   double canopy_transmissivity = 0.03;  ///< ψ of the season
-  double water_c = 20;                  ///< mean air temperature of the day
+  double water_c = 20;                  ///< mean air temperature of the 24 hours around
 
   bool day() const { return sun_altitude_deg > 0; }
 };

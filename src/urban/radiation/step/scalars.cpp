@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "urban/sky/svf_weights.hpp"
+
 namespace lockstep::urban {
 namespace {
 
@@ -14,7 +16,7 @@ double sine(double deg) { return std::sin(deg * kDegree); }
 double cosine(double deg) { return std::cos(deg * kDegree); }
 
 double emissivity_with_clouds(const StepForcing& f, double sigma_t4) {
-  if (!std::isnan(f.ldown_w_m2)) return std::clamp(f.ldown_w_m2 / sigma_t4, 0.0, 1.0);
+  if (!std::isnan(f.ldown_w_m2)) return f.ldown_w_m2 / sigma_t4;  // above 1 under warmer air
   return f.clearness < 0.95 ? f.clearness * f.sky_emissivity + 1 - f.clearness : f.sky_emissivity;
 }
 
@@ -22,7 +24,8 @@ double emissivity_with_clouds(const StepForcing& f, double sigma_t4) {
 
 GroundReach ground_reach(const RadiationOptions& options, double pixel_size_m) {
   const Constants& c = options.constants;
-  const double taller = body_factors(options.posture).height_m / body_factors(Posture::standing).height_m;
+  const double taller =
+      body_factors(options.posture, c).height_m / body_factors(Posture::standing, c).height_m;
   const double steps = c.reach_times_pixel ? pixel_size_m : 1 / pixel_size_m;
   // Pixels may be as small as any positive number.
   const auto whole = [](double x) { return static_cast<int>(std::clamp(std::nearbyint(x), 1.0, 1e9)); };
@@ -39,7 +42,10 @@ double excess_temperature(double tgk, double tstart_k, double tmax_h, bool clamp
   double length = tmax_h / 24 - rise;
   if (length <= 0) length = 1;
   const double amplitude = tgk * f.day_max_altitude_deg + tstart_k;
-  double excess = amplitude * std::sin((f.day_fraction - rise) / length * kPi / 2);
+  double course = (f.day_fraction - rise) / length;
+  if (constants.even_polar_day && rise <= 0 && course > 1)
+    course = 1 + (f.day_fraction - length) / (1 - length);  // 2, a sine of 0, at midnight
+  double excess = amplitude * std::sin(course * kPi / 2);
   const double clear = f.clear_beam_w_m2 * sine(f.sun_altitude_deg) + f.clear_diffuse_w_m2;
   const double share = f.global_w_m2 / clear + (1 - f.clear_correction);
   excess *= share < 1 ? share : 1;  // also where the clear sky gives nothing
@@ -54,11 +60,15 @@ std::vector<double> ground_excess(const StepForcing& f, const RadiationOptions& 
     return {excess_temperature(options.bare.tgk, c.bare_tstart_k, options.bare.tmax_h, clamp, f, c)};
   std::vector<double> excess;
   for (const SurfaceRow& row : options.land_cover) {
-    const bool water = row.code == kWaterCode && c.water == WaterRule::daily_mean;
-    excess.push_back(water ? (f.day() ? f.water_c - f.air_c : 0.0)
-                           : excess_temperature(row.tgk, row.tstart_k, row.tmax_h, clamp, f, c));
+    excess.push_back(keeps_temperature(row, c)
+                         ? f.water_c - f.air_c
+                         : excess_temperature(row.tgk, row.tstart_k, row.tmax_h, clamp, f, c));
   }
   return excess;
+}
+
+bool keeps_temperature(const SurfaceRow& row, const Constants& constants) {
+  return row.code == kWaterCode && constants.water == WaterRule::daily_mean;
 }
 
 double wall_excess(const StepForcing& f, const RadiationOptions& options) {
@@ -66,10 +76,12 @@ double wall_excess(const StepForcing& f, const RadiationOptions& options) {
   return excess_temperature(wall.tgk, wall.tstart_k, wall.tmax_h, true, f, options.constants);
 }
 
-DelayStep advance(WaveDelay& clock, double step_days) {
+DelayStep advance(WaveDelay& clock, double step_days, bool in_windows) {
   constexpr double kWindow = 59.0 / 1440, kRate = 33.27;
-  DelayStep step{clock.first, false, 0};
-  if (clock.time_added_days >= kWindow) {
+  DelayStep step{clock.first, !in_windows, 0};
+  if (!in_windows) {
+    step.weight = std::exp(-kRate * step_days);
+  } else if (clock.time_added_days >= kWindow) {
     step.keep = true;
     step.weight = std::exp(-kRate * clock.time_added_days);
     clock.time_added_days = step_days > kWindow ? step_days : 0;
@@ -96,6 +108,10 @@ StepScalars step_scalars(const StepForcing& f, const RadiationOptions& options) 
   s.emitted_lit_factor = c.sigma * s.wall_emissivity;
   s.wall_longwave = s.wall_emissivity * s.sigma_t4;
   s.wall_lit_longwave = s.emitted_lit_factor * std::pow(s.air_k + s.wall_excess_k, 4);
+  if (c.even_sides) {
+    s.side_scale = flat_half_skies(sky_division(options.view.patches, options.view.edges));
+    for (double& scale : s.side_scale) scale = 1 / scale;
+  }
   s.canopy = f.canopy_transmissivity;
   s.view_canopy = c.seasonal_canopy ? f.canopy_transmissivity : c.leaf_on;
   if (!s.day) return s;
@@ -130,20 +146,23 @@ std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& f,
   const Constants& c = options.constants;
   const StepScalars s = step_scalars(f, options);
   const PerezInput input{f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year};
-  const std::vector<double> angles = band_solid_angles(sky);
-  std::vector<double> luminance(sky.patches.size(), 0.0);
-  double weight = 0;
+  const std::vector<PatchCosines> cosines = patch_cosines(sky, c.exact_patches);
+  std::vector<double> luminance(sky.patches.size(), 0.0), dullness;
+  double weight = 0, dull = 0;
   if (s.day) {
     luminance = perez_luminance(sky.patches, input, c.perez, c.perez_guards);
-    for (size_t k = 0; k < luminance.size(); ++k)
-      weight += luminance[k] * angles[static_cast<size_t>(sky.band_of_patch[k])] *
-                sine(sky.patches[k].altitude_deg);
+    for (size_t k = 0; k < luminance.size(); ++k) weight += luminance[k] * cosines[k].down;
   }
+  // 1 − emissivity of a patch over that of the sky.
+  for (size_t k = 0; k < sky.patches.size(); ++k) {
+    dullness.push_back(std::exp(0.308 * (1.7 - 1 / sine(sky.patches[k].altitude_deg))));
+    dull += dullness[k] * cosines[k].down / kPi;
+  }
+  if (!c.exact_patches) dull = 1;
   std::vector<PatchStep> patches;
   for (size_t k = 0; k < sky.patches.size(); ++k) {
     const double altitude = sky.patches[k].altitude_deg, azimuth = sky.patches[k].azimuth_deg;
-    const double angle = angles[static_cast<size_t>(sky.band_of_patch[k])];
-    const double emissivity = 1 - (1 - s.sky_emissivity) * std::exp(0.308 * (1.7 - 1 / sine(altitude)));
+    const double emissivity = 1 - (1 - s.sky_emissivity) * (dullness[k] / dull);
     const double apart = std::abs(azimuth - f.sun_azimuth_deg);
     const bool faces_sun = s.day && apart > 90 && apart < 270;
     PatchStep p{};
@@ -153,10 +172,9 @@ std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& f,
     p.lit_longwave = (faces_sun ? s.wall_lit_longwave : s.wall_longwave) / kPi;
     const double low = s.day ? std::min(0.0, 2 * cosine(apart) / s.tan_zenith) : 0.0;
     p.threshold = altitude >= 90 ? 1e30 : std::tan(altitude * kDegree) - low;
-    p.side = angle * cosine(altitude);
-    p.down = angle * sine(altitude);
-    for (size_t face = 0; face < 4; ++face)
-      p.faces[face] = p.side * std::max(0.0, cosine(azimuth - 90 - 90.0 * static_cast<double>(face)));
+    p.side = cosines[k].side;
+    p.down = cosines[k].down;
+    p.faces = cosines[k].faces;
     patches.push_back(p);
   }
   return patches;

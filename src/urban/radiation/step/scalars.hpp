@@ -24,8 +24,10 @@ GroundReach ground_reach(const RadiationOptions& options, double pixel_size_m);
 double excess_temperature(double tgk, double tstart_k, double tmax_h, bool clamp, const StepForcing& forcing,
                           const Constants& constants);
 
-/// Excess of each row of the land cover, or of the bare ground alone.
+/// Excess of each row of the land cover, or of the bare ground alone; of water by day and night.
 std::vector<double> ground_excess(const StepForcing& forcing, const RadiationOptions& options, bool covers);
+/// Water that keeps its temperature in sun and shade.
+bool keeps_temperature(const SurfaceRow& row, const Constants& constants);
 double wall_excess(const StepForcing& forcing, const RadiationOptions& options);
 
 /// The delay of warmth (TsWaveDelay): X1 ← X on the first step of a day, then
@@ -39,7 +41,8 @@ struct DelayStep {
   double weight;
 };
 /// Advances the clock by one step of the day.
-DelayStep advance(WaveDelay& clock, double step_days);
+/// `in_windows`: as published, the state is taken over after 59 minutes; else at every step.
+DelayStep advance(WaveDelay& clock, double step_days, bool in_windows = true);
 
 /// A patch of the sky in one step. Radiances W/(m² sr); weights sr.
 struct PatchStep {
@@ -76,7 +79,8 @@ struct StepScalars {
   /// Sine of the sun's height over each isotropic wall that faces a side, or below 0 where it does not.
   std::array<double, 4> wall_sun{-1, -1, -1, -1};
   double wall_excess_k = 0;
-  double emitted_lit_factor = 0;  ///< σ · wall emissivity
+  double emitted_lit_factor = 0;                 ///< σ · wall emissivity
+  std::array<double, 4> side_scale{1, 1, 1, 1};  ///< of half-sky factors east, south, west, north
 };
 StepScalars step_scalars(const StepForcing& forcing, const RadiationOptions& options);
 std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& forcing,

@@ -104,6 +104,19 @@ void set_patches(std::vector<float>& table, const SkyDivision& sky, const std::v
   }
 }
 
+void set_covers(std::vector<float>& table, const std::vector<double>& excess,
+                const RadiationOptions& options) {
+  for (size_t k = 0; k < excess.size(); ++k) {
+    const SurfaceRow& surface = options.land_cover[k];
+    const double row[kernels::kCoverWords] = {
+        excess[k], surface.emissivity, surface.albedo,
+        static_cast<double>(keeps_temperature(surface, options.constants))};
+    std::transform(std::begin(row), std::end(row),
+                   table.begin() + kernels::kFirstCover + kernels::kCoverWords * static_cast<ptrdiff_t>(k),
+                   [](double value) { return static_cast<float>(value); });
+  }
+}
+
 }  // namespace
 
 std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
@@ -111,7 +124,7 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   using namespace kernels;
   const StepScalars s = step_scalars(forcing, options);
   const Constants& c = options.constants;
-  const BodyFactors body = body_factors(options.posture);
+  const BodyFactors body = body_factors(options.posture, c);
   const bool cylinder = options.body == Body::cylinder;
   std::vector<float> table(static_cast<size_t>(step_table_size(sky, options.body)), 0.0f);
   const auto set = [&](int slot, double value) {
@@ -177,12 +190,9 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   set(kBareInSun, given(excess[0]));
   set(kBareUnderPlant, given(excess[0] * s.canopy));
   set(kSunUp, s.day);
-  for (size_t k = 0; covers && k < excess.size(); ++k) {
-    const int row = kFirstCover + kCoverWords * static_cast<int>(k);
-    set(row, excess[k]);
-    set(row + 1, options.land_cover[k].emissivity);
-    set(row + 2, options.land_cover[k].albedo);
-  }
+  set(kClosed, c.closed_longwave);
+  for (size_t k = 0; k < 4; ++k) set(kSideScale + static_cast<int>(k), s.side_scale[k]);
+  if (covers) set_covers(table, excess, options);
   if (sky) set_patches(table, *sky, patch_steps(*sky, forcing, options), s, options.body);
   return table;
 }

@@ -18,39 +18,55 @@ namespace {
 constexpr double kScaleTolerance = 0.005;      // what lengths may be wrong by
 constexpr double kAnisotropyTolerance = 0.01;  // between the axes; Web Mercator has up to 0.7 %
 
+/// Heights of another unit than metres have been converted: said. A unit that is not known is a doubt.
+void check_unit(const io::RasterGrid& grid, const std::string& where, LoadedCity& city) {
+  if (grid.value_unit.empty()) return;
+  const std::optional<double> metres = io::metres_of_unit(grid.value_unit);
+  if (!metres && grid.vertical_metres == 0)
+    city.doubts.push_back(fmt::format("{}: heights in '{}', which is no unit of length: metres are assumed",
+                                      where, grid.value_unit));
+  else if (const double factor = metres.value_or(grid.vertical_metres); std::abs(factor - 1) > 1e-9)
+    city.doubts.push_back(fmt::format("{}: heights in {} are converted to metres (times {:.6g})", where,
+                                      grid.value_unit, factor));
+}
+
 OpenLayer open_layer(const std::filesystem::path& file, const CityFiles& files, std::optional<int> band,
-                     io::HeightKind kind) {
-  OpenLayer layer{io::RasterReader::open(file, {.pixel_size = files.pixel_size_m, .band = band}), kind,
-                  file.string()};
+                     io::HeightKind kind, LayerValues values, LoadedCity& city) {
+  const bool heights = values == LayerValues::heights;
+  OpenLayer layer{
+      io::RasterReader::open(file, {.pixel_size = files.pixel_size_m, .band = band, .heights = heights}),
+      kind, file.string()};
   const io::RasterGrid& grid = layer.reader->grid();
+  if (heights) check_unit(grid, layer.where, city);
   io::require_square_metres(grid, layer.where);
   const std::optional<double> wanted = files.pixel_size_m;
   if (wanted && std::abs(grid.pixel_size() - *wanted) > 1e-3 * *wanted)
     throw InputError(fmt::format("its pixels are {} m", grid.pixel_size()), layer.where,
                      fmt::format("{} m, as --pixel-size says", *wanted));
   if (grid.bands > 1 && !band)
-    logging::warning("{} has {} bands: the first is taken", layer.where, grid.bands);
+    city.doubts.push_back(fmt::format("{} has {} bands: the first is taken", layer.where, grid.bands));
   return layer;
 }
 
 /// Another raster of the city's grid; none without a file.
-OpenLayer open_other(const std::filesystem::path& file, const CityFiles& files, const LoadedCity& city,
-                     io::HeightKind kind) {
+OpenLayer open_other(const std::filesystem::path& file, const CityFiles& files, LoadedCity& city,
+                     io::HeightKind kind, LayerValues values = LayerValues::heights) {
   if (file.empty()) return {};
-  OpenLayer layer = open_layer(file, files, {}, kind);
+  OpenLayer layer = open_layer(file, files, {}, kind, values, city);
   io::require_same_grid(city.grid, city.dsm_file, layer.reader->grid(), layer.where);
   return layer;
 }
 
 /// All of it, checked; nothing of none.
-Raster read_whole(const OpenLayer& layer) {
+Raster read_whole(const OpenLayer& layer, LoadedCity& city) {
   if (!layer.reader) return {};
   const io::RasterGrid& grid = layer.reader->grid();
   io::require_memory(grid, layer.where);
+  city.claims.emplace_back(4.0 * double(grid.rows) * double(grid.cols), "the raster", layer.where);
   Raster raster(grid.rows, grid.cols);
   layer.reader->read(0, 0, grid.rows, grid.cols, raster.pixels().data());
   if (const std::string doubt = io::check_heights(raster.values, layer.kind, layer.where); !doubt.empty())
-    logging::warning("{}", doubt);
+    city.doubts.push_back(doubt);
   return raster;
 }
 
@@ -71,7 +87,8 @@ void find_north(LoadedCity& city) {
   try {
     city.north = north_at(grid, cols / 2, rows / 2);
   } catch (const Error& error) {
-    logging::warning("north and scale of the projection cannot be checked: {}", error.what());
+    city.doubts.push_back(
+        fmt::format("north and scale of the projection cannot be checked: {}", error.what()));
     return;
   }
   const GridNorth& north = city.north;
@@ -106,7 +123,7 @@ OpenCity open_city(const CityFiles& files, LoadedCity& city) {
     throw InputError("a DSM above ground without the ground", "--dsm-heights", "--dem too");
   OpenCity open;
   city.dsm_file = files.dsm.string();
-  open.dsm = open_layer(files.dsm, files, files.band, io::HeightKind::absolute);
+  open.dsm = open_layer(files.dsm, files, files.band, io::HeightKind::absolute, LayerValues::heights, city);
   city.grid = open.dsm.reader->grid();
   city.input.pixel_size_m = city.grid.pixel_size();
   city.input.trunk_ratio = files.trunk_ratio;
@@ -128,16 +145,17 @@ OpenCity open_city(const CityFiles& files, LoadedCity& city) {
 }
 
 void read_all(OpenCity open, LoadedCity& city) {
-  city.input.dsm = read_whole(std::exchange(open.dsm, {}));
-  city.input.dem = read_whole(std::exchange(open.dem, {}));
-  city.input.cdsm = read_whole(std::exchange(open.cdsm, {}));
-  city.input.tdsm = read_whole(std::exchange(open.tdsm, {}));
+  city.input.dsm = read_whole(std::exchange(open.dsm, {}), city);
+  city.input.dem = read_whole(std::exchange(open.dem, {}), city);
+  city.input.cdsm = read_whole(std::exchange(open.cdsm, {}), city);
+  city.input.tdsm = read_whole(std::exchange(open.tdsm, {}), city);
 }
 
 }  // namespace
 
-Raster read_layer(const std::filesystem::path& file, const CityFiles& files, const LoadedCity& city) {
-  return read_whole(open_other(file, files, city, io::HeightKind::absolute));
+Raster read_layer(const std::filesystem::path& file, const CityFiles& files, LoadedCity& city,
+                  LayerValues values) {
+  return read_whole(open_other(file, files, city, io::HeightKind::absolute, values), city);
 }
 
 LoadedCity read_city(const CityFiles& files) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/rasters/raster.hpp"
+#include "io/text/input_memory.hpp"
 #include "lockstep/urban.hpp"
 #include "urban/city/prepare.hpp"
 #include "urban/sun/grid_north.hpp"
@@ -20,6 +21,8 @@ struct LoadedCity {
   std::string dsm_file;            ///< for messages
   double scale = 1;  ///< of the projection, where it is far enough from 1 to be corrected; else 1
   GridNorth north;   ///< at the raster's centre; true north where the raster tells no place
+  std::vector<std::string> doubts;     ///< texts of warnings about the rasters
+  std::vector<io::InputClaim> claims;  ///< of the rasters in `input`
 };
 
 /// Throws InputError for files that are none, rasters that do not match, and projections whose scale differs
@@ -36,7 +39,9 @@ LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes);
 /// Ready for rays, with its rasters moved in, or by windows.
 City take_city(LoadedCity& loaded);
 
-/// Another raster of the city's grid, such as walls.
-Raster read_layer(const std::filesystem::path& file, const CityFiles& files, const LoadedCity& city);
+/// Another raster of the city's grid: heights (the DEM, walls), or other numbers.
+enum class LayerValues { heights, numbers };
+Raster read_layer(const std::filesystem::path& file, const CityFiles& files, LoadedCity& city,
+                  LayerValues values);
 
 }  // namespace lockstep::urban

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/files/folder.hpp"
 #include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
 
@@ -17,10 +18,7 @@ inline void make_result_folder(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
     throw InputError("a file stands in the way", folder.string(), "a folder, or a name that is free");
-  std::filesystem::create_directories(folder, error);
-  if (error)
-    throw InputError("cannot make the folder: " + error.message(), folder.string(),
-                     "a place that can be written");
+  make_output_folder(folder);
 }
 
 /// Throws UnsupportedError where GDAL is absent; `others`: the option that needs none.

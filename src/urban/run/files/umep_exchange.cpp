@@ -14,6 +14,7 @@
 #include "io/rasters/raster_labels.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
+#include "urban/checks/findings.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -35,11 +36,7 @@ constexpr Matrix kMatrices[] = {
     {"shadowmat", {1, 1, 0, 0}}, {"vegshadowmat", {1, 0, 1, 1}}, {"vbshmat", {1, 1, 1, 0}}};
 
 FolderLock hold(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw InputError("cannot make the folder: " + error.message(), folder.string(),
-                     "a place that can be written");
+  make_output_folder(folder);
   return FolderLock(folder);
 }
 
@@ -53,6 +50,23 @@ io::GeoRaster read_grid(const fs::path& folder, std::string_view name) {
                    "the 15 grids of 'lockstep urban svf'");
 }
 
+/// Shares of the sky, up to what rounding leaves of them.
+void require_shares(const io::GeoRaster& grid, const std::string& where) {
+  constexpr float kRounding = 1e-4f;
+  const auto values = grid.values.as<float>();
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!std::isnan(values[k]) && !(values[k] >= -kRounding && values[k] <= 1 + kRounding))
+      throw InputError(fmt::format("a view factor of {:g} at {}", values[k],
+                                   index_text(grid.values.shape(), static_cast<int64_t>(k))),
+                       where, "shares of the sky from 0 to 1");
+}
+
+/// No pixel sees any sky: no view factor of plants can be so everywhere.
+bool has_no_sky(const io::GeoRaster& grid) {
+  const auto values = grid.values.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v) || v == 0; });
+}
+
 void require_size(const io::GeoRaster& grid, const UmepExchange& of, const std::string& where) {
   if (grid.rows != of.rows || grid.cols != of.cols)
     throw InputError(fmt::format("{} x {} cells", grid.rows, grid.cols), where,
@@ -62,14 +76,7 @@ void require_size(const io::GeoRaster& grid, const UmepExchange& of, const std::
 /// A GeoTIFF as bytes, made beside the results.
 std::vector<std::byte> tif_of(const fs::path& folder, const io::GeoRaster& grid, const std::string& title) {
   const AtomicPath scratch(folder / "member.tif");
-  const fs::path file = scratch.temporary().string() + ".tif";
-  struct Removal {
-    const fs::path& file;
-    ~Removal() {
-      std::error_code ignored;
-      fs::remove(file, ignored);
-    }
-  } const removal{file};
+  const fs::path& file = scratch.temporary();
   const auto writer = io::create_labelled_raster(file, grid, {title, "share of sky", {}});
   writer->write(0, 0, grid.rows, grid.cols, grid.values.as<float>().data());
   writer->commit();
@@ -77,7 +84,7 @@ std::vector<std::byte> tif_of(const fs::path& folder, const io::GeoRaster& grid,
 }
 
 void write_matrices(const fs::path& states_file, UmepExchange& result, const fs::path& to) {
-  const io::NpzArrays arrays = io::read_npz(states_file);
+  const io::NpzArrays arrays = io::read_npz(states_file, {"states", "patches"});
   const Array states = io::find_array(arrays, "states", states_file.string());
   const Array count = io::find_array(arrays, "patches", states_file.string());
   const int patches = count.elements() == 1 ? count.to(Storage::i32).packed().as<int32_t>()[0] : 0;
@@ -114,8 +121,13 @@ Array matrix_of(const io::NpzArrays& arrays, const char* name, const UmepExchang
   return array.to(Storage::boolean).packed();
 }
 
-void read_matrices(const fs::path& file, UmepExchange& result, const fs::path& to) {
-  const io::NpzArrays arrays = io::read_npz(file);
+bool is_zero(const Array& array) {
+  return std::all_of(array.raw().begin(), array.raw().end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+/// `plants`: whether the archive has grids of them. UMEP fills the matrices of plants with 0 where there are none.
+void read_matrices(const fs::path& file, bool plants, UmepExchange& result, const fs::path& to) {
+  const io::NpzArrays arrays = io::read_npz(file, {kMatrices[0].name, kMatrices[1].name, kMatrices[2].name});
   std::vector<Array> sees;
   for (const Matrix& matrix : kMatrices) {
     sees.push_back(matrix_of(arrays, matrix.name, result, file.string()));
@@ -124,10 +136,13 @@ void read_matrices(const fs::path& file, UmepExchange& result, const fs::path& t
                        file.string(),
                        fmt::format("{} as {}", to_string(sees.front().shape()), kMatrices[0].name));
   }
+  plants = plants && !(is_zero(sees[1]) && is_zero(sees[2]));
   const auto patches = size_t(sees[0].shape()[2]), pixels = size_t(result.rows * result.cols);
   Array states(Storage::u32, {int64_t(patches + 15) / 16, result.rows, result.cols});
   const auto words = states.mutate<uint32_t>();
-  const auto at = [&](size_t matrix, size_t k) { return sees[matrix].raw()[k] != std::byte{0}; };
+  const auto at = [&](size_t matrix, size_t k) {
+    return (matrix > 0 && !plants) || sees[matrix].raw()[k] != std::byte{0};
+  };
   for (size_t pixel = 0; pixel < pixels; ++pixel)
     for (size_t p = 0; p < patches; ++p) {
       const size_t k = pixel * patches + p;
@@ -153,6 +168,7 @@ UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissi
     io::GeoRaster grid = read_grid(from, kSkyViewNames[g]);
     if (g == 0) result.rows = grid.rows, result.cols = grid.cols;
     require_size(grid, result, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
+    require_shares(grid, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
     members.push_back({kUmepNames[g], tif_of(to, grid, std::string(kSkyViewNames[g]))});
     if (g == 0) total = std::move(grid);
     if (g == kBuildingGrids) plants = std::move(grid);
@@ -185,31 +201,39 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
   const std::string inside = "/vsizip/{" + fs::absolute(zip).string() + "}/";
   UmepExchange result;
   io::GeoRaster first;
-  bool plants = true;
+  bool plants = true, zero = false;
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
     std::optional<io::GeoRaster> read;
     try {
       read = io::read_raster(inside + kUmepNames[g]);
     } catch (const InputError&) {}
-    if (g == kBuildingGrids) plants = read.has_value();
+    if (g == kBuildingGrids) {
+      plants = read.has_value();
+      zero = plants && has_no_sky(*read);
+    }
     // All grids of plants or none: one that cannot be read is not taken for no plants.
     if (read.has_value() != (g < kBuildingGrids || plants))
       throw InputError(fmt::format("no {}", kUmepNames[read ? kBuildingGrids : g]), zip.string(),
                        "the grids of UMEP's sky view factors");
-    io::GeoRaster grid = read ? std::move(*read) : first;
-    if (!read)
+    const bool absent = g >= kBuildingGrids && (zero || !plants);
+    io::GeoRaster grid = absent ? first : std::move(*read);
+    if (absent)
       for (float& v : grid.values.mutate<float>()) v = std::isnan(v) ? v : 1.0f;
     if (g == 0) result.rows = grid.rows, result.cols = grid.cols, first = grid;
     require_size(grid, result, fmt::format("{}: {}", zip.string(), kUmepNames[g]));
+    require_shares(grid, fmt::format("{}: {}", zip.string(), kUmepNames[g]));
     const fs::path file =
         to / fmt::format("{}.{}", kSkyViewNames[g], format == GridFormat::npy ? "npy" : "tif");
     io::write_raster(file, grid, grid.values);
     result.files.push_back(file);
   }
+  if (zero)
+    say_doubt(fmt::format("{}: view factors of plants are 0 everywhere, as of no plants: they become 1",
+                          zip.string()));
   if (!plants) logging::info("{} has no grids of plants: they are 1", zip.string());
   if (const fs::path matrices = fs::absolute(zip).parent_path() / "shadowmats.npz";
       fs::exists(matrices, error))
-    read_matrices(matrices, result, to / "sky_states.npz");
+    read_matrices(matrices, plants && !zero, result, to / "sky_states.npz");
   return result;
 }
 

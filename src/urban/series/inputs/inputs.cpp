@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/files/folder.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
+#include "urban/checks/city_checks.hpp"
+#include "urban/checks/sky_record.hpp"
+#include "urban/checks/weather_checks.hpp"
+#include "urban/comfort/comfort.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/points.hpp"
@@ -17,6 +22,7 @@ namespace lockstep::urban {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr size_t kPlantView = 5;  // svf_veg of kSkyViewNames
 
 bool wants(const SeriesOptions& options, SeriesOutput output) {
   return std::find(options.outputs.begin(), options.outputs.end(), output) != options.outputs.end();
@@ -44,6 +50,15 @@ void check_options(const SeriesOptions& o) {
                      "--wall-height and --wall-aspect");
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
     throw InputError("half a place", "--lat", "--lat and --lon");
+  if (o.evergreen && o.leaf_days)
+    throw InputError("days with leaves", "--leaf-days", "no --evergreen next to them");
+  if (o.leaf_days)
+    for (const int day : {o.leaf_days->first, o.leaf_days->last})
+      if (day < 1 || day > 366)
+        throw InputError(fmt::format("day {} of the year", day), "--leaf-days",
+                         "FIRST:LAST, each from 1 to 366");
+  if (o.wind_height_m && !(*o.wind_height_m >= 0.1 && *o.wind_height_m <= 500))
+    throw InputError(fmt::format("{:g} m", *o.wind_height_m), "--wind-height", "0.1 to 500 m");
 }
 
 RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters& parameters, Preset preset) {
@@ -58,7 +73,9 @@ RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters
                                 {{"standing", Posture::standing}, {"sitting", Posture::sitting}});
   r.view.patches = o.patches;
   r.view.zenith = preset == Preset::solweig ? ZenithRule::open : ZenithRule::umep;
-  r.view.edges = preset == Preset::solweig ? AnnulusEdges::solweig : AnnulusEdges::umep;
+  r.view.edges = preset == Preset::solweig ? AnnulusEdges::solweig
+                 : preset == Preset::umep  ? AnnulusEdges::umep
+                                           : AnnulusEdges::centred;
   r.view.rays = o.rays;
   r.view.keep_states = true;
   return r;
@@ -72,28 +89,24 @@ void set_ground(LoadedCity& loaded, bool with_land_cover) {
   for (const float h : dsm.pixels())
     if (std::isfinite(h) && !(dsm.nodata && h == *dsm.nodata)) lowest = std::min(lowest, h);
   loaded.input.dem = Raster(dsm.rows(), dsm.cols(), lowest);
-  logging::info(
-      "no DEM and no land cover: the ground is taken as flat, at {:g} m; what rises 2 m above is a "
-      "building (--dem gives the ground)",
-      lowest);
 }
 
-Raster read_svf(const SeriesOptions& o, const LoadedCity& loaded, std::string_view grid) {
+Raster read_svf(const SeriesOptions& o, LoadedCity& loaded, std::string_view grid) {
   for (const char* suffix : {".tif", ".npy"}) {
     const fs::path file = o.svf_folder / (std::string(grid) + suffix);
     std::error_code ignored;
-    if (fs::exists(file, ignored)) return read_layer(file, o.city, loaded);
+    if (fs::exists(file, ignored)) return read_layer(file, o.city, loaded, LayerValues::numbers);
   }
   throw InputError(fmt::format("no {}.tif or .npy", grid), o.svf_folder.string(),
                    "the 15 grids of 'lockstep urban svf --save-patches'");
 }
 
-StoredSky read_sky(const SeriesOptions& o, const LoadedCity& loaded, const RadiationOptions& radiation) {
+StoredSky read_sky(const SeriesOptions& o, LoadedCity& loaded, const RadiationOptions& radiation) {
   StoredSky sky;
   for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = read_svf(o, loaded, kSkyViewNames[g]);
   if (radiation.sky == SkyModel::isotropic) return sky;
   const fs::path file = o.svf_folder / "sky_states.npz";
-  const io::NpzArrays arrays = io::read_npz(file);
+  const io::NpzArrays arrays = io::read_npz(file, {"states", "patches"});
   const Array *states = nullptr, *patches = nullptr;
   for (const auto& [array_name, array] : arrays) {
     if (array_name == "states") states = &array;
@@ -155,24 +168,75 @@ std::optional<io::CivilMinutes> chosen_time(const std::string& text, const char*
   return time->minutes;
 }
 
+/// Times that name the start or the middle of their intervals become those of the end.
+void take_as_ends(io::WeatherTable& table, IntervalLabel label) {
+  if (label == IntervalLabel::end) return;
+  if (label == IntervalLabel::middle && table.step_min % 2 != 0)
+    throw InputError(fmt::format("middles of intervals of {} min", table.step_min), table.where,
+                     "an even number of minutes, or --interval start or end");
+  const int64_t minutes = label == IntervalLabel::start ? table.step_min : table.step_min / 2;
+  for (io::WeatherRow& row : table.rows) row.time += minutes;
+}
+
+WeatherRules rules_of(const SeriesOptions& o, const SeriesInputs& inputs) {
+  WeatherRules rules = weather_rules(inputs.preset, inputs.radiation.constants);
+  const ModelParameters& p = inputs.parameters;
+  rules.horizontal_direct = o.horizontal_direct;
+  if (o.evergreen)
+    rules.evergreen = true;
+  else if (o.leaf_days)
+    set_leaves(rules, o.leaf_days->first, o.leaf_days->last);
+  else if (inputs.preset == Preset::corrected && !p.leaf_first_day && !p.leaf_last_day)
+    set_leaves_by_latitude(rules, inputs.site.latitude_deg);
+  return rules;
+}
+
+void check_weather(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& whole,
+                   SeriesInputs& inputs) {
+  std::optional<io::LonLat> raster;
+  if (!loaded.grid.crs_wkt.empty()) {
+    try {
+      raster = io::centre_lon_lat(loaded.grid);
+    } catch (const Error&) {}  // said where the city was read
+  }
+  check_place(inputs.site, whole, raster, inputs.findings);
+  check_radiation(inputs.weather, inputs.steps, inputs.site, o.horizontal_direct, inputs.findings);
+  if (!loaded.input.cdsm.empty()) check_season(inputs.rules, inputs.site.latitude_deg, inputs.findings);
+  if (!wants(o, SeriesOutput::utci)) return;
+  const ComfortWind wind = comfort_wind(inputs);
+  check_comfort(inputs.weather, inputs.steps, wind.measured_10m, wind.utci, inputs.findings);
+}
+
+/// Parts of an interval: as asked, else of about ten minutes in `corrected`, and none in the published programs' presets.
+int substeps_of(const SeriesOptions& o, Preset preset, int64_t step_min) {
+  if (o.substeps < 0 || o.substeps > kMostSubsteps)
+    throw InputError(fmt::format("{} parts of an interval", o.substeps), "--substeps",
+                     fmt::format("1 to {}, or auto", kMostSubsteps));
+  if (o.substeps > 0) return o.substeps;
+  return preset == Preset::corrected ? static_cast<int>(std::max<int64_t>(1, (step_min + 5) / 10)) : 1;
+}
+
 void read_weather_into(const SeriesOptions& o, const std::string& text, const LoadedCity& loaded,
                        SeriesInputs& inputs) {
-  const io::WeatherTable whole =
+  io::WeatherTable whole =
       text.empty() ? io::read_weather(o.weather) : io::parse_weather(text, "argument weather");
+  take_as_ends(whole, o.interval);
   inputs.site = find_site(o, loaded, whole);
   std::vector<io::FilledGap> filled;
   inputs.weather =
       io::complete_weather(whole, chosen_time(o.from, "--from"), chosen_time(o.to, "--to"), &filled);
-  for (const io::FilledGap& gap : filled)
-    logging::warning("{}: {} missing from {} to {}: filled from the values around", whole.where,
-                     gap.quantity == "row" ? "rows are" : gap.quantity + " is", io::civil_text(gap.first),
-                     io::civil_text(gap.last));
+  check_rows(inputs.weather, whole, filled, inputs.findings);
   const bool comfort = wants(o, SeriesOutput::utci) || wants(o, SeriesOutput::pet);
   if (comfort && !inputs.weather.has(io::Weather::wind_speed))
     throw InputError("no wind", whole.where, "wind, which utci and pet need")
         .with_hint("without it: --outputs tmrt,shadow");
-  inputs.steps = make_forcing(inputs.weather, whole, inputs.site, loaded.north.convergence_deg,
-                              weather_rules(inputs.preset, inputs.radiation.constants));
+  inputs.rules = rules_of(o, inputs);
+  inputs.rules.substeps = inputs.radiation.substeps = substeps_of(o, inputs.preset, whole.step_min);
+  WeatherSeries series =
+      make_series(inputs.weather, whole, inputs.site, loaded.north.convergence_deg, inputs.rules);
+  inputs.warm_up = std::move(series.warm_up);
+  inputs.steps = std::move(series.steps);
+  check_weather(o, loaded, whole, inputs);
 }
 
 /// The grids that a run begins from.
@@ -198,7 +262,7 @@ Grids grids_of(const SeriesArrays& arrays) {
     grid.cols = raster.cols();
     io::require_same_grid(city.grid, city.dsm_file, grid, argument);
     const std::string doubt = kind ? io::check_heights(raster.values, *kind, argument) : "";
-    if (!doubt.empty()) logging::warning("{}", doubt);
+    if (!doubt.empty()) city.doubts.push_back(doubt);
   };
   const bool high = city.input.canopy_heights == CanopyHeights::absolute;
   const io::HeightKind plants = high ? io::HeightKind::absolute : io::HeightKind::above_ground;
@@ -219,43 +283,97 @@ Grids read_grids(const SeriesOptions& o) {
   CityFiles files = o.city;
   if (files.dsm_heights == DsmHeights::absolute) files.dem.clear();  // read below, for it tells the ground
   Grids grids{read_city(files), {}, {}};
-  const auto read = [&](const fs::path& file) { return read_layer(file, o.city, grids.city); };
+  const auto read = [&](const fs::path& file, LayerValues values = LayerValues::heights) {
+    return read_layer(file, o.city, grids.city, values);
+  };
   if (grids.city.input.dem.empty() && !o.city.dem.empty()) grids.city.input.dem = read(o.city.dem);
-  if (!o.land_cover.empty()) grids.land_cover = read(o.land_cover);
-  if (!o.wall_height.empty()) grids.walls = Walls{read(o.wall_height), read(o.wall_aspect)};
+  if (!o.land_cover.empty()) grids.land_cover = read(o.land_cover, LayerValues::numbers);
+  if (!o.wall_height.empty())
+    grids.walls = Walls{read(o.wall_height), read(o.wall_aspect, LayerValues::numbers)};
   return grids;
 }
 
-}  // namespace
-
-SeriesInputs read_series_inputs(const SeriesOptions& o) { return read_series_inputs(o, {}); }
-
-SeriesInputs read_series_inputs(const SeriesOptions& o, const SeriesArrays& arrays) {
-  check_options(o);
-  SeriesInputs inputs;
-  inputs.preset = parse_preset(o.preset);
-  if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
-  inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
-  const bool from_files = arrays.city.dsm.empty();
-  Grids grids = from_files ? read_grids(o) : grids_of(arrays);
+/// The city of a run, its doubts and points; the ground is set.
+void take_city_into(const SeriesOptions& o, Grids& grids, bool from_files, SeriesInputs& inputs) {
   LoadedCity& loaded = grids.city;
-  if (inputs.parameters.trunk_ratio) loaded.input.trunk_ratio = *inputs.parameters.trunk_ratio;
-  inputs.grid = loaded.grid;
-  inputs.projection_scale = loaded.scale;
-  inputs.convergence_deg = loaded.north.convergence_deg;
-  read_weather_into(o, arrays.weather, loaded, inputs);
   if (!o.points.empty()) inputs.points = read_points(o.points, loaded.grid);
+  check_city({loaded.input, grids.land_cover, loaded.grid, inputs.points}, inputs.findings);
   set_ground(loaded, !grids.land_cover.empty());
   inputs.walls = std::move(grids.walls);
-  if (!o.svf_folder.empty()) inputs.sky = read_sky(o, loaded, inputs.radiation);
+  std::optional<InputFolder> views;
+  if (!o.svf_folder.empty()) {
+    views.emplace(o.svf_folder);
+    inputs.sky = read_sky(o, loaded, inputs.radiation);
+  }
   OutputOptions pictures;
   pictures.pictures = o.pictures || o.video;
   inputs.relief = relief_of(loaded.input.dsm, loaded.grid, pictures);
   inputs.city = prepare_city(std::move(loaded.input));
+  if (inputs.sky) check_stored_sky(o.svf_folder, inputs.city, inputs.sky->grids[kPlantView], inputs.findings);
   if (!grids.land_cover.empty())
     inputs.land_cover = land_cover_codes(grids.land_cover, inputs.parameters, inputs.city,
                                          from_files ? o.land_cover.string() : "argument land_cover");
+}
+
+/// False where something could not be read, which is a row of the findings then.
+bool read_into(const SeriesOptions& o, const SeriesArrays& arrays, SeriesInputs& inputs) {
+  Findings& findings = inputs.findings;
+  Grids grids;
+  bool whole = findings.part("options", [&] {
+    check_options(o);
+    inputs.preset = parse_preset(o.preset);
+    if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
+    if (o.wind_height_m) inputs.parameters.wind_height_m = *o.wind_height_m;
+    inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
+  });
+  if (!whole) return false;
+  const bool from_files = arrays.city.dsm.empty();
+  LoadedCity& loaded = grids.city;
+  const bool city = findings.part("city", [&] {
+    grids = from_files ? read_grids(o) : grids_of(arrays);
+    if (inputs.parameters.trunk_ratio) loaded.input.trunk_ratio = *inputs.parameters.trunk_ratio;
+    inputs.grid = loaded.grid;
+    inputs.projection_scale = loaded.scale;
+    inputs.convergence_deg = loaded.north.convergence_deg;
+  });
+  whole = findings.part("weather", [&] { read_weather_into(o, arrays.weather, loaded, inputs); }) && city;
+  if (city) whole = findings.part("city", [&] { take_city_into(o, grids, from_files, inputs); }) && whole;
+  for (const std::string& doubt : loaded.doubts) findings.warn("rasters", {}, "", doubt);
+  return whole;
+}
+
+}  // namespace
+
+ComfortWind comfort_wind(const SeriesInputs& inputs) {
+  ComfortWind wind;
+  const double height = inputs.parameters.wind_height_m;
+  for (const WeatherStep& step : inputs.steps) {
+    const double measured = step.forcing.wind_m_s;
+    // solweig hands the measured wind on as it is.
+    const bool raw = inputs.preset == Preset::solweig;
+    const double high = raw ? measured : wind_at(kUtciWindHeight, measured, height);
+    wind.measured_10m.push_back(high);
+    const bool calm = inputs.preset == Preset::corrected ? high < kUtciLeastWind : high <= 0;
+    wind.utci.push_back(calm ? kUtciLeastWind : high);
+    wind.pet.push_back(raw ? measured : wind_at(kPetWindHeight, measured, height));
+  }
+  return wind;
+}
+
+SeriesInputs read_series_inputs(const SeriesOptions& o) { return read_series_inputs(o, {}); }
+
+SeriesInputs read_series_inputs(const SeriesOptions& o, const SeriesArrays& arrays) {
+  SeriesInputs inputs;
+  read_into(o, arrays, inputs);
+  inputs.findings.say();
   return inputs;
+}
+
+std::pair<SeriesInputs, bool> check_series_inputs(const SeriesOptions& o) {
+  std::pair<SeriesInputs, bool> read;
+  read.first.findings = Findings(Findings::Errors::kept);
+  read.second = read_into(o, {}, read.first);
+  return read;
 }
 
 }  // namespace lockstep::urban

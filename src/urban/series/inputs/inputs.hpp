@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/urban/series.hpp"
+#include "urban/checks/findings.hpp"
 #include "urban/city/prepare.hpp"
 #include "urban/radiation/model.hpp"
 #include "urban/run/files/city_files.hpp"
@@ -34,11 +35,21 @@ struct SeriesInputs {
   Preset preset = Preset::corrected;
   Site site;
   io::WeatherTable weather;  ///< the rows of the run, without gaps
+  WeatherRules rules;
+  std::vector<WeatherStep> warm_up;  ///< intervals before the run that its first ones remember
   std::vector<WeatherStep> steps;
   std::vector<SeriesPoint> points;
+  Findings findings;
 };
 
-/// Throws InputError for whatever does not fit, naming file, line or pixel.
+/// Wind of each step (m/s). UTCI has no value without wind: `corrected` raises it to the least of the fit, the published
+/// presets only where there is none.
+struct ComfortWind {
+  std::vector<double> measured_10m, utci, pet;
+};
+ComfortWind comfort_wind(const SeriesInputs& inputs);
+
+/// Throws InputError for whatever does not fit, naming file, line or pixel, and says its doubts.
 SeriesInputs read_series_inputs(const SeriesOptions& options);
 
 }  // namespace lockstep::urban

@@ -51,20 +51,22 @@ MeasuredTable parse_measured(std::string_view text, std::string_view where, io::
   if (!scan.next_line()) throw InputError("an empty file", where, "a header and rows of measurements");
   const std::string_view head = scan.rest_of_line();
   const char separator = head.find(';') != head.npos ? ';' : head.find('\t') != head.npos ? '\t' : ',';
-  const std::vector<std::string_view> columns = io::separated_fields(head, separator);
+  const std::vector<std::string_view> columns = io::separated_fields(head, separator, scan.where());
   std::vector<std::string> names(columns.begin(), columns.end());
   std::optional<size_t> time, hour;
   for (size_t k = 0; k < names.size(); ++k) {
     names[k] = canonical(names[k]);
     if (names[k] == "time") time = k;
     if (names[k] == "hour") hour = k;
-    if (k != time.value_or(names.size()) && k != hour.value_or(names.size())) table.columns[names[k]] = {};
+    if (names[k] == "time" || names[k] == "hour") continue;
+    if (!table.columns.try_emplace(names[k]).second)
+      scan.fail(fmt::format("column '{}' a second time", io::shown(columns[k])), "each quantity once");
   }
   if (!time && !hour) scan.fail("no column time or hour", "time (2015-06-21T15:00) or hour");
   const io::CivilMinutes midnight =
       first - ((first % io::kMinutesPerDay) + io::kMinutesPerDay) % io::kMinutesPerDay;
   while (scan.next_line()) {
-    const auto fields = io::separated_fields(scan.rest_of_line(), separator);
+    const auto fields = io::separated_fields(scan.rest_of_line(), separator, scan.where());
     if (fields.size() != names.size())
       scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", names.size()));
     const auto number = [&](size_t k) {

@@ -32,6 +32,7 @@ nlohmann::ordered_json to_json(const SeriesResult& result) {
                        {"longitude", result.longitude_deg},
                        {"utc_offset", result.utc_offset_h}};
   document["steps"] = result.steps;
+  document["substeps"] = result.substeps;
   document["day_steps"] = result.day_steps;
   if (!result.times.empty()) {
     document["from"] = result.times.front();

@@ -6,15 +6,18 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "io/text/file.hpp"
+#include "io/text/input_memory.hpp"
+#include "io/text/json_text.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-using nlohmann::ordered_json;
+using nlohmann::json;
 
 /// A point as its file gives it.
 struct GivenPoint {
@@ -112,10 +115,10 @@ std::vector<GivenPoint> parse_point_csv(std::string_view text, const std::string
   return points;
 }
 
-void add_feature(const ordered_json& feature, const std::string& where, bool degrees,
+void add_feature(const json& feature, const std::string& where, bool degrees,
                  std::vector<GivenPoint>& points) {
   const std::string at = fmt::format("{}, feature {}", where, points.size() + 1);
-  const ordered_json* geometry = &feature;
+  const json* geometry = &feature;
   if (feature.is_object() && feature.contains("geometry")) geometry = &feature["geometry"];
   const bool is_point = geometry->is_object() && geometry->contains("type") &&
                         (*geometry)["type"] == "Point" && geometry->contains("coordinates") &&
@@ -129,7 +132,7 @@ void add_feature(const ordered_json& feature, const std::string& where, bool deg
   if (feature.contains("properties") && feature["properties"].is_object())
     for (const char* key : {"id", "name"})
       if (feature["properties"].contains(key)) {
-        const ordered_json& value = feature["properties"][key];
+        const json& value = feature["properties"][key];
         point.id = value.is_string() ? value.get<std::string>() : value.dump();
         break;
       }
@@ -141,13 +144,13 @@ void add_feature(const ordered_json& feature, const std::string& where, bool deg
 
 std::vector<GivenPoint> parse_geojson(std::string_view text, const std::string& where,
                                       const io::RasterGrid& grid) {
-  const ordered_json document = ordered_json::parse(text, nullptr, false);
+  const json document = io::parse_json(text, where);
   if (!document.is_object()) throw InputError("no JSON object", where, "GeoJSON points");
   std::vector<GivenPoint> points;
   // GeoJSON is in degrees by its standard; numbers that are none of these are the raster's.
   const bool degrees = !grid.crs_wkt.empty();
   if (document.contains("features") && document["features"].is_array()) {
-    for (const ordered_json& feature : document["features"]) add_feature(feature, where, degrees, points);
+    for (const json& feature : document["features"]) add_feature(feature, where, degrees, points);
   } else {
     add_feature(document, where, degrees, points);
   }
@@ -160,10 +163,12 @@ std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view wh
                                       const io::RasterGrid& grid) {
   const std::string file(where);
   const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  const bool json = first != text.npos && text[first] == '{';
-  const std::vector<GivenPoint> given = json ? parse_geojson(text, file, grid) : parse_point_csv(text, file);
+  const bool is_json = first != text.npos && text[first] == '{';
+  const std::vector<GivenPoint> given =
+      is_json ? parse_geojson(text, file, grid) : parse_point_csv(text, file);
   if (given.empty()) throw InputError("no points", file, "at least one");
   std::vector<SeriesPoint> points;
+  std::set<std::string> ids;
   for (const GivenPoint& g : given) {
     SeriesPoint point;
     point.id = g.id;
@@ -181,16 +186,23 @@ std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view wh
     }
     point.row = static_cast<int64_t>(row);
     point.col = static_cast<int64_t>(col);
-    for (const SeriesPoint& other : points)
-      if (other.id == point.id)
-        throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "an id of its own");
+    if (!ids.insert(point.id).second)
+      throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "an id of its own");
     points.push_back(point);
   }
   return points;
 }
 
+constexpr double kBytesOfCharacter = 64;
+
 std::vector<SeriesPoint> read_points(const std::filesystem::path& path, const io::RasterGrid& grid) {
-  return parse_points(io::read_text_file(path, "points: CSV or GeoJSON"), path.string(), grid);
+  const std::string where = path.string();
+  return io::within_memory(where, [&] {
+    // A point is a line of at least six bytes, twice in memory with its texts.
+    const std::string text = io::read_text_file(path, "points: CSV or GeoJSON");
+    const io::InputClaim claim(kBytesOfCharacter * double(text.size()), "its points", where);
+    return parse_points(text, where, grid);
+  });
 }
 
 }  // namespace lockstep::urban

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "urban/comfort/comfort.hpp"
 #include "urban/series/outputs/writer.hpp"
@@ -23,8 +24,12 @@ std::vector<double> thresholds_of(SeriesOutput output) {
   return bounds;
 }
 
-SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours)
-    : outputs_(std::move(outputs)), pixels_(pixels), step_hours_(step_hours), sums_(outputs_.size()) {
+SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts)
+    : outputs_(std::move(outputs)),
+      pixels_(pixels),
+      step_hours_(step_hours),
+      parts_(static_cast<float>(parts)),
+      sums_(outputs_.size()) {
   for (size_t o = 0; o < outputs_.size(); ++o) {
     Sums& s = sums_[o];
     s.sum = std::make_unique_for_overwrite<double[]>(pixels_);
@@ -32,20 +37,24 @@ SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, d
     s.bounds = thresholds_of(outputs_[o]);
     for (size_t b = 0; b < s.bounds.size(); ++b)
       s.above.push_back(std::make_unique_for_overwrite<int32_t[]>(pixels_));
+    if (outputs_[o] == SeriesOutput::utci) s.outside = std::make_unique_for_overwrite<int32_t[]>(pixels_);
   }
 }
 
 uint64_t SeriesSummary::bytes_of_pixel(const std::vector<SeriesOutput>& outputs) {
   uint64_t bytes = 0;
   for (const SeriesOutput output : outputs)
-    bytes += sizeof(double) + sizeof(float) + sizeof(int32_t) * thresholds_of(output).size();
+    bytes += sizeof(double) + sizeof(float) +
+             sizeof(int32_t) * (thresholds_of(output).size() + (output == SeriesOutput::utci));
   return bytes;
 }
 
 void SeriesSummary::clear() { steps_ = 0; }
 
-void SeriesSummary::add_block(size_t output, const float* values, size_t first, size_t last) {
+void SeriesSummary::add_block(size_t output, const std::vector<std::vector<float>>& planes,
+                              const SummaryStep& step, size_t first, size_t last) {
   Sums& s = sums_[output];
+  const float* const values = planes[output].data();
   const bool shade = outputs_[output] == SeriesOutput::shadow;
   const auto start = [&](auto* grid, auto value) {
     if (steps_ == 0) std::fill(grid + first, grid + last, value);
@@ -54,8 +63,10 @@ void SeriesSummary::add_block(size_t output, const float* values, size_t first, 
   start(s.highest.get(), -std::numeric_limits<float>::infinity());
   for (size_t p = first; p < last; ++p) {
     const float value = values[p];
-    // Sun through the leaves of a plant is no hour of sun.
-    s.sum[p] += shade && value < 1 ? 0.0 : static_cast<double>(value);
+    // Sun through the leaves of a plant or through clouds is no hour of sun; neither is what several parts of a step have of
+    // it, less than one whole part.
+    const float sunny = step.sunshine ? std::floor(value * parts_ + 1e-3f) / parts_ : 0 * value;
+    s.sum[p] += static_cast<double>(shade ? sunny : value);
     s.highest[p] = std::isnan(value) ? value : std::max(s.highest[p], value);
   }
   for (size_t b = 0; b < s.bounds.size(); ++b) {
@@ -64,16 +75,38 @@ void SeriesSummary::add_block(size_t output, const float* values, size_t first, 
     start(above, 0);
     for (size_t p = first; p < last; ++p) above[p] += values[p] > bound;
   }
+  if (!s.outside) return;
+  start(s.outside.get(), 0);
+  const auto tmrt = std::find(outputs_.begin(), outputs_.end(), SeriesOutput::tmrt);
+  const float* const radiant =
+      tmrt == outputs_.end() ? nullptr : planes[size_t(tmrt - outputs_.begin())].data();
+  const bool none = step.fitted_from_c > step.fitted_to_c;
+  const auto from = static_cast<float>(step.fitted_from_c), to = static_cast<float>(step.fitted_to_c);
+  for (size_t p = first; p < last; ++p)
+    s.outside[p] += none || (radiant && !(radiant[p] >= from && radiant[p] <= to));
 }
 
-void SeriesSummary::add(const std::vector<std::vector<float>>& planes) {
+void SeriesSummary::add(const std::vector<std::vector<float>>& planes, const SummaryStep& step) {
   constexpr size_t block = size_t{1} << 16;
   const size_t blocks = (pixels_ + block - 1) / block;
   tbb::parallel_for(size_t{0}, blocks * outputs_.size(), [&](size_t part) {
     const size_t output = part / blocks, first = part % blocks * block;
-    add_block(output, planes[output].data(), first, std::min(first + block, pixels_));
+    add_block(output, planes, step, first, std::min(first + block, pixels_));
   });
   ++steps_;
+}
+
+std::vector<SummaryStep> summary_steps(const SeriesInputs& inputs) {
+  const ComfortWind wind = comfort_wind(inputs);
+  std::vector<SummaryStep> steps;
+  for (size_t k = 0; k < inputs.steps.size(); ++k) {
+    const StepForcing& f = inputs.steps[k].forcing;
+    SummaryStep step{f.beam_w_m2 >= kSunshine, f.air_c + kUtciLeastExcess, f.air_c + kUtciMostExcess};
+    if (!utci_is_fitted(f.air_c, f.humidity_percent, wind.utci[k], f.air_c))
+      std::swap(step.fitted_from_c, step.fitted_to_c);
+    steps.push_back(step);
+  }
+  return steps;
 }
 
 std::vector<SummaryGrid> SeriesSummary::grids() const {
@@ -93,7 +126,8 @@ std::vector<SummaryGrid> SeriesSummary::grids() const {
       });
     };
     if (outputs_[o] == SeriesOutput::shadow) {
-      add_grid("sun_hours", "Hours of sun", "h", [this, &s](size_t p) { return s.sum[p] * step_hours_; });
+      add_grid("sun_hours", "Hours of sunshine, beam of 120 W/m² or more", "h",
+               [this, &s](size_t p) { return s.sum[p] * step_hours_; });
       continue;
     }
     add_grid(output + "_mean", text.long_name + ", mean", text.unit,
@@ -104,6 +138,9 @@ std::vector<SummaryGrid> SeriesSummary::grids() const {
       add_grid(fmt::format("{}_hours_above_{:g}", output, s.bounds[b]),
                fmt::format("{}, hours above {:g} °C", text.long_name, s.bounds[b]), "h",
                [this, above = s.above[b].get()](size_t p) { return above[p] * step_hours_; });
+    if (s.outside)
+      add_grid("utci_hours_outside_fit", text.long_name + ", hours outside of the polynomial's fit", "h",
+               [this, &s](size_t p) { return s.outside[p] * step_hours_; });
   }
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) { fill[k](grids[k].values); });
   return grids;

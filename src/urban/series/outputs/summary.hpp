@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/urban/series.hpp"
+#include "urban/series/inputs/inputs.hpp"
 
 namespace lockstep::urban {
 
@@ -19,16 +20,27 @@ struct SummaryGrid {
 /// Hours above these count: of UTCI and PET the bounds of heat stress, of Tmrt those of heat-related mortality (S. Thorsson et al. 2014).
 std::vector<double> thresholds_of(SeriesOutput output);
 
+/// The weather of a step, as far as its summary needs it.
+struct SummaryStep {
+  bool sunshine = true;  ///< the beam makes sunshine, see kSunshine
+  /// Tmrt within which UTCI is fitted; none where the first is the higher.
+  double fitted_from_c = -1e30, fitted_to_c = 1e30;
+};
+/// Beam on a plane that faces the sun from which it counts as sunshine (W/m²; WMO Guide No. 8).
+inline constexpr double kSunshine = 120;
+std::vector<SummaryStep> summary_steps(const SeriesInputs& inputs);
+
 class SeriesSummary {
  public:
   /// Host memory of a pixel.
   static uint64_t bytes_of_pixel(const std::vector<SeriesOutput>& outputs);
 
-  SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours);
+  /// `parts`: of a step, over which its shadow is a mean.
+  SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts = 1);
   /// Begins anew.
   void clear();
   /// A step: a grid an output. Missing pixels are NaN.
-  void add(const std::vector<std::vector<float>>& planes);
+  void add(const std::vector<std::vector<float>>& planes, const SummaryStep& step = {});
   std::vector<SummaryGrid> grids() const;
 
  private:
@@ -38,11 +50,14 @@ class SeriesSummary {
     std::unique_ptr<float[]> highest;
     std::vector<double> bounds;
     std::vector<std::unique_ptr<int32_t[]>> above;  // a grid a bound
+    std::unique_ptr<int32_t[]> outside;             // of UTCI: steps outside of its fit
   };
-  void add_block(size_t output, const float* values, size_t first, size_t last);
+  void add_block(size_t output, const std::vector<std::vector<float>>& planes, const SummaryStep& step,
+                 size_t first, size_t last);
   const std::vector<SeriesOutput> outputs_;
   const size_t pixels_;
   const double step_hours_;
+  const float parts_;
   int64_t steps_ = 0;
   std::vector<Sums> sums_;  // an output
 };

@@ -135,7 +135,11 @@ std::string stamp_of(io::CivilMinutes time) {
 
 class SeriesWriter::Summary : public SeriesSummary {
  public:
-  using SeriesSummary::SeriesSummary;
+  Summary(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
+      : SeriesSummary(options.outputs, static_cast<size_t>(rows * inputs.grid.cols),
+                      static_cast<double>(inputs.weather.step_min) / 60, inputs.radiation.substeps),
+        steps(summary_steps(inputs)) {}
+  const std::vector<SummaryStep> steps;
 };
 
 SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
@@ -143,8 +147,7 @@ SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inp
   if (writes(options, SeriesFormat::nc))
     netcdf_ =
         std::make_unique<io::GridSeriesWriter>(options.folder / "run.nc", description_of(options, inputs));
-  summary_ = std::make_unique<Summary>(options.outputs, static_cast<size_t>(rows * inputs.grid.cols),
-                                       static_cast<double>(inputs.weather.step_min) / 60);
+  summary_ = std::make_unique<Summary>(options, inputs, rows);
   if (!whole() && (options.pictures || options.video))
     logging::info("the grids are put together by {} rows: no pictures and no film", rows);
   if (options.video && inputs.steps.size() > 1 && whole()) {
@@ -215,7 +218,10 @@ void SeriesWriter::add_files(const Shared& item) {
       const std::string output(name(options_.outputs[o]));
       const fs::path stem = options_.folder / output / (output + "_" + stamp);
       const float* const values = item->planes[o].data();
-      files_.emplace_back(item, [this, stem, values, format] { write_grid(stem, values, format); });
+      const OutputText text = text_of(options_.outputs[o]);
+      const io::RasterLabels labels{text.long_name, text.unit, {}};
+      files_.emplace_back(item,
+                          [this, stem, labels, values, format] { write_grid(stem, labels, values, format); });
       ++item->parts;
       filed_.notify_one();
     }
@@ -272,10 +278,11 @@ void SeriesWriter::work_on_files() {
   }
 }
 
-void SeriesWriter::write_grid(const fs::path& stem, const float* values, SeriesFormat format) const {
+void SeriesWriter::write_grid(const fs::path& stem, const io::RasterLabels& labels, const float* values,
+                              SeriesFormat format) const {
   const io::RasterGrid& grid = inputs_.grid;
   fs::path file = stem;
-  if (format == SeriesFormat::tif) return io::write_cog(file += ".tif", grid, values);
+  if (format == SeriesFormat::tif) return io::write_cog(file += ".tif", grid, labels, values);
   const std::span<const float> cells(values, static_cast<size_t>(grid.rows * grid.cols));
   io::write_raster(file += ".npy", grid, Array::view(cells, {grid.rows, grid.cols}));
 }
@@ -291,7 +298,7 @@ void SeriesWriter::write_in_order(const Item& item) {
       [&] {
         if (whole() && (options_.pictures || films_)) add_picture(item);
       },
-      [&] { summary_->add(item.planes); });
+      [&] { summary_->add(item.planes, summary_->steps[item.step]); });
   if (!whole() && item.step + 1 == inputs_.steps.size()) add_band(item.row);
 }
 
@@ -374,7 +381,8 @@ std::vector<OutputGrid> SeriesWriter::write_summary() const {
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
     const SummaryGrid& grid = grids[k];
     outputs[k] = summary_grid(grid.name);
-    write_grid(options_.folder / "summary" / grid.name, grid.values.data(), summary_format());
+    write_grid(options_.folder / "summary" / grid.name, {grid.title, grid.unit, {}}, grid.values.data(),
+               summary_format());
     GridStatistics statistics;
     statistics.take(grid.values);
     statistics.fill(outputs[k]);
@@ -387,7 +395,7 @@ void SeriesWriter::add_band(int64_t row) {
   const int64_t rows = std::min(rows_, inputs_.grid.rows - row);
   for (size_t k = bands_.size(); k < grids.size(); ++k) {
     OutputGrid grid = summary_grid(grids[k].name);
-    auto writer = io::RasterWriter::create(grid.file, inputs_.grid);
+    auto writer = io::create_labelled_raster(grid.file, inputs_.grid, {grids[k].title, grids[k].unit, {}});
     bands_.push_back({std::move(grid), {}, std::move(writer)});
   }
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {

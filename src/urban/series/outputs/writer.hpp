@@ -17,6 +17,7 @@
 #include "core/files/folder_lock.hpp"
 #include "io/pictures/video.hpp"
 #include "io/rasters/netcdf/grid_series.hpp"
+#include "io/rasters/raster_labels.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/run/grid_statistics.hpp"
 #include "urban/series/inputs/inputs.hpp"
@@ -85,7 +86,8 @@ class SeriesWriter {
   OutputGrid summary_grid(const std::string& grid_name) const;
   std::vector<OutputGrid> write_summary() const;
   void add_files(const Shared& item);
-  void write_grid(const std::filesystem::path& stem, const float* values, SeriesFormat format) const;
+  void write_grid(const std::filesystem::path& stem, const io::RasterLabels& labels, const float* values,
+                  SeriesFormat format) const;
   io::Image draw(const Item& item) const;
   void add_picture(const Item& item);
   void stop();

@@ -1,0 +1,123 @@
+#include "bound_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace lockstep::cli {
+namespace {
+
+FileUse use_of(Option::Use use) {
+  switch (use) {
+    case Option::Use::output_file: return FileUse::output_file;
+    case Option::Use::output_folder: return FileUse::output_folder;
+    default: return FileUse::input;
+  }
+}
+
+/// Sets by a text; errors name the flag.
+template <class Set>
+std::function<void(const std::string&)> setter(Command& command, const std::string& flag, Set set) {
+  return [&command, flag, set](const std::string& text) {
+    BoundOptions& bound = *command.bound;
+    bound.texts[flag] = text;
+    try {
+      set(bound, text);
+    } catch (const OptionError& e) { throw e.in(bound.list->in_shell(command_path(*command.app))); }
+  };
+}
+
+void bind_option(Command& command, const Option& option, const Wording& words) {
+  CLI::App& app = *command.app;
+  BoundOptions& bound = *command.bound;
+  const std::string flag = option.positional ? option.flag : "--" + option.flag, name = option.name;
+  const std::string help = bound.list->help_of(option, words);
+  CLI::Option* added = nullptr;
+  if (option.kind == Option::Kind::flag) {
+    added = app.add_flag_callback(
+        flag, [&bound, name] { bound.list->set(bound.options, name, true, bound.given); }, help);
+  } else {
+    added = add_checked(app, flag, help, option.placeholder, "",
+                        setter(command, option.flag, [name](BoundOptions& b, const std::string& text) {
+                          b.list->set_text(b.options, name, text, b.given);
+                        }));
+  }
+  if (option.required) added->required();
+  std::string& text = bound.texts[option.flag];
+  if (option.use != Option::Use::value) {
+    text = option.required ? "" : bound.list->default_text(name);
+    note_file(app, flag, text, use_of(option.use));
+  }
+  const bool is_file = option.use != Option::Use::value;
+  note_setting(
+      added,
+      [&bound, name, added, is_file, varies = !option.default_note.empty(), &text] {
+        if (is_file) return text;
+        return varies && added->count() == 0 ? std::string() : bound.list->text(bound.options, name);
+      },
+      option.effect == Effect::speed || option.effect == Effect::display);
+}
+
+void bind_group(Command& command, const OptionGroup& group, const Wording& words) {
+  const OptionList& list = *command.bound->list;
+  CLI::Option* added =
+      add_checked(*command.app, "--" + group.flag, list.help_of(group, words), list.placeholder_of(group), "",
+                  setter(command, group.flag, [&group](BoundOptions& b, const std::string& text) {
+                    b.list->set_group(b.options, group, text, b.given);
+                  }));
+  const bool varies = !list.at(list.members_of(group).front()).default_note.empty();
+  note_setting(
+      added,
+      [&bound = *command.bound, &group, added, varies] {
+        return varies && added->count() == 0 ? std::string() : bound.list->text(bound.options, group);
+      },
+      false);
+}
+
+/// Rules of the schema. Where one part of a text is at fault, the error has the whole.
+void finish(BoundOptions& bound) {
+  try {
+    bound.list->finish(bound.options, bound.given);
+  } catch (const OptionError& e) {
+    const OptionGroup* group = bound.list->group_of(e.option());
+    OptionError::Parts parts = e.parts();
+    if (group && !parts.where.empty())
+      parts.what = fmt::format("'{}': {}", bound.texts[group->flag], parts.what);
+    throw bound.list->error(parts);
+  }
+}
+
+}  // namespace
+
+void bind(Command& command) {
+  const OptionList& list = *command.bound->list;
+  const Wording words = list.in_shell(command_path(*command.app));
+  std::vector<const OptionGroup*> done;
+  for (const Option& option : list.options()) {
+    const OptionGroup* group = list.group_of(option.name);
+    if (!group) {
+      bind_option(command, option, words);
+    } else if (std::find(done.begin(), done.end(), group) == done.end()) {
+      bind_group(command, *group, words);
+      done.push_back(group);
+    }
+  }
+}
+
+int run_bound(Command& command) {
+  if (!command.bound) return command.run();
+  try {
+    finish(*command.bound);
+    return command.run();
+  } catch (const OptionError& e) { throw e.in(command.bound->list->in_shell(command_path(*command.app))); }
+}
+
+std::string option_of_keyword(const Command* command, const std::string& word) {
+  if (!command || !command->bound || !word.starts_with("--")) return "";
+  std::string name = word.substr(2);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return command->bound->list->find(name) ? command->bound->list->in_shell("").name(name) : "";
+}
+
+}  // namespace lockstep::cli

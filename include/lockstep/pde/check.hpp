@@ -1,0 +1,42 @@
+// Checks of a system's derivatives at given data: what `lockstep pde check` does.
+#pragma once
+
+#include "lockstep/pde/run.hpp"
+
+namespace lockstep::pde {
+
+struct CheckOptions {
+  uint32_t seed = 1;            // of the random directions
+  int directions = 2;           // of each comparison
+  Path path = Path::automatic;  // that computes loss and gradients
+};
+
+/// One comparison.
+struct CheckRow {
+  std::string what;
+  double
+      error;  // the difference over the sum of the sizes of the terms; infinite where one is no finite number
+  double bound;
+  bool passed() const { return error <= bound; }
+};
+struct CheckResult {
+  std::vector<CheckRow> rows;
+  bool passed() const;
+};
+
+/// Compares, at the given data and along random directions of all fields, parameters and profiles:
+/// - residuals and loss with those of plain C++ that fills in the cells beyond the grid,
+/// - J v (Loss::jvp) and the slope of the loss (its gradients, by each field, level, parameter and profile) with complex
+///   steps of the same,
+/// - <J v, w> with <v, J^T w> (Loss::vjp, Loss::number_vjp).
+/// Inputs of f64 where the device has f64, since f32 hides errors of its size; the bound is 4096 roundings. The reference
+/// takes a few microseconds a cell and operation. Throws InputError for rows and several members, and as Loss::bind.
+CheckResult check(const System& system, const Mesh& mesh, const Device& device, const Inputs& inputs,
+                  const CheckOptions& options = {});
+
+/// The same for the transport equations of named arrays: stage "pde.check". Arrays and options as of run_loss.
+CheckResult run_check(Context& context, const NamedArrays& arrays, const RunOptions& options, uint32_t seed);
+/// {"passed": …, "checks": [{"what", "error", "bound", "passed"} …]}.
+std::string to_json(const CheckResult& result);
+
+}  // namespace lockstep::pde

@@ -1,0 +1,476 @@
+// One declaration of a struct of options. Command line, TOML keys, records, Python keywords, stubs and reference tables are
+// made from it, and so are the errors, each in the words of its caller.
+//
+//   struct Stepping { Integrator integrator = Integrator::rk4; double dt = 1e-3; };
+//   void describe(Schema<Stepping>& s) {
+//     s.of("flow::Stepping");
+//     s.option("integrator", &Stepping::integrator, "time stepping");
+//     s.option("dt", &Stepping::dt, "time step").above(0).shown("DT");
+//   }
+//   schema_of<Stepping>().set_text(&stepping, "dt", "2e-3", given);
+//
+// Defaults are those of the struct; names of an enumeration come from its choices(E). Design: docs/design/options.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/error.hpp"
+
+namespace lockstep {
+
+/// A name of an enumeration's value. The table of an enumeration is what its `choices(E)` returns.
+template <class E>
+struct Choice {
+  std::string_view name;
+  E value;
+};
+template <class E>
+std::string_view name_among(std::span<const Choice<E>> all, E value) {
+  for (const Choice<E>& c : all)
+    if (c.value == value) return c.name;
+  return "?";
+}
+
+/// The effect of an option: on the numbers of the result, how far a run goes (it can be extended), the speed, or none of
+/// them.
+enum class Effect : uint8_t { result, extent, speed, display };
+
+/// Names of the options that a caller gave.
+using Given = std::set<std::string>;
+/// An option's value in a front end; monostate: none.
+using OptionValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string>;
+
+/// As a text that reads back as the same value; empty for none.
+std::string text_of(const OptionValue& value);
+
+/// How a front end spells options.
+struct Wording {
+  std::function<std::string(const std::string& option)> name;   // in a sentence: --dt, dt, Stepping::dt
+  std::function<std::string(const std::string& option)> where;  // in brackets
+  std::string call;                                             // what was called: "lockstep flow run"
+  std::string with = " with ";                                  // between two that exclude each other
+};
+
+/// The text with names in braces as words.name spells them.
+std::string spelled(const std::string& text, const Wording& words);
+
+/// An option that is wrong. Its texts name options in braces ("{integrator} etdrk4 has no limit"), so that each front end
+/// spells them as its user knows them; what() has the words of C++.
+class OptionError : public InputError {
+ public:
+  enum class Kind : uint8_t { invalid, conflict, missing, useless, unknown };
+  struct Parts {
+    Kind kind = Kind::invalid;
+    std::string where;  // an option's name; text with names in braces; empty: the call
+    std::string what, expected, hint;
+  };
+  OptionError(Parts parts, const Wording& words);
+  const Parts& parts() const { return parts_; }
+  Kind kind() const { return parts_.kind; }
+  /// The name of the option, or the first one that the texts name.
+  std::string option() const;
+  /// The same error in other words.
+  OptionError in(const Wording& words) const { return {parts_, words}; }
+
+ private:
+  Parts parts_;
+};
+
+/// One option.
+struct Option {
+  enum class Kind : uint8_t { flag, whole, natural, number, text, choice };
+  enum class Use : uint8_t { value, input, output_file, output_folder };
+
+  std::string name;    // in Python and in the texts
+  std::string flag;    // in the shell and in TOML, without dashes
+  std::string member;  // in C++: flow::Stepping::dt
+  std::string help, unit;
+  std::string placeholder;   // of the value in help texts
+  std::string default_note;  // where the default depends on others: shown after it
+  Kind kind = Kind::text;
+  Use use = Use::value;
+  Effect effect = Effect::result;
+  bool list = false;        // several values, with commas between
+  bool optional = false;    // may have no value
+  bool required = false;    // has no default
+  bool positional = false;  // in the shell
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  bool low_open = false, high_open = false;
+  std::optional<double> off;  // outside of the range: as if not given
+  std::string in_errors;      // of a value out of range: "a share of {share}"
+  std::vector<std::string> choices;
+  std::function<OptionValue(const void*)> get;
+  std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
+
+  /// "a whole number from 1 to 16", "one of f32|f64".
+  std::string expected() const;
+};
+
+/// Options that the shell takes as one text, by a syntax such as "{closure}[:{constant}]".
+struct OptionGroup {
+  std::string flag, syntax, help;
+  std::string placeholder;  // empty: the syntax with those of its options
+  std::string expected;     // by a text that does not fit; empty: the placeholder
+  bool pair = false;        // "{ny}[x{nx}]": without its end the first holds for both; Python takes a pair
+  std::string in_errors;    // "{ny} x {nx} points"
+};
+
+template <class Options>
+class Schema;
+template <class Options>
+const Schema<Options>& schema_of();
+
+/// All options of a struct, without its type. `options` points to such a struct.
+class OptionList {
+ public:
+  const std::vector<Option>& options() const { return options_; }
+  const std::vector<OptionGroup>& groups() const { return groups_; }
+  const Option* find(std::string_view name) const;
+  const Option& at(std::string_view name) const;
+  const OptionGroup* group_of(std::string_view option) const;
+  /// Names of the options in a group's syntax.
+  std::vector<std::string> members_of(const OptionGroup& group) const;
+
+  /// Sets an option and notes it. Throws OptionError for values of another kind and out of range.
+  void set(void* options, const std::string& name, const OptionValue& value, Given& given) const;
+  void set_text(void* options, const std::string& name, const std::string& text, Given& given) const;
+  void set_group(void* options, const OptionGroup& group, const std::string& text, Given& given) const;
+  /// After all were set: refuses conflicts, missing options and options without effect; then sets what follows from others.
+  void finish(void* options, const Given& given) const;
+  /// Throws OptionError where a value is out of range.
+  void check(const void* options) const;
+
+  OptionValue value(const void* options, const std::string& name) const;
+  /// As set_text() and set_group() read it; empty: no value.
+  std::string text(const void* options, const std::string& name) const;
+  std::string text(const void* options, const OptionGroup& group) const;
+  /// The texts of the struct's own defaults.
+  std::string default_text(const std::string& name) const { return text(defaults(), name); }
+  std::string default_text(const OptionGroup& group) const { return text(defaults(), group); }
+  const void* defaults() const { return defaults_.get(); }
+  /// The look of a group's value: "KIND[:K,A]".
+  std::string placeholder_of(const OptionGroup& group) const;
+  /// The help of an option or group, and the default.
+  std::string help_of(const Option& option, const Wording& words) const;
+  std::string help_of(const OptionGroup& group, const Wording& words) const;
+
+  Wording in_cpp() const;
+  Wording in_shell(const std::string& call) const;
+  Wording in_python(const std::string& call) const;
+  OptionError error(OptionError::Parts parts) const { return {std::move(parts), in_cpp()}; }
+
+  /// A case that finish() refuses: `option` given, and `other` too or `broken` true; or, for a missing option, not given.
+  struct Rule {
+    OptionError::Kind kind = OptionError::Kind::conflict;
+    std::string option, other;
+    std::function<bool(const void*)> broken;
+    std::string what, expected;
+  };
+  const std::vector<Rule>& rules() const { return rules_; }
+  const std::vector<std::function<void(void*, const Given&)>>& derived() const { return derived_; }
+
+ protected:
+  Option& add(Option option);
+  Option& find_mutable(std::string_view name);
+  [[noreturn]] void refuse(const void* options, const Option& option, const OptionValue& value) const;
+  void check_value(const void* options, const Option& option, const OptionValue& value) const;
+
+  std::string type_;
+  std::vector<Option> options_;
+  std::vector<OptionGroup> groups_;
+  std::vector<Rule> rules_;
+  std::vector<std::function<void(void*, const Given&)>> derived_;
+  std::shared_ptr<const void> defaults_;
+};
+
+/// The name that is nearest to a word, or empty where none is near.
+std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
+
+namespace schema_detail {
+
+OptionValue list_value(const std::vector<OptionValue>& items);
+std::vector<OptionValue> list_items(const Option& option, const std::string& text);
+
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsList : std::false_type {};
+template <class T>
+struct IsList<std::vector<T>> : std::true_type {};
+
+template <class T>
+constexpr Option::Kind kind_of() {
+  if constexpr (IsOptional<T>::value || IsList<T>::value)
+    return kind_of<typename T::value_type>();
+  else if constexpr (std::is_same_v<T, bool>)
+    return Option::Kind::flag;
+  else if constexpr (std::is_enum_v<T>)
+    return Option::Kind::choice;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return Option::Kind::natural;
+  else if constexpr (std::is_integral_v<T>)
+    return Option::Kind::whole;
+  else if constexpr (std::is_floating_point_v<T>)
+    return Option::Kind::number;
+  else
+    return Option::Kind::text;
+}
+
+template <class T>
+OptionValue to_value(const T& value, const std::vector<Choice<T>>& choices) {
+  for (const Choice<T>& c : choices)
+    if (c.value == value) return std::string(c.name);
+  if constexpr (std::is_same_v<T, bool>)
+    return value;
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return value;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<int64_t>(value);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<double>(value);
+  else if constexpr (std::is_same_v<T, std::filesystem::path>)
+    return value.string();
+  else if constexpr (std::is_same_v<T, std::string>)
+    return value;
+  else
+    return std::string("?");
+}
+
+template <class T>
+T from_value(const OptionValue& value, const std::vector<Choice<T>>& choices) {
+  if (const auto* text = std::get_if<std::string>(&value))
+    for (const Choice<T>& c : choices)
+      if (c.name == *text) return c.value;
+  if constexpr (std::is_same_v<T, bool>)
+    return std::get<bool>(value);
+  else if constexpr (std::is_same_v<T, uint64_t>)
+    return std::get<uint64_t>(value);
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::get<int64_t>(value));
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<T>(std::get<double>(value));
+  else if constexpr (std::is_enum_v<T> || IsOptional<T>::value)
+    return {};
+  else
+    return T(std::get<std::string>(value));
+}
+
+template <class T>
+struct Element {
+  using type = T;
+};
+template <class T>
+struct Element<std::vector<T>> {
+  using type = T;
+};
+
+}  // namespace schema_detail
+
+/// Completes the option that was added last.
+class OptionBuilder {
+ public:
+  explicit OptionBuilder(Option& option) : o_(&option) {}
+  OptionBuilder& above(double low) { return o_->low = low, o_->low_open = true, *this; }
+  OptionBuilder& below(double high) { return o_->high = high, o_->high_open = true, *this; }
+  OptionBuilder& at_least(double low) { return o_->low = low, *this; }
+  OptionBuilder& at_most(double high) { return o_->high = high, *this; }
+  /// A default outside of the range that means none.
+  OptionBuilder& off(double value) { return o_->off = value, *this; }
+  OptionBuilder& said(std::string text) { return o_->in_errors = std::move(text), *this; }
+  OptionBuilder& flag(std::string flag) { return o_->flag = std::move(flag), *this; }
+  /// The member, where it is not called as the option; with its struct, where that is not the schema's.
+  OptionBuilder& member(const std::string& member) {
+    return o_->member = o_->member.substr(0, o_->member.rfind("::") + 2) + member, *this;
+  }
+  OptionBuilder& unit(std::string unit) { return o_->unit = std::move(unit), *this; }
+  OptionBuilder& shown(std::string placeholder) { return o_->placeholder = std::move(placeholder), *this; }
+  OptionBuilder& or_else(std::string note) { return o_->default_note = std::move(note), *this; }
+  OptionBuilder& effect(Effect effect) { return o_->effect = effect, *this; }
+  OptionBuilder& required() { return o_->required = true, *this; }
+  OptionBuilder& positional() { return o_->positional = true, *this; }
+  OptionBuilder& file(Option::Use use) { return o_->use = use, *this; }
+
+ private:
+  Option* o_;
+};
+
+template <class Options>
+class Schema : public OptionList {
+ public:
+  Schema() { defaults_ = std::make_shared<Options>(); }
+
+  /// The struct's name in C++, without lockstep::.
+  void of(std::string type) { type_ = std::move(type); }
+
+  /// `name` as in Python; its flag is the same with hyphens.
+  template <class B, class M>
+  OptionBuilder option(const std::string& name, M B::* member, std::string help) {
+    using E = typename schema_detail::Element<M>::type;
+    std::vector<Choice<E>> all;
+    if constexpr (std::is_enum_v<E>) {
+      const auto table = choices(E{});
+      all.assign(table.begin(), table.end());
+    }
+    return option(name, member, std::move(help), std::move(all));
+  }
+  template <class B, class M>
+  OptionBuilder option(const std::string& name, M B::* member, std::string help,
+                       std::vector<Choice<typename schema_detail::Element<M>::type>> names) {
+    static_assert(std::is_base_of_v<B, Options>);
+    Option o;
+    o.name = name;
+    o.help = std::move(help);
+    o.kind = names.empty() ? schema_detail::kind_of<M>() : Option::Kind::choice;
+    o.list = schema_detail::IsList<M>::value;
+    o.optional = schema_detail::IsOptional<M>::value && names.empty();
+    if constexpr (std::is_same_v<M, int>)
+      o.low = std::numeric_limits<int>::min(), o.high = std::numeric_limits<int>::max();
+    for (const auto& c : names) o.choices.emplace_back(c.name);
+    const auto of = [member](auto* options) -> auto& {
+      using Struct = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(options)>>,
+                                        const Options, Options>;
+      return static_cast<Struct*>(options)->*member;
+    };
+    if constexpr (schema_detail::IsList<M>::value) {
+      o.get = [of, names](const void* options) {
+        std::vector<OptionValue> items;
+        for (const auto& item : of(options)) items.push_back(schema_detail::to_value(item, names));
+        return schema_detail::list_value(items);
+      };
+      o.set = [of, names, item = o](void* options, const OptionValue& value) {
+        of(options).clear();
+        for (const OptionValue& v : schema_detail::list_items(item, std::get<std::string>(value)))
+          of(options).push_back(schema_detail::from_value(v, names));
+      };
+    } else if constexpr (schema_detail::IsOptional<M>::value) {
+      using T = typename M::value_type;
+      o.get = [of, names](const void* options) -> OptionValue {
+        const M& found = of(options);
+        if (!names.empty()) return schema_detail::to_value(found, names);
+        return found ? schema_detail::to_value<T>(*found, {}) : OptionValue();
+      };
+      o.set = [of, names](void* options, const OptionValue& value) {
+        if (!names.empty())
+          of(options) = schema_detail::from_value(value, names);
+        else if (std::holds_alternative<std::monostate>(value))
+          of(options) = std::nullopt;
+        else
+          of(options) = schema_detail::from_value<T>(value, {});
+      };
+    } else {
+      o.get = [of, names](const void* options) { return schema_detail::to_value(of(options), names); };
+      o.set = [of, names](void* options, const OptionValue& value) {
+        of(options) = schema_detail::from_value(value, names);
+      };
+    }
+    return OptionBuilder(add(std::move(o)));
+  }
+
+  /// The options of a member, but for some; their rules and groups with them.
+  template <class B, class M>
+  void include(M B::* member, const std::set<std::string>& without = {}) {
+    const Schema<M>& inner = schema_of<M>();
+    const auto into = [member](auto* options) -> auto* {
+      using Struct = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(options)>>,
+                                        const Options, Options>;
+      return &(static_cast<Struct*>(options)->*member);
+    };
+    include(inner, into, without);
+  }
+  /// The same of a base class.
+  template <class B>
+  void include_base(const std::set<std::string>& without = {}) {
+    static_assert(std::is_base_of_v<B, Options>);
+    include(
+        schema_of<B>(),
+        [](auto* options) -> auto* {
+          if constexpr (std::is_const_v<std::remove_pointer_t<decltype(options)>>)
+            return static_cast<const B*>(static_cast<const Options*>(options));
+          else
+            return static_cast<B*>(static_cast<Options*>(options));
+        },
+        without);
+  }
+
+  /// Changes an option that was included.
+  OptionBuilder change(std::string_view name) { return OptionBuilder(find_mutable(name)); }
+  void group(OptionGroup group) { groups_.push_back(std::move(group)); }
+  void conflict(std::string one, std::string other) {
+    rules_.push_back({OptionError::Kind::conflict, std::move(one), std::move(other), {}, {}, {}});
+  }
+  /// Refuses an option that is given although nothing uses it.
+  void useless(const std::string& option, std::function<bool(const Options&)> where, std::string what,
+               std::string expected) {
+    rules_.push_back({OptionError::Kind::useless, option, "", erased(std::move(where)), std::move(what),
+                      std::move(expected)});
+  }
+  /// Refuses where an option is not given although it is needed.
+  void needed(const std::string& option, std::function<bool(const Options&)> where, std::string what,
+              std::string expected) {
+    rules_.push_back({OptionError::Kind::missing, option, "", erased(std::move(where)), std::move(what),
+                      std::move(expected)});
+  }
+  /// Work that sets options which follow from the given ones.
+  void derive(std::function<void(Options&, const Given&)> work) {
+    derived_.push_back([work = std::move(work)](void* options, const Given& given) {
+      work(*static_cast<Options*>(options), given);
+    });
+  }
+
+ private:
+  static std::function<bool(const void*)> erased(std::function<bool(const Options&)> f) {
+    return [f = std::move(f)](const void* options) { return f(*static_cast<const Options*>(options)); };
+  }
+  template <class M, class Into>
+  void include(const Schema<M>& inner, Into into, const std::set<std::string>& without) {
+    const OptionList& list = inner;
+    for (Option o : list.options()) {
+      if (without.contains(o.name)) continue;
+      o.get = [get = o.get, into](const void* options) { return get(into(options)); };
+      o.set = [set = o.set, into](void* options, const OptionValue& value) { set(into(options), value); };
+      options_.push_back(std::move(o));
+    }
+    for (const OptionGroup& g : list.groups()) groups_.push_back(g);
+    for (Rule r : list.rules()) {
+      if (r.broken)
+        r.broken = [broken = r.broken, into](const void* options) { return broken(into(options)); };
+      rules_.push_back(std::move(r));
+    }
+    for (const auto& work : list.derived())
+      derived_.push_back([work, into](void* options, const Given& given) { work(into(options), given); });
+  }
+};
+
+/// The schema of a struct, made once by the describe() beside it.
+template <class Options>
+const Schema<Options>& schema_of() {
+  static const Schema<Options> schema = [] {
+    Schema<Options> s;
+    describe(s);
+    return s;
+  }();
+  return schema;
+}
+
+/// A command's options by its name: "flow.run".
+struct NamedSchema {
+  std::string command;
+  const OptionList* options = nullptr;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,148 @@
+"""Blocks of a kernel that Python's `with` and `for` open and close: each stands in its statement, and no name changes in it.
+
+A body is traced once. A name of Python that is bound anew inside would hold for the rest of the trace, not for the passes
+or lanes that come there, so that is refused; a variable (`lockstep.var`) is what they change.
+"""
+import contextlib
+import dis
+import functools
+
+from ._errors import InputError
+from ._expr import Val, caller, frame_of_caller, mark, trace
+
+
+@contextlib.contextmanager
+def traced():
+    """Around the function of a kernel: what it began, it has ended. A kernel may be traced while another one is."""
+    outer = dict(trace.__dict__)
+    trace.reset()
+    try:
+        yield
+        if trace.left_open:
+            raise InputError("a Python break or return out of for_", trace.left_open[0],
+                             "lockstep.break_() or lockstep.return_()")
+        if trace.unused:
+            word = trace.unused[0].word
+            raise InputError(f"{word} alone", trace.unused[0].where,
+                             "`for i in lockstep.for_(…):`" if word == "for_" else f"`with lockstep.{word}(…):`")
+    finally:
+        trace.__dict__.update(outer)
+
+
+class Statement:
+    """What begins a block, once a `with` or `for` takes it."""
+
+    def __init__(self, word):
+        self.word, self.where = word, caller()
+        trace.unused.append(self)
+
+    def begun(self):
+        trace.unused[:] = [s for s in trace.unused if s is not self]
+
+
+class Block(Statement):
+    """The block of a `with`."""
+
+    def __enter__(self):
+        self.begun()
+        mark()
+        self._block = self.open()
+        self._names = Names()
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self._names.check(self.word)
+            mark()
+            self.close(self._block)
+
+
+@functools.lru_cache(maxsize=256)
+def _instructions(code):
+    return [i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "EXTENDED_ARG")]
+
+
+def _assigned(frame, begin):
+    """Names that the body which began at an offset, and ends here, assigns; but for targets of Python's own loops."""
+    found, targets, end = set(), 0, frame.f_lasti
+    for i in _instructions(frame.f_code):
+        if i.offset == frame.f_lasti and i.opname == "FOR_ITER":
+            begin, end = i.offset, i.argval  # a for statement comes back to its head
+        if not begin <= i.offset <= end:
+            continue
+        if i.opname == "FOR_ITER":
+            targets = 1
+        elif i.opname == "UNPACK_SEQUENCE" and targets:
+            targets += i.arg - 1
+        elif i.opname.startswith("STORE_") and i.opname not in ("STORE_SUBSCR", "STORE_ATTR", "STORE_SLICE"):
+            for name in i.argval if isinstance(i.argval, tuple) else (i.argval,):
+                if targets:
+                    targets -= 1
+                else:
+                    found.add(name)
+        else:
+            targets = 0
+    return found
+
+
+def _is_traced(value):
+    return type(value).__module__.startswith("lockstep.")
+
+
+def _changes(before, after):
+    """Whether binding another value would be lost on the kernel: of a value that is still there, or of a number."""
+    if before is after:
+        return False
+    if isinstance(before, Val):
+        return before._is_visible()
+    return _is_traced(before) or _is_traced(after) or type(before) is not type(after) or before != after
+
+
+class Names:
+    """The names of the function that opens a block, as they are bound there."""
+
+    def __init__(self):
+        trace.blocks += 1
+        trace.scope.append(trace.blocks)
+        self._frame = frame_of_caller()
+        self._offset = self._frame.f_lasti
+        bound = self._frame.f_locals
+        self._bound = {n: v for n, v in bound.items() if _is_traced(v) or isinstance(v, (bool, int, float, str))}
+        self._lists = {n: (v, list(v)) for n, v in bound.items() if isinstance(v, list)}
+
+    def check(self, word):
+        """The block ends. Refuses names and items of lists that it has bound to other values."""
+        trace.scope.pop()
+        frame = frame_of_caller()
+        if frame is not self._frame:
+            return
+        now = frame.f_locals
+        changed = [n for n, v in self._bound.items() if n in now and _changes(v, now[n])]
+        if changed:
+            assigned = _assigned(frame, self._offset)
+            changed = [n for n in changed if n in assigned]
+        changed += [n for n, (held, items) in self._lists.items()
+                    if any(_changes(a, b) for a, b in zip(items, held) if _is_traced(a) or _is_traced(b))]
+        if changed:
+            name = changed[0]
+            raise InputError(f"{name} bound to another value inside of {word}", caller(),
+                             f"a variable ({name} = lockstep.var(…) before it; {name}.set(…) or += inside), "
+                             "or a new name for what is used inside only")
+
+
+def check_names(variable):
+    """Refuses to change a variable that two names of a function stand for: one of them is meant to keep the old value."""
+    frame = frame_of_caller()
+    names = [n for n, v in frame.f_locals.items() if v is variable] if frame else []
+    if len(names) > 1:
+        raise InputError(f"{names[0]} and {names[1]} are one variable", caller(),
+                         f"+{names[0]} for its value at a moment, lockstep.var({names[0]}) for another variable")
+
+
+def check_for_statement():
+    """Refuses for_ in a comprehension, or below enumerate, zip and the like, which count on the host."""
+    frame = frame_of_caller()
+    code = _instructions(frame.f_code)
+    here = next((k for k, i in enumerate(code[:-1]) if i.offset == frame.f_lasti), None)
+    if here is None or (code[here].opname, code[here + 1].opname) != ("GET_ITER", "FOR_ITER"):
+        raise InputError("for_ away from a for statement", caller(),
+                         "`for i in lockstep.for_(begin, end):` alone, and a variable for what the loop gathers")

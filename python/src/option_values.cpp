@@ -1,0 +1,150 @@
+#include "option_values.hpp"
+
+#include "lockstep/flow/pipeline.hpp"
+
+namespace lockstep::python {
+namespace {
+
+using Kind = Option::Kind;
+
+std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
+
+template <class T>
+std::optional<OptionValue> cast(const nb::object& value) {
+  T to{};
+  return nb::try_cast(value, to) ? std::optional<OptionValue>(to) : std::nullopt;
+}
+
+std::optional<OptionValue> value_of(const Option& option, const nb::object& value) {
+  if (option.list && !nb::isinstance<nb::str>(value)) {
+    std::string all;
+    for (const nb::handle item : value) all += (all.empty() ? "" : ",") + text_of(item);
+    return OptionValue(all);
+  }
+  if (option.list || option.kind == Kind::choice) return OptionValue(text_of(value));
+  if (option.use != Option::Use::value)
+    return cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
+  switch (option.kind) {
+    case Kind::flag: return cast<bool>(value);
+    case Kind::whole: return cast<int64_t>(value);
+    case Kind::natural: return cast<uint64_t>(value);
+    case Kind::number: return cast<double>(value);
+    default: return cast<std::string>(value);
+  }
+}
+
+[[noreturn]] void refuse_unknown(const OptionList& list, const std::string& key, const std::string& call) {
+  std::vector<std::string> names;
+  std::string nearest;
+  for (const Option& option : list.options()) {
+    names.push_back(option.name);
+    if (option.flag == key) nearest = option.name;  // as the shell calls it
+  }
+  if (nearest.empty()) nearest = nearest_name(key, names);
+  throw list
+      .error({OptionError::Kind::unknown, "", "argument " + key, "an option of this function",
+              nearest.empty() ? "" : "did you mean {" + nearest + "}?"})
+      .in(list.in_python(call));
+}
+
+const char* type_of(const Option& o) {
+  if (o.use != Option::Use::value) return "path";
+  switch (o.kind) {
+    case Kind::flag: return "bool";
+    case Kind::whole:
+    case Kind::natural: return "int";
+    case Kind::number: return "float";
+    case Kind::choice: return "choice";
+    case Kind::text: return "str";
+  }
+  return "str";
+}
+
+const char* name_of(Effect effect) {
+  switch (effect) {
+    case Effect::result: return "result";
+    case Effect::extent: return "extent";
+    case Effect::speed: return "speed";
+    case Effect::display: return "display";
+  }
+  return "";
+}
+
+nb::object object_of(const OptionValue& value) {
+  return std::visit(
+      [](const auto& v) -> nb::object {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return nb::none();
+        else
+          return nb::cast(v);
+      },
+      value);
+}
+
+}  // namespace
+
+void fill_options(const OptionList& list, void* options, const nb::dict& arguments, const std::string& call,
+                  const std::set<std::string>& others, Given had) {
+  try {
+    std::vector<std::pair<const Option*, OptionValue>> found;
+    for (const auto& [key, value] : arguments) {
+      const std::string name = text_of(key);
+      if (others.contains(name)) continue;
+      const Option* option = list.find(name);
+      if (!option) refuse_unknown(list, name, call);
+      if (value.is_none()) continue;
+      const auto one = value_of(*option, nb::borrow(value));
+      if (!one)
+        throw list.error(
+            {OptionError::Kind::invalid, name, "'" + text_of(value) + "'", option->expected(), ""});
+      found.emplace_back(option, *one);
+    }
+    // Pairs are set before the first is checked, so that an error shows them together.
+    for (const auto& [option, value] : found)
+      if (const OptionGroup* group = list.group_of(option->name); group && group->pair)
+        option->set(options, value);
+    for (const auto& [option, value] : found) list.set(options, option->name, value, had);
+    list.finish(options, had);
+  } catch (const OptionError& e) { throw e.in(list.in_python(call)); }
+}
+
+nb::list options_table(const OptionList& list) {
+  nb::list rows;
+  const Wording words = list.in_python("");
+  for (const Option& o : list.options()) {
+    nb::dict row;
+    row["name"] = o.name;
+    const OptionGroup* group = list.group_of(o.name);
+    row["argument"] = words.name(o.name);
+    row["flag"] = group ? group->flag : o.flag;
+    row["member"] = o.member;
+    row["type"] = type_of(o);
+    row["list"] = o.list;
+    row["optional"] = o.optional || o.off.has_value();
+    row["default"] = list.default_text(o.name).empty() ? nb::none() : object_of(o.get(list.defaults()));
+    row["choices"] = o.choices;
+    row["help"] = spelled(o.help, words);
+    row["unit"] = o.unit;
+    row["expected"] = o.expected();
+    row["effect"] = name_of(o.effect);
+    row["required"] = o.required;
+    rows.append(row);
+  }
+  return rows;
+}
+
+void bind_options(nb::module_& module) {
+  module.def("options", [](const std::string& command) {
+    std::vector<std::string> names;
+    for (const NamedSchema& known : flow::schemas()) {
+      if (known.command == command) return options_table(*known.options);
+      names.push_back(known.command);
+    }
+    const std::string nearest = nearest_name(command, names);
+    throw InputError("'" + command + "'", "lockstep.options", "a command such as flow.run")
+        .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
+  });
+}
+
+}  // namespace lockstep::python

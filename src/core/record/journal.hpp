@@ -1,0 +1,48 @@
+// Files that this process reads and publishes, and its warnings, for the record of a run. Off until journal::begin().
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/platform/threads.hpp"
+
+namespace lockstep::journal {
+
+struct Entries {
+  std::vector<std::filesystem::path> inputs, outputs;
+  std::vector<std::string> warnings;
+};
+
+struct Journal {
+  Mutex mutex;
+  bool on = false;
+  Entries entries;
+};
+inline Journal& journal() {
+  static auto* instance = new Journal;  // outlives every static destructor that may still write
+  return *instance;
+}
+
+inline void begin() {
+  std::lock_guard lock(journal().mutex);
+  journal().on = true;
+  journal().entries = {};
+}
+inline Entries entries() {
+  std::lock_guard lock(journal().mutex);
+  return journal().entries;
+}
+
+/// Called by everything that opens a file of the user's; absolute, each once.
+void note(std::vector<std::filesystem::path> Entries::* list, const std::filesystem::path& file);
+inline void input(const std::filesystem::path& file) { note(&Entries::inputs, file); }
+inline void output(const std::filesystem::path& file) { note(&Entries::outputs, file); }
+inline void warning(std::string_view text) {
+  std::lock_guard lock(journal().mutex);
+  if (journal().on) journal().entries.warnings.emplace_back(text);
+}
+
+}  // namespace lockstep::journal

@@ -1,0 +1,71 @@
+// Options of a struct: look-up, values that are set, rules.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/schema.hpp"
+
+namespace lockstep {
+
+Option& OptionList::add(Option option) {
+  if (find(option.name)) throw InternalError("option " + option.name + " twice in " + type_);
+  option.flag = option.name;
+  std::replace(option.flag.begin(), option.flag.end(), '_', '-');
+  option.member = type_ + "::" + option.name;
+  option.placeholder = option.kind == Option::Kind::choice ? fmt::format("{}", fmt::join(option.choices, "|"))
+                       : option.kind == Option::Kind::text ? "TEXT"
+                                                           : "N";
+  if (option.kind == Option::Kind::natural) option.low = 0;
+  return options_.emplace_back(std::move(option));
+}
+
+const Option* OptionList::find(std::string_view name) const {
+  const auto found =
+      std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+const Option& OptionList::at(std::string_view name) const {
+  const Option* found = find(name);
+  if (!found) throw InternalError(fmt::format("no option {} in {}", name, type_));
+  return *found;
+}
+
+Option& OptionList::find_mutable(std::string_view name) { return const_cast<Option&>(at(name)); }
+
+const OptionGroup* OptionList::group_of(std::string_view option) const {
+  for (const OptionGroup& group : groups_)
+    if (group.syntax.find(fmt::format("{{{}}}", option)) != std::string::npos) return &group;
+  return nullptr;
+}
+
+void OptionList::set(void* options, const std::string& name, const OptionValue& value, Given& given) const {
+  const Option& option = at(name);
+  check_value(options, option, value);
+  option.set(options, value);
+  given.insert(name);
+}
+
+void OptionList::check(const void* options) const {
+  for (const Option& option : options_) check_value(options, option, option.get(options));
+}
+
+void OptionList::finish(void* options, const Given& given) const {
+  using Error = OptionError::Kind;
+  for (const Option& option : options_)
+    if (option.required && !given.contains(option.name))
+      throw error({Error::missing, "", fmt::format("{{{}}} is missing", option.name), "", ""});
+  for (const Rule& rule : rules_) {
+    const bool has = given.contains(rule.option);
+    if (rule.kind == Error::conflict) {
+      if (has && given.contains(rule.other))
+        throw error(
+            {rule.kind, "", fmt::format("{{{}}} with {{{}}}", rule.option, rule.other), "one of them", ""});
+    } else if (has != (rule.kind == Error::missing) && find(rule.option) && rule.broken(options)) {
+      throw error({rule.kind, rule.option, rule.what, rule.expected, ""});
+    }
+  }
+  for (const auto& work : derived_) work(options, given);
+}
+
+}  // namespace lockstep

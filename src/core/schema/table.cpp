@@ -1,0 +1,55 @@
+#include "core/schema/table.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+namespace {
+
+std::string values_of(const Option& o) {
+  if (o.use == Option::Use::input) return o.choices.empty() ? "file" : "file or name";
+  if (o.use != Option::Use::value) return o.use == Option::Use::output_folder ? "folder" : "file";
+  if (o.kind == Option::Kind::choice) return fmt::format("{}", fmt::join(o.choices, ", "));
+  std::string text = o.expected();
+  return text.starts_with("a ") ? text.substr(2) : text;
+}
+
+std::string default_of(const OptionList& list, const Option& o) {
+  if (o.required) return "required";
+  const std::string text = list.default_text(o.name);
+  if (text.empty()) return o.default_note.empty() ? "none" : o.default_note;
+  return o.default_note.empty() ? text : text + ", " + o.default_note;
+}
+
+/// A bar inside of a cell would end it.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : std::string(1, c);
+  return out;
+}
+
+const char* effect_of(const Option& o) {
+  switch (o.effect) {
+    case Effect::result: return "result";
+    case Effect::extent: return "extent";
+    case Effect::speed: return "speed";
+    case Effect::display: return "display";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string markdown_table(const OptionList& list) {
+  const Wording shell = list.in_shell(""), python = list.in_python("");
+  std::string text =
+      "| shell | Python | C++ | values | default | changes | |\n|---|---|---|---|---|---|---|\n";
+  for (const Option& o : list.options()) {
+    const std::string help = o.unit.empty() ? o.help : o.help + ", " + o.unit;
+    text += fmt::format("| `{}` | `{}` | `{}` | {} | {} | {} | {} |\n", shell.name(o.name),
+                        python.name(o.name), o.member, escaped(values_of(o)),
+                        spelled(default_of(list, o), python), effect_of(o), escaped(spelled(help, python)));
+  }
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+#include "solve/minimize/notes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "solve/evaluate/evaluator_state.hpp"
+#include "solve/linear/normal_equations.hpp"
+#include "solve/model/problem.hpp"
+
+namespace lockstep::solve {
+namespace {
+
+constexpr size_t kNamed = 5;           // blocks that a line names
+constexpr double kRank = 1e-13;        // least singular value over the largest, columns scaled to length 1
+constexpr double kShare = 1e-10;       // squared share of an unknown in the directions
+constexpr double kMostProducts = 2e7;  // of the factorisation
+
+bool moves(const Problem::State& state, const SetState& set, int64_t block) {
+  for (int c = 0; c < set.tangent(); ++c)
+    if (state.moves(block, set.first_tangent + (block - set.first_block) * set.tangent() + c)) return true;
+  return false;
+}
+
+/// The blocks that move, by the part that they belong to. Blocks that are held connect as well.
+std::vector<std::vector<int64_t>> parts_of(const Problem::State& state) {
+  std::vector<int64_t> parent(size_t(state.blocks));
+  std::iota(parent.begin(), parent.end(), int64_t(0));
+  const auto root = [&](int64_t b) {
+    while (parent[size_t(b)] != b) b = parent[size_t(b)] = parent[size_t(parent[size_t(b)])];
+    return b;
+  };
+  for (const Batch& batch : state.batches) {
+    const size_t slots = batch.expression->slots.size();
+    for (const Segment& segment : batch.segments)
+      for (int64_t i = 0; i < segment.count; ++i) {
+        if (!segment.counts(i)) continue;
+        const int64_t first = root(segment.blocks[size_t(i) * slots]);
+        for (size_t s = 1; s < slots; ++s)
+          parent[size_t(root(segment.blocks[size_t(i) * slots + s]))] = first;
+      }
+  }
+  std::map<int64_t, std::vector<int64_t>> by_root;
+  for (const SetState& set : state.sets)
+    for (int64_t b = set.first_block; b < set.first_block + set.count; ++b)
+      if (moves(state, set, b)) by_root[root(b)].push_back(b);
+  std::vector<std::vector<int64_t>> parts;
+  for (auto& [_, blocks] : by_root) parts.push_back(std::move(blocks));
+  return parts;
+}
+
+std::string name_of(const Problem::State& state, int64_t block) {
+  const SetState& set = state.set_of(block);
+  return set.count == 1 ? set.name : fmt::format("{} {}", set.name, block - set.first_block);
+}
+
+std::string list_of(const Problem::State& state, const std::vector<int64_t>& blocks) {
+  std::vector<std::string> names;
+  for (size_t k = 0; k < std::min(kNamed, blocks.size()); ++k) names.push_back(name_of(state, blocks[k]));
+  const size_t more = blocks.size() - names.size();
+  return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// By unknown, its squared share in the directions that change no residual; and their number.
+std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
+  const Eigen::Index n = j.cols();
+  for (Eigen::Index k = 0; k < n; ++k)
+    if (const double length = j.col(k).stableNorm(); length > 0) j.col(k) /= length;
+  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(j);
+  const Eigen::Index rows = std::min(j.rows(), n);
+  const auto pivot = [&](Eigen::Index k) { return std::abs(qr.matrixR()(k, k)); };
+  constexpr double kClear = 1e-10;  // of the last pivot: full rank beyond doubt, and nothing more to compute
+  if (rows == n && pivot(n - 1) > kClear * pivot(0)) return {Eigen::VectorXd::Zero(n), 0};
+  const Eigen::MatrixXd upper = qr.matrixR().topRows(rows).triangularView<Eigen::Upper>();
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(upper, Eigen::ComputeFullV);
+  const Eigen::VectorXd& s = svd.singularValues();
+  Eigen::Index rank = 0;
+  while (rank < s.size() && s[rank] > kRank * s[0]) ++rank;
+  const Eigen::MatrixXd basis = qr.colsPermutation() * svd.matrixV().rightCols(n - rank);
+  return {basis.rowwise().squaredNorm(), n - rank};
+}
+
+}  // namespace
+
+std::vector<std::string> notes_of_parts(const Problem& problem) {
+  const Problem::State& state = problem.state();
+  std::vector<std::vector<int64_t>> parts = parts_of(state);
+  if (parts.size() < 2) return {};
+  const auto [least, most] =
+      std::minmax_element(parts.begin(), parts.end(), [](auto& a, auto& b) { return a.size() < b.size(); });
+  return {fmt::format("{} parts that no residual connects, of {} to {} blocks; the smallest: {}",
+                      parts.size(), least->size(), most->size(), list_of(state, *least))};
+}
+
+std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
+  const Problem::State& state = problem.state();
+  if (!run.solves_on_host() || run.has_energies() || run.options().precision != Precision::f64) return {};
+  std::vector<HostBatch> batches;
+  run.evaluate([&] { batches = run.evaluator().host_batches(false); });
+  int64_t rows = 0;
+  for (const HostBatch& batch : batches) rows += batch.rows * batch.instances;
+  const NormalEquations equations(batches);
+  const double n = double(equations.unknowns());
+  if (double(std::max<int64_t>(rows, 1)) * n * n > kMostProducts || n * n * n > kMostProducts) return {};
+  run.evaluate([&] { batches = run.evaluator().host_batches(); });
+  const Eigen::MatrixXd all = dense_jacobian(batches, equations, rows);
+  std::vector<int64_t> kept, owner;  // unknowns that move, and their blocks
+  for (int64_t b = 0; b < equations.pattern().blocks(); ++b) {
+    const int64_t first = equations.columns()[size_t(b)];
+    const auto set = std::find_if(state.sets.begin(), state.sets.end(), [&](const SetState& s) {
+      return first >= s.first_tangent && first < s.first_tangent + s.count * s.tangent();
+    });
+    const int64_t block = set->first_block + (first - set->first_tangent) / set->tangent();
+    for (int64_t k = 0; k < equations.pattern().width(b); ++k)
+      if (state.moves(block, first + k)) {
+        kept.push_back(equations.pattern().first[size_t(b)] + k);
+        owner.push_back(block);
+      }
+  }
+  if (kept.empty() || !all.allFinite()) return {};
+  const auto [share, directions] = null_space(all(Eigen::all, kept));
+  if (directions == 0) return {};
+  std::vector<int64_t> blocks;
+  for (size_t k = 0; k < kept.size(); ++k)
+    if (share[Eigen::Index(k)] > kShare && (blocks.empty() || blocks.back() != owner[k]))
+      blocks.push_back(owner[k]);
+  size_t moving = 0;
+  for (const auto& part : parts_of(state)) moving += part.size();
+  const std::string whose = blocks.size() > 1 && blocks.size() == moving
+                                ? "all blocks, which may move together (a gauge): fix() one"
+                                : list_of(state, blocks);
+  return {fmt::format("{} {} no residual to first order: {}", directions,
+                      directions == 1 ? "direction changes" : "directions change", whose)};
+}
+
+}  // namespace lockstep::solve

@@ -1,0 +1,79 @@
+// `urban check`: the inputs of a run, doubted and measured without computing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/reports/summary.hpp"
+#include "urban/run/report.hpp"
+#include "urban/series/arrays.hpp"
+#include "urban/series/outputs/writer.hpp"
+#include "urban/series/tiles.hpp"
+#include "urban/sky/patches.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+/// Seconds a pixel: of a step, of a patch of the sky; rough, of one thread of a CPU and of a data-centre GPU.
+struct PixelCost {
+  double step_s, patch_s;
+};
+
+constexpr double kStart = 0.3;  // s, of the program, its files and its kernels
+
+PixelCost cost_on(const Device& device) {
+  const DeviceKind kind = device.info().kind;
+  if (kind == DeviceKind::cuda) return {6e-9, 2e-10};
+  if (kind == DeviceKind::webgpu) return {3e-8, 1e-9};
+  return {8e-7, 2.5e-8};
+}
+
+void predict(Context& context, const SeriesOptions& options, const SeriesInputs& inputs, Findings& findings) {
+  SeriesOptions planned = options;
+  // PET's tables take time and no memory to speak of; its grid is as any other.
+  std::erase(planned.outputs, SeriesOutput::pet);
+  if (planned.outputs.size() < options.outputs.size()) planned.outputs.push_back(SeriesOutput::lup);
+  const Walls none;
+  const SeriesTiles tiles(inputs, none, planned.outputs);
+  TileJob job = tiles.job();
+  const int64_t rows = band_rows(options, inputs.grid, free_host_bytes(options.tiles));
+  job.host_bytes = writer_bytes(options, inputs.grid, rows);
+  const TilePlan plan = plan_tiles(context, inputs.city, job, options.tiles, 0);
+  const Device device = context.device();
+  const double pixels = static_cast<double>(inputs.city.pixels());
+  const bool host = device.info().kind != DeviceKind::cuda && device.info().kind != DeviceKind::webgpu;
+  const double threads = host ? static_cast<double>(std::max<int64_t>(1, device.info().multiprocessors)) : 1;
+  const PixelCost cost = cost_on(device);
+  const double patches = inputs.sky ? 0 : patch_count(options.patches);
+  const double seconds =
+      kStart +
+      pixels * (static_cast<double>(inputs.steps.size()) * cost.step_s + patches * cost.patch_s) / threads;
+  findings.ok("time", seconds, "s",
+              fmt::format("roughly, on {}, without pictures: {} steps of {:.3g} million pixels",
+                          device.info().name, inputs.steps.size(), pixels / 1e6));
+  findings.ok("memory", static_cast<double>(plan.host_bytes) / 0x1p20, "MiB",
+              fmt::format("of the host; on the device {}; {} tiles of {} pixels a side",
+                          human_bytes(plan.device_bytes), plan.tiles.size(), plan.side));
+}
+
+}  // namespace
+
+std::vector<InputCheck> check(Context& context, const SeriesOptions& options) {
+  auto [inputs, whole] = check_series_inputs(options);
+  if (whole) inputs.findings.part("memory", [&] { predict(context, options, inputs, inputs.findings); });
+  return inputs.findings.rows();
+}
+
+nlohmann::ordered_json to_json(const std::vector<InputCheck>& checks) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const InputCheck& c : checks)
+    rows.push_back({{"check", c.check},
+                    {"value", c.value && std::isfinite(*c.value) ? nlohmann::ordered_json(*c.value)
+                                                                 : nlohmann::ordered_json()},
+                    {"unit", c.unit},
+                    {"verdict", name(c.verdict)},
+                    {"text", c.text}});
+  return {{"checks", rows}};
+}
+
+}  // namespace lockstep::urban

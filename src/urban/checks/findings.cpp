@@ -1,0 +1,31 @@
+#include "urban/checks/findings.hpp"
+
+#include "core/reports/log.hpp"
+
+namespace lockstep::urban {
+
+void Findings::refuse(std::string check, const InputError& error) {
+  if (errors_ == Errors::thrown) throw error;
+  std::string text = error.what();
+  if (!error.hint().empty()) text += "; " + error.hint();
+  rows_.push_back({std::move(check), {}, "", Verdict::error, std::move(text)});
+}
+
+std::vector<std::string> Findings::warnings() const {
+  std::vector<std::string> texts;
+  for (const InputCheck& row : rows_)
+    if (row.verdict == Verdict::warning) texts.push_back(row.text);
+  return texts;
+}
+
+void Findings::say() const {
+  for (const std::string& text : warnings()) say_doubt(text);
+}
+
+void say_doubt(const std::string& text) { logging::line("[lockstep] warning: " + text); }
+
+std::string_view name(Verdict verdict) {
+  return verdict == Verdict::ok ? "ok" : verdict == Verdict::warning ? "warning" : "error";
+}
+
+}  // namespace lockstep::urban

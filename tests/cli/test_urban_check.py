@@ -1,0 +1,72 @@
+"""`urban check`, and the doubts that `urban run` says."""
+import json
+import os
+import unittest
+
+from program import ProgramTest, npy, run
+
+HEAD = "time,Ta,RH,wind,Kglobal\n"
+
+
+class UrbanCheck(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.dsm = npy(self.path("dsm.npy"), [[12.0 if 8 <= r < 14 and 8 <= c < 14 else 2.0 for c in range(24)] for r in range(24)])
+        self.dem = npy(self.path("dem.npy"), [[2.0] * 24] * 24)
+        self.weather = self.write("w.csv", HEAD + "2015-06-21T12:00,22,50,2,700\n2015-06-21T13:00,23,50,0,700\n")
+        self.inputs = ["--dsm", self.dsm, "--dem", self.dem, "--pixel-size", "1", "--weather", self.weather, "--latitude", "50", "--longitude", "15",
+                       "--utc-offset", "1", "--patches", "145", "--device", "cpu"]
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def checks(self, *arguments, code=0):
+        done = run("urban", "check", *self.inputs, *arguments, "--json")
+        self.assertEqual(done.returncode, code, done.stderr)
+        rows = json.loads(done.stdout)["checks"]
+        for row in rows:
+            self.assertEqual(set(row), {"check", "value", "unit", "verdict", "text"})
+            self.assertIn(row["verdict"], ("ok", "warning", "error"))
+        return {row["check"]: row for row in rows}
+
+    def test_a_table_of_what_there_is(self):
+        rows = self.checks()
+        self.assertEqual(rows["weather"]["value"], 2)
+        self.assertEqual(rows["extent"]["value"], 24)
+        self.assertEqual(rows["tallest building"]["value"], 10)
+        self.assertAlmostEqual(rows["roofs"]["value"], 100 * 36 / 576)
+        self.assertEqual(rows["calm hours"]["verdict"], "warning")
+        self.assertGreater(rows["time"]["value"], 0)
+        self.assertGreater(rows["memory"]["value"], 1)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["dem.npy", "dsm.npy", "w.csv"])
+        text = run("urban", "check", *self.inputs)
+        self.assertEqual(text.returncode, 0)
+        self.assertIn("WARNING  calm hours", text.stdout)
+
+    def test_strict(self):
+        self.checks("--strict", code=1)
+        self.weather = self.inputs[self.inputs.index("--weather") + 1] = self.write("windy.csv", HEAD + "2015-06-21T12:00,22,50,2,700\n")
+        self.assertEqual({row["verdict"] for row in self.checks("--strict").values()}, {"ok"})
+
+    def test_errors_are_rows(self):
+        self.inputs[self.inputs.index("--weather") + 1] = self.write("share.csv", HEAD + "2015-06-21T12:00,22,0.5,2,700\n")
+        npy(self.dem, [[50.0] * 24] * 24)
+        rows = self.checks()
+        self.assertEqual(rows["humidity"]["verdict"], "error")
+        self.assertEqual(rows["DEM"]["verdict"], "error")
+        self.assertIn("below the DEM", rows["DEM"]["text"])
+
+    def test_a_run_says_its_doubts_also_when_quiet(self):
+        done = run("urban", "run", *self.inputs, "--format", "npy", "--no-pictures", "--out", self.path("o"), "--quiet", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: %s: in 1 of 2 steps the wind" % self.weather, done.stderr)
+        warnings = json.loads(done.stdout)["warnings"]
+        self.assertEqual(len(warnings), 1)
+        with open(self.path("o", "run.json")) as file:
+            self.assertEqual(json.load(file)["warnings"], warnings)
+
+
+if __name__ == "__main__":
+    unittest.main()

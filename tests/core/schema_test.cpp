@@ -1,0 +1,145 @@
+// Declarations of options: values, rules, errors in three vocabularies.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/refusal.hpp"
+#include "core/schema_walk.hpp"
+
+namespace lockstep::sample {
+
+enum class Shape : uint8_t { round, square };
+std::span<const Choice<Shape>> choices(Shape) {
+  static constexpr auto kAll =
+      std::to_array<Choice<Shape>>({{"round", Shape::round}, {"square", Shape::square}});
+  return kAll;
+}
+
+struct Size {
+  int64_t rows = 16, columns = 16;
+};
+void describe(Schema<Size>& s) {
+  s.of("Size");
+  s.option("rows", &Size::rows, "rows").at_least(4).shown("R");
+  s.option("columns", &Size::columns, "columns").at_least(4).shown("C");
+  s.group({"n", "{rows}[x{columns}]", "points", "", "", true, "{rows} x {columns} points"});
+}
+
+struct Options {
+  Size size;
+  Shape shape = Shape::round;
+  double radius = 0.25, side = 0, weight = 1;
+  std::optional<double> bound;
+  std::vector<int64_t> strides;
+  std::string file;
+  bool loud = false;
+  uint64_t seed = 0;
+};
+void describe(Schema<Options>& s) {
+  s.of("Options");
+  s.include(&Options::size);
+  s.option("shape", &Options::shape, "of a cell");
+  s.option("radius", &Options::radius, "of round ones").above(0).at_most(1).unit("m");
+  s.option("side", &Options::side, "of square ones").above(0).off(0);
+  s.option("mass", &Options::weight, "of a cell").member("weight").flag("kg").at_least(0);
+  s.option("bound", &Options::bound, "on the error").at_least(0);
+  s.option("strides", &Options::strides, "several").at_least(1);
+  s.option("file", &Options::file, "a file").required();
+  s.option("loud", &Options::loud, "says more").effect(Effect::display);
+  s.option("seed", &Options::seed, "of numbers");
+  s.group({"shape", "{shape}[:{radius}]", "a cell", "", "", false, ""});
+  s.conflict("side", "bound");
+  s.useless(
+      "side", [](const Options& o) { return o.shape == Shape::round; }, "nothing is square",
+      "{shape} square");
+  s.derive([](Options& o, const Given& given) { o.seed += given.contains("loud") ? 1 : 0; });
+}
+
+namespace {
+
+const OptionList& list() { return schema_of<Options>(); }
+std::shared_ptr<void> made() { return std::make_shared<Options>(); }
+
+std::string refused(const std::vector<std::pair<std::string, std::string>>& texts, const Wording& words) {
+  Options o;
+  Given given;
+  try {
+    for (const auto& [name, text] : texts) {
+      const OptionGroup* group = list().find(name) ? nullptr : &list().groups().front();
+      group ? list().set_group(&o, *group, text, given) : list().set_text(&o, name, text, given);
+    }
+    list().finish(&o, given);
+  } catch (const OptionError& e) { return std::string(e.in(words).what()) + (e.in(words).hint()); }
+  return "";
+}
+
+TEST(Schema, EveryOptionIsRefusedInThreeVocabularies) {
+  test::expect_refusals(list(), &made);
+  test::expect_texts(list(), &made);
+}
+
+TEST(Schema, ErrorsAreInTheCallersWords) {
+  const Wording shell = list().in_shell("program run"), python = list().in_python("module.run");
+  EXPECT_EQ(refused({{"mass", "-1"}}, shell), "'-1' [--kg]: expected a number of at least 0");
+  EXPECT_EQ(refused({{"mass", "-1"}}, python),
+            "'-1' [module.run, argument mass=]: expected a number of at least 0");
+  EXPECT_EQ(refused({{"mass", "-1"}}, list().in_cpp()),
+            "'-1' [Options::weight]: expected a number of at least 0");
+  EXPECT_EQ(refused({{"mass", "1e0x"}}, shell), "'1e0x' [--kg]: expected a number of at least 0");
+  EXPECT_EQ(refused({{"shape", "oval"}}, shell), "'oval' [--shape]: expected one of round|square");
+  EXPECT_EQ(refused({{"side", "0"}}, shell), "'0' [--side]: expected a number above 0");
+  EXPECT_EQ(refused({{"strides", "1,0"}}, shell),
+            "'0' [--strides]: expected a whole number of at least 1, or several with commas between");
+  EXPECT_EQ(refused({{"n", "8x2"}}, shell), "8 x 2 points [--n]: expected a whole number of at least 4");
+  EXPECT_EQ(refused({{"n", "8xy"}}, shell), "'y' [--n]: expected a whole number of at least 4");
+  EXPECT_EQ(refused({{"n", "8x"}}, shell), "'8x' [--n]: expected R[xC]");
+  EXPECT_EQ(refused({{"seed", ""}}, shell), "an empty text [--seed]: expected a whole number of at least 0");
+}
+
+TEST(Schema, RulesAreKept) {
+  const Wording shell = list().in_shell("program run"), python = list().in_python("module.run");
+  EXPECT_EQ(refused({}, shell), "--file is missing [program run]");
+  EXPECT_EQ(refused({{"file", "f"}, {"side", "1"}}, shell),
+            "nothing is square [--side]: expected --shape square");
+  EXPECT_EQ(refused({{"file", "f"}, {"side", "1"}, {"bound", "1"}, {"shape", "square"}}, shell),
+            "--side with --bound [program run]: expected one of them");
+  EXPECT_EQ(refused({{"file", "f"}, {"side", "1"}, {"bound", "1"}, {"shape", "square"}}, python),
+            "side and bound [module.run]: expected one of them");
+  EXPECT_EQ(refused({{"file", "f"}, {"side", "1"}, {"shape", "square"}}, shell), "");
+  Options o;
+  Given given{"file", "loud"};
+  list().finish(&o, given);
+  EXPECT_EQ(o.seed, 1u);
+}
+
+TEST(Schema, GroupsAreTextsOfSeveral) {
+  Options o;
+  Given given;
+  const OptionGroup &n = *list().group_of("rows"), &shape = *list().group_of("radius");
+  EXPECT_EQ(list().text(&o, n), "16");
+  list().set_group(&o, n, "8", given);
+  EXPECT_EQ(o.size.columns, 8);
+  EXPECT_EQ(given, (Given{"rows", "columns"}));
+  list().set_group(&o, n, "8x32", given);
+  EXPECT_EQ(list().text(&o, n), "8x32");
+  EXPECT_EQ(list().text(&o, shape), "round");
+  list().set_group(&o, shape, "square:0.5", given);
+  EXPECT_EQ(o.radius, 0.5);
+  EXPECT_EQ(list().text(&o, shape), "square:0.5");
+  EXPECT_EQ(list().placeholder_of(n), "R[xC]");
+}
+
+TEST(Schema, HelpHasTheDefaultsOfTheStruct) {
+  const Wording shell = list().in_shell("");
+  EXPECT_EQ(list().help_of(list().at("radius"), shell), "of round ones, m (default 0.25)");
+  EXPECT_EQ(list().help_of(list().at("side"), shell), "of square ones");
+  EXPECT_EQ(list().help_of(*list().group_of("rows"), shell), "points (default 16)");
+}
+
+TEST(Schema, TheNearestNameIsFound) {
+  EXPECT_EQ(nearest_name("radios", {"rows", "radius"}), "radius");
+  EXPECT_EQ(nearest_name("completely", {"rows", "radius"}), "");
+}
+
+}  // namespace
+}  // namespace lockstep::sample

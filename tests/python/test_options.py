@@ -1,0 +1,122 @@
+"""Options that the library declares: signatures, stubs, docstrings and errors are those of the declarations."""
+import inspect
+import math
+import os
+import re
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+from conftest import HOST
+from lockstep import _options, flow
+
+DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
+             "flow.pipeline": flow.pipeline}
+STUB = os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", "flow.pyi")
+
+
+def calls(tmp_path):
+    """Functions that take keyword arguments of a command."""
+    fields = np.zeros((2, 16, 16), "f4")
+    return {"flow.simulation": lambda **o: flow.Simulation(**{"n": 16, "device": HOST, **o}),
+            "flow.run": lambda **o: flow.run(tmp_path / "run", device=HOST, **o),
+            "flow.encode": lambda **o: flow.encode(fields, device=HOST, **o),
+            "flow.learn": lambda **o: flow.learn(np.zeros((8, 2)), **o),
+            "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o)}
+
+
+@pytest.mark.parametrize("command", DESCRIBED)
+def test_a_signature_is_its_declaration(command):
+    parameters = inspect.signature(DESCRIBED[command]).parameters
+    assert not [p for p in parameters.values() if p.kind == p.VAR_KEYWORD]
+    for option in ls.options(command):
+        if option["argument"] != option["name"] or option["required"]:
+            continue
+        assert option["name"] in parameters
+        if option["name"] not in ("members", "precision", "max_error"):
+            assert parameters[option["name"]].default == option["default"]
+            assert re.search(rf"(?m)^    {option['name']} \(", DESCRIBED[command].__doc__)
+
+
+def stub_lines(command):
+    rows = [o for o in ls.options(command) if o["name"] in inspect.signature(DESCRIBED[command]).parameters]
+    own = DESCRIBED[command].own_parameters
+    for o in rows:
+        if o["name"] not in own:
+            default = repr(o["default"]).replace("'", '"')
+            yield f"        {o['name']}: {_options.annotation(o)} = {default},\n"
+
+
+def test_the_stub_is_its_declaration():
+    with open(STUB, encoding="utf-8") as file:
+        committed = file.read()
+    now = re.sub(r"(        # options of ([\w.]+)\n)(?:.*\n)*?(        # end of options\n)",
+                 lambda m: m[1] + "".join(stub_lines(m[2])) + m[3], committed)
+    if os.environ.get("LOCKSTEP_UPDATE"):
+        with open(STUB, "w", encoding="utf-8") as file:
+            file.write(now)
+    else:
+        assert committed == now, "LOCKSTEP_UPDATE=1 writes it anew"
+
+
+def outside(option):
+    if option["choices"]:
+        return ["no such thing"]
+    if option["type"] == "float":
+        return ["much", math.nan, math.inf]
+    if option["type"] == "int":
+        return ["much", 1.5] if not option["list"] else [["much"]]
+    return [object()] if option["type"] in ("bool", "str") else []
+
+
+def test_values_that_do_not_fit_name_their_argument(tmp_path):
+    for command, call in calls(tmp_path).items():
+        known = {"rollout"} if command == "flow.learn" else set()
+        for option in ls.options(command):
+            if option["argument"] != option["name"] or option["required"] or option["name"] in known | {"members", "max_error"}:
+                continue
+            for value in outside(option):
+                with pytest.raises(ls.InputError, match=rf"argument {option['name']}="):
+                    call(**{option["name"]: value})
+
+
+def test_rules_speak_of_arguments(tmp_path):
+    call = calls(tmp_path)
+    for command, options, words in (
+            ("flow.simulation", dict(viscosity=-1), r"'-1' \[lockstep.flow.Simulation, argument viscosity=\]: expected a number of at least 0"),
+            ("flow.simulation", dict(n=2), r"2 x 2 points \[lockstep.flow.Simulation, argument n=\]"),
+            ("flow.simulation", dict(n=16, dt=0.1, viscosity=1.0), r"unstable for the linear terms \[lockstep.flow.Simulation, argument dt=\]"),
+            ("flow.simulation", dict(averaging="local"), "argument averaging=.*closure dynamic-smagorinsky"),
+            ("flow.simulation", dict(closure="dynamic-leith", constant=0.2), "argument constant="),
+            ("flow.simulation", dict(forcing="stochastic"), "argument forcing_amount="),
+            ("flow.simulation", dict(forcing="kolmogorov", forcing_amount=1.0, forcing_seed=5), "nothing is random.*argument forcing_seed="),
+            ("flow.simulation", dict(hyper_power=2), "argument hyper_power="),
+            ("flow.run", dict(initial="shear", seed=3), "nothing is random"),
+            ("flow.run", dict(steps=3, time=1.0), "steps and time"),
+            ("flow.run", dict(initial="absent.nc"), "argument initial="),
+            ("flow.encode", dict(codec="classic", share=0.5), "argument share=.*codec v2"),
+            ("flow.learn", dict(vectors=2, vector_share=0.5), "vectors and vector_share"),
+            ("flow.pipeline", dict(save_every=3), "argument save_every")):
+        with pytest.raises(ls.InputError, match=words):
+            call[command](**options)
+
+
+def test_an_unknown_argument_names_the_nearest_one(tmp_path):
+    call = calls(tmp_path)["flow.run"]
+    for wrong, right in (("viscosty", "viscosity"), ("nu", "viscosity"), ("ensemble", "members"), ("save-every", "save_every")):
+        with pytest.raises(ls.InputError, match=f"argument {wrong}") as caught:
+            call(**{wrong: 1})
+        assert f"did you mean {right}?" in caught.value.hint
+    with pytest.raises(ls.InputError, match="flow.fly") as caught:
+        ls.options("flow.fly")
+
+
+def test_options_reach_the_run(tmp_path):
+    told = flow.run(tmp_path / "run", n=(16, 32), box=(1.0, 2.0), steps=4, dt=1e-3, history_every=2, format="npz", device=HOST)
+    assert told["n"] == [16, 32] and told["box"] == [1.0, 2.0]
+    assert "history_time" in np.load(tmp_path / "run" / "run.npz")
+    adaptive = flow.run(tmp_path / "cfl", n=16, steps=4, cfl=0.5, format="npz", device=HOST)
+    assert adaptive["dt_min"] <= 0.1
+    both = flow.pipeline(tmp_path / "both", n=16, steps=12, strides=[1, 2], cut=2.0, dt=1e-3, device=HOST)
+    assert [run["stride"] for run in both["runs"]] == [1, 2]

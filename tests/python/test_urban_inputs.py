@@ -1,0 +1,180 @@
+"""Grids that know their place, times that know their zone, doubts about inputs."""
+import datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+import lockstep as ls
+from conftest import HOST
+from lockstep import urban
+
+
+def city():
+    """Heights of a block and a wall whose picture no turn or mirror leaves as it is."""
+    dsm = np.zeros((20, 24), "f4")
+    dsm[3:8, 4:7] = 10
+    dsm[12, 10:20] = 6
+    return dsm
+
+
+def shadow(dsm, **more):
+    return urban.shadows(dsm, azimuth=150, altitude=35, device=HOST, **more)["shadow_buildings"]
+
+
+NORTH_UP = shadow(city(), pixel_size=2.0)
+
+
+class Raster:
+    """An open dataset as rasterio has it."""
+    nodata, crs, scales, offsets = -9999.0, None, (1.0,), (0.0,)
+
+    def __init__(self, values, a, b, c, d, e, f):
+        self.values = values
+        self.transform = type("Affine", (), dict(a=a, b=b, c=c, d=d, e=e, f=f))()
+
+    def read(self, band):
+        return self.values
+
+
+def test_rasters_by_their_transform():
+    assert (shadow(Raster(city(), 2, 0, 100, 0, -2, 500)) == NORTH_UP).all()
+    assert (shadow(Raster(city()[::-1], 2, 0, 100, 0, 2, 460)) == NORTH_UP[::-1]).all()  # south up: so is the result
+    assert (shadow(Raster(city()[:, ::-1], -2, 0, 148, 0, -2, 500)) == NORTH_UP[:, ::-1]).all()
+    for bad, words in ((Raster(city(), 2, 0.1, 0, 0, -2, 0), "rotated"), (Raster(city(), 2, 0, 0, 0, -3, 0), "2 by 3 m")):
+        with pytest.raises(ls.InputError, match=words):
+            shadow(bad)
+    with pytest.raises(ls.InputError, match="as pixel_size says"):
+        shadow(Raster(city(), 2, 0, 0, 0, -2, 0), pixel_size=1.0)
+
+
+def test_rasters_elsewhere_are_refused():
+    dsm, canopy = Raster(city(), 2, 0, 100, 0, -2, 500), np.where(city() == 0, 0, 0).astype("f4")
+    canopy[15, 5] = 8
+    there = shadow(dsm, cdsm=Raster(canopy, 2, 0, 100, 0, -2, 500))
+    assert (there == NORTH_UP).all()
+    for place in ((2, 0, 102, 0, -2, 500), (2, 0, 100, 0, -2, 498), (3, 0, 100, 0, -3, 500)):
+        with pytest.raises(ls.InputError, match="argument cdsm"):
+            shadow(dsm, cdsm=Raster(canopy, *place))
+    # South up, it lies on the same ground; a bare array has the axes of the dsm.
+    plants = lambda **grids: urban.shadows(azimuth=150, altitude=35, device=HOST, **grids)["shadow_vegetation"]
+    expected = plants(dsm=dsm, cdsm=Raster(canopy, 2, 0, 100, 0, -2, 500))
+    assert (expected == 0).any()
+    assert (plants(dsm=dsm, cdsm=Raster(canopy[::-1], 2, 0, 100, 0, 2, 460)) == expected).all()
+    assert (plants(dsm=Raster(city()[::-1], 2, 0, 100, 0, 2, 460), cdsm=canopy[::-1]) == expected[::-1]).all()
+
+
+def test_degrees_are_no_metres():
+    degrees = Raster(city(), 2, 0, 0, 0, -2, 0)
+    degrees.crs = type("CRS", (), dict(is_geographic=True))()
+    with pytest.raises(ls.InputError, match="degrees"):
+        shadow(degrees)
+    feet = Raster(city(), 2, 0, 0, 0, -2, 0)
+    feet.crs = type("CRS", (), dict(is_geographic=False, linear_units_factor=("foot", 0.3048)))()
+    with pytest.raises(ls.InputError, match="0.3048 m"):
+        shadow(feet)
+
+
+def test_heights_in_feet_are_refused():
+    feet = Raster(city(), 2, 0, 0, 0, -2, 0)
+    feet.units = ("US survey foot",)
+    with pytest.raises(ls.InputError, match="heights in US survey foot"):
+        shadow(feet)
+    feet.units = ("metre",)
+    assert (shadow(feet) == NORTH_UP).all()
+
+
+def test_masks_are_missing_pixels():
+    mask = np.zeros((20, 24), bool)
+    mask[3:8, 4:7] = True
+    found = shadow(np.ma.masked_array(city(), mask), pixel_size=2.0)
+    assert np.isnan(found[mask]).all() and not np.isnan(found[~mask]).any()
+    bare = city()
+    bare[3:8, 4:7] = np.nan
+    np.testing.assert_array_equal(found, shadow(bare, pixel_size=2.0))
+    marked = city()
+    marked[mask] = -9999
+    np.testing.assert_array_equal(found, shadow(Raster(marked, 2, 0, 0, 0, -2, 0)))
+
+
+def test_xarray_by_its_coordinates():
+    xarray = pytest.importorskip("xarray")
+    y, x = 500 - 2 * (np.arange(20) + 0.5), 100 + 2 * (np.arange(24) + 0.5)
+    dsm = xarray.DataArray(city(), {"y": y, "x": x}, ("y", "x"), attrs={"long_name": "heights"})
+    plain = shadow(dsm)
+    assert (plain.values == NORTH_UP).all() and (plain.y == y).all() and "long_name" not in plain.attrs
+    for turned in (dsm[::-1], dsm.transpose("x", "y"), dsm[::-1].transpose("x", "y"), dsm[:, ::-1]):
+        found = shadow(turned)
+        assert found.dims == turned.dims
+        xarray.testing.assert_equal(found.sortby("y", ascending=False).sortby("x").transpose("y", "x"), plain)
+    for bad, words in ((dsm.assign_coords(x=x ** 1.1), "uneven steps"), (dsm.assign_coords(x=100 + x * 2), "square"),
+                       (dsm.rename(y="lat", x="lon"), "degrees"),
+                       (dsm.assign_coords(spatial_ref=((), 0, {"crs_wkt": 'GEOGCRS["WGS 84"]'})), "degrees")):
+        with pytest.raises(ls.InputError, match=words):
+            shadow(bad)
+    with pytest.raises(ls.InputError, match="argument cdsm"):
+        shadow(dsm, cdsm=dsm.assign_coords(y=y + 2))
+    series = urban.run(dsm[::-1], weather=noon(datetime.datetime(2015, 6, 21, 12)), outputs="shadow", device=HOST, **PLACE)
+    north = urban.run(dsm, weather=noon(datetime.datetime(2015, 6, 21, 12)), outputs="shadow", device=HOST, **PLACE)
+    xarray.testing.assert_equal(series.sortby("y", ascending=False), north)
+
+
+PLACE = dict(latitude=50, longitude=15, utc_offset=1, patches=145)
+
+
+def noon(*times):
+    n = len(times)
+    return {"time": list(times), "Ta": [24.0] * n, "RH": [40.0] * n, "wind": [2.0] * n, "Kglobal": [700.0] * n}
+
+
+def test_times_with_a_zone():
+    def run(*times, **more):
+        options = {**PLACE, **more}
+        return urban.run(city(), weather=noon(*times), pixel_size=2.0, outputs="shadow", device=HOST, **options)
+    naive = run(datetime.datetime(2015, 6, 21, 11), datetime.datetime(2015, 6, 21, 12))
+    utc = datetime.timezone.utc
+    universal = run(datetime.datetime(2015, 6, 21, 10, tzinfo=utc), datetime.datetime(2015, 6, 21, 11, tzinfo=utc))
+    assert universal["times"] == naive["times"]
+    np.testing.assert_array_equal(universal["shadow"], naive["shadow"])
+    prague = ZoneInfo("Europe/Prague")  # two hours ahead in June
+    summer = run(datetime.datetime(2015, 6, 21, 12, tzinfo=prague), datetime.datetime(2015, 6, 21, 13, tzinfo=prague), utc_offset=None)
+    assert summer["times"] == ["2015-06-21T12:00", "2015-06-21T13:00"]
+    np.testing.assert_array_equal(summer["shadow"], naive["shadow"])
+    # Over the end of summer time the hours run on, though 02:00 comes twice.
+    night = noon(*(datetime.datetime(2015, 10, 24, hour, tzinfo=utc).astimezone(prague) for hour in (22, 23)),
+                 *(datetime.datetime(2015, 10, 25, hour, tzinfo=utc).astimezone(prague) for hour in (0, 1, 2)))
+    night["Kglobal"] = [0.0] * 5
+    autumn = urban.run(city(), weather=night, pixel_size=2.0, outputs="shadow", device=HOST, **{**PLACE, "utc_offset": None})
+    assert autumn["times"] == [f"2015-10-25T{hour:02}:00" for hour in range(5)]
+    stamps = run(np.datetime64("2015-06-21T11:00"), np.datetime64("2015-06-21T12:00"))
+    np.testing.assert_array_equal(stamps["shadow"], naive["shadow"])
+    with pytest.raises(ls.InputError, match="with and without a time zone"):
+        run(datetime.datetime(2015, 6, 21, 11), datetime.datetime(2015, 6, 21, 12, tzinfo=utc))
+    with pytest.raises(ls.InputError, match="time is"):
+        run(datetime.datetime(2015, 6, 21, 11, 0, 30))
+
+
+def test_keywords_of_the_season_and_the_weather():
+    canopy = np.zeros((20, 24), "f4")
+    canopy[15:18, 5:9] = 9
+
+    def tmrt(month=6, **more):
+        options = {**PLACE, **more}
+        weather = noon(datetime.datetime(2015, month, 21, 12))
+        weather["Kglobal"] = [250.0]
+        return urban.run(city(), cdsm=canopy, weather=weather, pixel_size=2.0, outputs="tmrt", device=HOST, **options)["tmrt"]
+    winter = tmrt(12)
+    assert (tmrt(12, evergreen=True) != winter).any() and (tmrt(12, leaf_days=(300, 20)) != winter).any()
+    np.testing.assert_array_equal(tmrt(12, evergreen=True), tmrt(12, leaf_days=(300, 20)))
+    assert (tmrt(interval="start") != tmrt()).any()
+    with pytest.raises(ls.InputError, match="leaf_days"):
+        tmrt(leaf_days=(1, 2, 3))
+
+
+def test_checks_of_files(tmp_path):
+    np.save(tmp_path / "dsm.npy", city())
+    np.save(tmp_path / "dem.npy", np.zeros((20, 24), "f4"))
+    (tmp_path / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,24,40,0,700\n")
+    rows = {row["check"]: row for row in urban.check(tmp_path / "dsm.npy", dem=tmp_path / "dem.npy", weather=tmp_path / "w.csv",
+                                                     pixel_size=2.0, device=HOST, **PLACE)}
+    assert rows["calm hours"]["verdict"] == "warning" and rows["tallest building"]["value"] == 10
