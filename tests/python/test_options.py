@@ -9,11 +9,12 @@ import pytest
 
 import lockstep as ls
 from conftest import HOST
-from lockstep import _options, flow
+from lockstep import _options, flow, solve
 
 DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
-             "flow.pipeline": flow.pipeline}
-STUB = os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", "flow.pyi")
+             "flow.pipeline": flow.pipeline, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
+             "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch}
+STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name + ".pyi") for name in ("flow", "solve")]
 
 
 def calls(tmp_path):
@@ -23,7 +24,13 @@ def calls(tmp_path):
             "flow.run": lambda **o: flow.run(tmp_path / "run", device=HOST, **o),
             "flow.encode": lambda **o: flow.encode(fields, device=HOST, **o),
             "flow.learn": lambda **o: flow.learn(np.zeros((8, 2)), **o),
-            "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o)}
+            "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o),
+            "solve.minimize": lambda **o: solve.Problem().minimize(device=HOST, **o),
+            "solve.fit": lambda **o: solve.fit("d.csv", model="a*x", y="y", device=HOST, **o),
+            "solve.posegraph": lambda **o: solve.posegraph("ring.g2o", device=HOST, **o),
+            "solve.bundle": lambda **o: solve.bundle(device=HOST, **o),
+            "solve.mesh": lambda **o: solve.mesh("icosphere:1", device=HOST, **{"energy": "springs", **o}),
+            "solve.sketch": lambda **o: solve.sketch("t.toml", device=HOST, **o)}
 
 
 @pytest.mark.parametrize("command", DESCRIBED)
@@ -34,7 +41,7 @@ def test_a_signature_is_its_declaration(command):
         if option["argument"] != option["name"] or option["required"]:
             continue
         assert option["name"] in parameters
-        if option["name"] not in ("members", "precision", "max_error"):
+        if option["name"] not in DESCRIBED[command].own_parameters:
             assert parameters[option["name"]].default == option["default"]
             assert re.search(rf"(?m)^    {option['name']} \(", DESCRIBED[command].__doc__)
 
@@ -48,13 +55,14 @@ def stub_lines(command):
             yield f"        {o['name']}: {_options.annotation(o)} = {default},\n"
 
 
-def test_the_stub_is_its_declaration():
-    with open(STUB, encoding="utf-8") as file:
+@pytest.mark.parametrize("stub", STUBS)
+def test_the_stub_is_its_declaration(stub):
+    with open(stub, encoding="utf-8") as file:
         committed = file.read()
     now = re.sub(r"(        # options of ([\w.]+)\n)(?:.*\n)*?(        # end of options\n)",
                  lambda m: m[1] + "".join(stub_lines(m[2])) + m[3], committed)
     if os.environ.get("LOCKSTEP_UPDATE"):
-        with open(STUB, "w", encoding="utf-8") as file:
+        with open(stub, "w", encoding="utf-8") as file:
             file.write(now)
     else:
         assert committed == now, "LOCKSTEP_UPDATE=1 writes it anew"
@@ -97,7 +105,19 @@ def test_rules_speak_of_arguments(tmp_path):
             ("flow.run", dict(initial="absent.nc"), "argument initial="),
             ("flow.encode", dict(codec="classic", share=0.5), "argument share=.*codec v2"),
             ("flow.learn", dict(vectors=2, vector_share=0.5), "vectors and vector_share"),
-            ("flow.pipeline", dict(save_every=3), "argument save_every")):
+            ("flow.pipeline", dict(save_every=3), "argument save_every"),
+            ("solve.minimize", dict(method="gn", damping="identity"), "argument damping=.*method lm, dogleg or newton"),
+            ("solve.minimize", dict(graduation=0.5), r"'0.5' \[lockstep.solve.Problem.minimize, argument graduation=\]"),
+            ("solve.fit", dict(loss="huber"), "'huber'.*argument loss="),
+            ("solve.fit", dict(bounds={"a": (2, 1)}), "'2:1'.*argument bounds=.*LOW below HIGH"),
+            ("solve.fit", dict(initial={"a": "b"}), "'b'.*argument initial="),
+            ("solve.fit", dict(plot="absent/p.png"), "no folder 'absent'.*argument plot="),
+            ("solve.bundle", dict(), "no input.*expected file or cameras"),
+            ("solve.bundle", dict(noise=2.0), "argument noise=.*cameras and observations"),
+            ("solve.mesh", dict(view=(0, 0)), "'0,0'.*argument view="),
+            ("solve.mesh", dict(edges=True), "argument edges=.*picture"),
+            ("solve.mesh", dict(gravity=2.0), "energy springs.*argument gravity="),
+            ("solve.sketch", dict(loss="huber:1"), "argument loss=|t.toml")):
         with pytest.raises(ls.InputError, match=words):
             call[command](**options)
 
