@@ -25,7 +25,10 @@ inline std::vector<OptionValue> values_outside(const Option& o) {
       bad.emplace_back(static_cast<int64_t>(v));
   };
   if (o.kind == Option::Kind::choice || !o.form.empty()) bad.emplace_back(std::string("no such thing"));
-  if (o.kind == Option::Kind::number) bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
+  if (o.kind == Option::Kind::number && o.list)
+    for (const char* text : {"nan", "inf", "1,"}) bad.emplace_back(std::string(text));
+  else if (o.kind == Option::Kind::number)
+    bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
   if (o.kind == Option::Kind::number || o.kind == Option::Kind::whole) {
     if (std::isfinite(o.low)) number(o.low_open ? o.low : o.low - std::max(1.0, std::abs(o.low) * 1e-9));
     if (std::isfinite(o.high)) number(o.high_open ? o.high : o.high + std::max(1.0, o.high * 1e-9));
@@ -51,6 +54,7 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
     case Option::Kind::number: {
       const double low = std::isfinite(o.low) ? o.low : 0, high = std::isfinite(o.high) ? o.high : low + 1;
       const double middle = low + (std::min(high, low + 1) - low) / 3;
+      if (o.list) return text_of(middle);
       return now == OptionValue(middle) ? low + (std::min(high, low + 1) - low) / 2 : middle;
     }
   }

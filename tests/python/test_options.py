@@ -9,12 +9,13 @@ import pytest
 
 import lockstep as ls
 from conftest import HOST
-from lockstep import _options, flow, solve
+from lockstep import _options, flow, forecast, solve
 
 DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
-             "flow.pipeline": flow.pipeline, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
+             "flow.pipeline": flow.pipeline, "forecast.curve": forecast.curve, "forecast.rollout": forecast.rollout, "forecast.train": forecast.train,
+             "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
              "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch}
-STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name + ".pyi") for name in ("flow", "solve")]
+STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name) for name in ("flow.pyi", "forecast/__init__.pyi", "solve.pyi")]
 
 
 def calls(tmp_path):
@@ -25,6 +26,9 @@ def calls(tmp_path):
             "flow.encode": lambda **o: flow.encode(fields, device=HOST, **o),
             "flow.learn": lambda **o: flow.learn(np.zeros((8, 2)), **o),
             "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o),
+            "forecast.curve": lambda **o: forecast.curve(np.arange(40.0), np.exp(-np.arange(40.0) / 9) + 1, **o),
+            "forecast.rollout": lambda **o: forecast.rollout(device=HOST, **o),
+            "forecast.train": lambda **o: forecast.train("xor", device=HOST, **{"steps": 2, **o}),
             "solve.minimize": lambda **o: solve.Problem().minimize(device=HOST, **o),
             "solve.fit": lambda **o: solve.fit("d.csv", model="a*x", y="y", device=HOST, **o),
             "solve.posegraph": lambda **o: solve.posegraph("ring.g2o", device=HOST, **o),
@@ -80,7 +84,7 @@ def outside(option):
 
 def test_values_that_do_not_fit_name_their_argument(tmp_path):
     for command, call in calls(tmp_path).items():
-        known = {"rollout"} if command == "flow.learn" else set()
+        known = {"flow.learn": {"rollout"}, "forecast.curve": {"column"}}.get(command, set())  # of logs and files
         for option in ls.options(command):
             if option["argument"] != option["name"] or option["required"] or option["name"] in known | {"members", "max_error"}:
                 continue
@@ -106,6 +110,12 @@ def test_rules_speak_of_arguments(tmp_path):
             ("flow.encode", dict(codec="classic", share=0.5), "argument share=.*codec v2"),
             ("flow.learn", dict(vectors=2, vector_share=0.5), "vectors and vector_share"),
             ("flow.pipeline", dict(save_every=3), "argument save_every"),
+            ("forecast.curve", dict(coverage=2.0), "'2'.*lockstep.forecast.curve, argument coverage="),
+            ("forecast.rollout", dict(model="m.npz", hidden=3), "argument hidden="),
+            ("forecast.rollout", dict(model={}, members=8192), "argument members="),
+            ("forecast.train", dict(spacing=3), "argument spacing=.*trainer predictive"),
+            ("forecast.train", dict(trainer="predictive", control="lr", correct=3), "argument correct=.*control none"),
+            ("forecast.train", dict(trainer="predictive", horizons=[1e9]), "'1000000000'.*argument horizons="),
             ("solve.minimize", dict(method="gn", damping="identity"), "argument damping=.*method lm, dogleg or newton"),
             ("solve.minimize", dict(graduation=0.5), r"'0.5' \[lockstep.solve.Problem.minimize, argument graduation=\]"),
             ("solve.fit", dict(loss="huber"), "'huber'.*argument loss="),
