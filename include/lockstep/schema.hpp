@@ -204,8 +204,9 @@ class OptionList {
   std::shared_ptr<const void> defaults_;
 };
 
-/// Thrown by the reader of an option's text, which does not know the option. Nothing expected: the option's form.
-OptionError bad_text(std::string what, std::string expected);
+/// Thrown by the reader of an option's text, which does not know the option. Nothing expected: the option's form. `where`: for callers
+/// without options.
+OptionError bad_text(std::string what, std::string expected, std::string where = "");
 /// The name that is nearest to a word, or empty where none is near.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
 
@@ -331,6 +332,8 @@ class OptionBuilder {
   OptionBuilder& file(Option::Use use) { return o_->use = use, *this; }
   OptionBuilder& example(std::string text) { return o_->example = std::move(text), *this; }
   OptionBuilder& parts() { return o_->parts = true, *this; }
+  /// A choice among these names, fewer than all.
+  OptionBuilder& among(std::vector<std::string> names);
   /// Whether the shell has it too.
   OptionBuilder& in_shell(bool yes) { return o_->in_shell = yes, *this; }
 
@@ -358,15 +361,24 @@ class Schema : public OptionList {
   OptionBuilder text(const std::string& name, M B::* member, std::string help, std::string form,
                      std::string (*print)(const M&), M (*read)(const std::string&)) {
     static_assert(std::is_base_of_v<B, Options>);
+    return text(
+        name, std::move(help), std::move(form),
+        [member, print](const Options& options) { return print(options.*member); },
+        [member, read](Options& options, const std::string& value) { options.*member = read(value); });
+  }
+  /// The same of what is no single member.
+  OptionBuilder text(const std::string& name, std::string help, std::string form,
+                     std::function<std::string(const Options&)> print,
+                     std::function<void(Options&, const std::string&)> read) {
     Option o;
     o.name = name;
     o.help = std::move(help);
     o.form = std::move(form);
-    o.get = [member, print](const void* options) {
-      return print(static_cast<const Options*>(options)->*member);
+    o.get = [print = std::move(print)](const void* options) {
+      return print(*static_cast<const Options*>(options));
     };
-    o.set = [member, read](void* options, const OptionValue& value) {
-      static_cast<Options*>(options)->*member = read(std::get<std::string>(value));
+    o.set = [read = std::move(read)](void* options, const OptionValue& value) {
+      read(*static_cast<Options*>(options), std::get<std::string>(value));
     };
     return OptionBuilder(add(std::move(o)));
   }

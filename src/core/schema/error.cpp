@@ -47,9 +47,10 @@ std::string OptionError::option() const {
   return open == text.npos ? text : text.substr(open + 1, text.find('}', open) - open - 1);
 }
 
-OptionError bad_text(std::string what, std::string expected) {
+OptionError bad_text(std::string what, std::string expected, std::string where) {
   const auto plain = [](const std::string& name) { return name; };
-  return {{OptionError::Kind::invalid, "", std::move(what), std::move(expected), ""}, {plain, plain, ""}};
+  return {{OptionError::Kind::invalid, "", std::move(what), std::move(expected), ""},
+          {plain, plain, std::move(where)}};
 }
 
 Wording OptionList::in_cpp() const {

@@ -7,6 +7,13 @@
 
 namespace lockstep {
 
+OptionBuilder& OptionBuilder::among(std::vector<std::string> names) {
+  o_->kind = Option::Kind::choice;
+  o_->choices = std::move(names);
+  o_->placeholder = fmt::format("{}", fmt::join(o_->choices, "|"));
+  return *this;
+}
+
 Option& OptionList::add(Option option) {
   if (find(option.name)) throw InternalError("option " + option.name + " twice in " + type_);
   option.flag = option.name;
