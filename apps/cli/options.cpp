@@ -218,28 +218,6 @@ std::optional<double> parse_number(const std::string& text) {
   return number;
 }
 
-double number_of(const std::string& text, const std::string& option) {
-  const auto number = parse_number(text);
-  if (!number) throw InputError(fmt::format("'{}'", text), option, "a number");
-  return *number;
-}
-
-std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
-                                                             const std::string& option) {
-  std::vector<std::pair<std::string, std::string>> list;
-  if (text.empty()) return list;
-  for (const std::string& part : split_list(text, option)) {
-    const size_t equals = part.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == part.size())
-      throw InputError(fmt::format("'{}'", part), option, "NAME=VALUE between commas");
-    for (const auto& [name, value] : list)
-      if (name == part.substr(0, equals))
-        throw InputError(fmt::format("'{}' a second time", name), option, "each parameter once");
-    list.emplace_back(part.substr(0, equals), part.substr(equals + 1));
-  }
-  return list;
-}
-
 int64_t parse_bytes(const std::string& text, const std::string& option) {
   const size_t end = text.find_first_not_of("0123456789.");
   const std::optional<double> number = parse_number(text.substr(0, end));

@@ -128,15 +128,8 @@ std::string command_path(const CLI::App& app);
 /// Texts between commas; empty parts are refused.
 std::vector<std::string> split_list(const std::string& text, const std::string& option);
 
-/// "a=1,b=2.5": names, each once, with what stands after them.
-std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
-                                                             const std::string& option);
-
 /// Bytes from "8G", "8GiB", "512M", "4096".
 int64_t parse_bytes(const std::string& text, const std::string& option);
-
-/// The number of an option's text, or InputError.
-double number_of(const std::string& text, const std::string& option);
 
 /// A number written in full, as std::from_chars reads it.
 std::optional<double> parse_number(const std::string& text);

@@ -2,6 +2,7 @@
 
 #include "lockstep/flow/pipeline.hpp"
 #include "lockstep/forecast/run.hpp"
+#include "lockstep/pde/commands.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::python {
@@ -150,7 +151,7 @@ nb::list options_table(const OptionList& list) {
 void bind_options(nb::module_& module) {
   module.def("options", [](const std::string& command) {
     std::vector<std::string> names;
-    for (const auto& schemas : {flow::schemas(), forecast::schemas(), solve::schemas()})
+    for (const auto& schemas : {flow::schemas(), forecast::schemas(), pde::schemas(), solve::schemas()})
       for (const NamedSchema& known : schemas) {
         if (known.command == command) return options_table(*known.options);
         names.push_back(known.command);

@@ -9,13 +9,13 @@ import pytest
 
 import lockstep as ls
 from conftest import HOST
-from lockstep import _options, flow, forecast, solve
+from lockstep import _options, flow, forecast, pde, solve
 
 DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
              "flow.pipeline": flow.pipeline, "forecast.curve": forecast.curve, "forecast.rollout": forecast.rollout, "forecast.train": forecast.train,
-             "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
+             "pde.example": pde.example, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
              "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch}
-STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name) for name in ("flow.pyi", "forecast/__init__.pyi", "solve.pyi")]
+STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name) for name in ("flow.pyi", "forecast/__init__.pyi", "pde.pyi", "solve.pyi")]
 
 
 def calls(tmp_path):
@@ -29,6 +29,7 @@ def calls(tmp_path):
             "forecast.curve": lambda **o: forecast.curve(np.arange(40.0), np.exp(-np.arange(40.0) / 9) + 1, **o),
             "forecast.rollout": lambda **o: forecast.rollout(device=HOST, **o),
             "forecast.train": lambda **o: forecast.train("xor", device=HOST, **{"steps": 2, **o}),
+            "pde.example": lambda **o: pde.example("heat", out=tmp_path / "heat", device=HOST, **o),
             "solve.minimize": lambda **o: solve.Problem().minimize(device=HOST, **o),
             "solve.fit": lambda **o: solve.fit("d.csv", model="a*x", y="y", device=HOST, **o),
             "solve.posegraph": lambda **o: solve.posegraph("ring.g2o", device=HOST, **o),
@@ -116,6 +117,8 @@ def test_rules_speak_of_arguments(tmp_path):
             ("forecast.train", dict(spacing=3), "argument spacing=.*trainer predictive"),
             ("forecast.train", dict(trainer="predictive", control="lr", correct=3), "argument correct=.*control none"),
             ("forecast.train", dict(trainer="predictive", horizons=[1e9]), "'1000000000'.*argument horizons="),
+            ("pde.example", dict(cells=3), "'3'.*lockstep.pde.example, argument cells="),
+            ("pde.example", dict(parameters={"wind": 1}), "unknown parameter wind.*argument parameters="),
             ("solve.minimize", dict(method="gn", damping="identity"), "argument damping=.*method lm, dogleg or newton"),
             ("solve.minimize", dict(graduation=0.5), r"'0.5' \[lockstep.solve.Problem.minimize, argument graduation=\]"),
             ("solve.fit", dict(loss="huber"), "'huber'.*argument loss="),
