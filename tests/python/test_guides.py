@@ -14,9 +14,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 FRAGMENT = """
 @ls.kernel
 def guide_fragment(at, x: ls.Grid[ls.f32, 1], out: ls.Out[ls.f32, 1]):
-    total = ls.var(ls.f32(0))
+    total = ls.var(0.0)
     {body}
-    out[at] = total + ls.where(x[at] > 0, 1, 0)
+    out[at] = total + ls.where(x[at] > 0, 1.0, 0.0)
 
 values, sums = np.ones(4, "f4"), np.zeros(4, "f4")
 guide_fragment["interp", 4](values, sums)
