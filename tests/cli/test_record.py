@@ -78,6 +78,12 @@ class RecordTest(ProgramTest):
     def test_a_run_on_the_interpreter_has_the_same_bits(self):
         self.assertEqual(self.json_of("reproduce", self.flow(), "--device", "interp")["different"], 0)
 
+    def test_an_error_of_the_second_run_is_json_too(self):
+        done = run("reproduce", self.flow(), "--device", "toaster", "--json", "--quiet")
+        self.assertEqual(done.returncode, 2)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["what"], error["code"]), ('device "toaster"', 2))
+
     def test_an_input_that_changed_or_is_gone(self):
         start = program.npy(self.path("omega.npy"), [[float((r * c) % 7 - 3) for c in range(16)] for r in range(16)])
         done = run(*FLOW[:2], "--ic", start, *FLOW[4:], "--format", "npz", "--out", self.path("out"))

@@ -318,7 +318,10 @@ int reproduce(const CommonOptions& common, const std::string& dir, bool keep, bo
   const ProgramResult done =
       run_program(command_of(record, scratch.folder, device_given ? common.device : ""),
                   {{kOutputsBelow, scratch.folder.string()}}, false);
-  if (done.exit_code >= 2) return done.exit_code;  // its own line is on stderr
+  if (done.exit_code >= 2) {  // its own line is on stderr, its JSON was read here
+    if (common.json) print_result(done.output);
+    return done.exit_code;
+  }
   const Json again = read_record(scratch.folder);
   std::string text = kHead;
   bool good = true;
