@@ -142,6 +142,20 @@ class RecordTest(ProgramTest):
         self.assertGreater(result["files"][0]["max_abs"], 0)
         self.assertFalse(result["same_identity"])
 
+    def test_names_that_end_like_times_are_compared(self):
+        folders = [self.path(name) for name in "ab"]
+        for number, folder in enumerate(folders):
+            done = run("forecast", "train", "xor", "--steps", "5", "--device", "interp", "--quiet", "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(os.path.join(folder, "log.csv"), "w") as file:  # `compare` takes what is there
+                file.write(f"step,update,wall_s\n1,{number},{number}\n")
+        rows = {row["path"]: row["verdict"] for row in self.json_of("compare", *folders)["files"]}
+        self.assertEqual(rows["log.csv"], "different")
+        with open(os.path.join(folders[1], "log.csv"), "w") as file:
+            file.write("step,update,wall_s\n1,0,1\n")
+        rows = {row["path"]: row["verdict"] for row in self.json_of("compare", *folders)["files"]}
+        self.assertEqual(rows["log.csv"], "identical")
+
     def test_a_name_that_is_nearly_right(self):
         self.assertIn("did you mean reproduce?", self.refuses("reprduce", "x").stderr)
 
