@@ -122,4 +122,32 @@ inline void expect_texts(const OptionList& list, const std::function<std::shared
   }
 }
 
+/// Both of all options of a struct.
+template <class Options>
+void walk() {
+  const auto made = [] { return std::make_shared<Options>(); };
+  expect_refusals(schema_of<Options>(), made);
+  expect_texts(schema_of<Options>(), made);
+}
+
+/// Whether an enumeration's table has all of its values: one without a name would print as "?".
+template <class E>
+bool is_complete() {
+  int k = 0;
+  while (k < 64 && name_among(choices(E{}), E(k)) != "?") ++k;
+  return size_t(k) == choices(E{}).size();
+}
+
+/// The shell's error for options by their names, or empty.
+template <class Options>
+std::string refusal(Options& options, Given given,
+                    const std::vector<std::pair<std::string, std::string>>& texts) {
+  const OptionList& list = schema_of<Options>();
+  try {
+    for (const auto& [name, text] : texts) list.set_text(&options, name, text, given);
+    list.finish(&options, given);
+  } catch (const OptionError& e) { return e.in(list.in_shell("lockstep command")).what(); }
+  return "";
+}
+
 }  // namespace lockstep::test

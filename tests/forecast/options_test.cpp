@@ -8,20 +8,13 @@
 namespace lockstep::forecast {
 namespace {
 
-template <class Options>
-void walk() {
-  const OptionList& list = schema_of<Options>();
-  test::expect_refusals(list, [] { return std::make_shared<Options>(); });
-  test::expect_texts(list, [] { return std::make_shared<Options>(); });
-}
-
 TEST(ForecastOptions, EveryOptionIsRefusedInThreeVocabularies) {
-  walk<CurveRunOptions>();
-  walk<EncodeRunOptions>();
-  walk<ObserveRunOptions>();
-  walk<RolloutRunOptions>();
-  walk<SweepRunOptions>();
-  walk<TrainRunOptions>();
+  test::walk<CurveRunOptions>();
+  test::walk<EncodeRunOptions>();
+  test::walk<ObserveRunOptions>();
+  test::walk<RolloutRunOptions>();
+  test::walk<SweepRunOptions>();
+  test::walk<TrainRunOptions>();
 }
 
 TEST(ForecastOptions, DefaultsPassTheirOwnChecks) {
@@ -30,27 +23,17 @@ TEST(ForecastOptions, DefaultsPassTheirOwnChecks) {
 }
 
 TEST(ForecastOptions, EnumerationsAreComplete) {
-  const auto count = [](auto value) {
-    using E = decltype(value);
-    int k = 0;
-    while (k < 64 && name_among(choices(value), E(k)) != "?") ++k;
-    return size_t(k) == choices(value).size();
-  };
-  EXPECT_TRUE(count(GruForm{}) && count(Heads{}) && count(Objective{}) && count(WeightType{}));
-  EXPECT_TRUE(count(Control{}) && count(Moments{}) && count(Directions{}) && count(Trainer{}));
+  EXPECT_TRUE(test::is_complete<GruForm>() && test::is_complete<Heads>() && test::is_complete<Objective>() &&
+              test::is_complete<WeightType>());
+  EXPECT_TRUE(test::is_complete<Control>() && test::is_complete<Moments>() &&
+              test::is_complete<Directions>() && test::is_complete<Trainer>());
 }
 
 /// The error of options by their names, or empty.
 template <class Run>
 std::string refusal(const std::vector<std::pair<std::string, std::string>>& texts) {
-  const OptionList& list = schema_of<Run>();
   Run run;
-  Given given{"log", "out", "task"};
-  try {
-    for (const auto& [name, text] : texts) list.set_text(&run, name, text, given);
-    list.finish(&run, given);
-  } catch (const OptionError& e) { return e.in(list.in_shell("lockstep forecast")).what(); }
-  return "";
+  return test::refusal(run, {"log", "out", "task"}, texts);
 }
 
 TEST(ForecastOptions, WeightsOfAFileLeaveThoseOfRandomOnesWithoutEffect) {

@@ -8,20 +8,13 @@
 namespace lockstep::pde {
 namespace {
 
-template <class Options>
-void walk() {
-  const OptionList& list = schema_of<Options>();
-  test::expect_refusals(list, [] { return std::make_shared<Options>(); });
-  test::expect_texts(list, [] { return std::make_shared<Options>(); });
-}
-
 TEST(PdeOptions, EveryOptionIsRefusedInThreeVocabularies) {
-  walk<LossRunOptions>();
-  walk<TrajectoryRunOptions>();
-  walk<CheckRunOptions>();
-  walk<StudyOptions>();
-  walk<ExampleOptions>();
-  walk<ConvergenceOptions>();
+  test::walk<LossRunOptions>();
+  test::walk<TrajectoryRunOptions>();
+  test::walk<CheckRunOptions>();
+  test::walk<StudyOptions>();
+  test::walk<ExampleOptions>();
+  test::walk<ConvergenceOptions>();
 }
 
 TEST(PdeOptions, DefaultsPassTheirOwnChecks) {
@@ -30,25 +23,13 @@ TEST(PdeOptions, DefaultsPassTheirOwnChecks) {
 }
 
 TEST(PdeOptions, EnumerationsAreComplete) {
-  const auto count = [](auto value) {
-    using E = decltype(value);
-    int k = 0;
-    while (k < 64 && name_among(choices(value), E(k)) != "?") ++k;
-    return size_t(k) == choices(value).size();
-  };
-  EXPECT_TRUE(count(Path{}) && count(Gradients{}));
+  EXPECT_TRUE(test::is_complete<Path>() && test::is_complete<Gradients>());
 }
 
 /// The error of options by their names, or empty.
 template <class Run>
 std::string refusal(Run& run, const std::vector<std::pair<std::string, std::string>>& texts) {
-  const OptionList& list = schema_of<Run>();
-  Given given{"input", "spacing", "dt"};
-  try {
-    for (const auto& [name, text] : texts) list.set_text(&run, name, text, given);
-    list.finish(&run, given);
-  } catch (const OptionError& e) { return e.in(list.in_shell("lockstep pde")).what(); }
-  return "";
+  return test::refusal(run, {"input", "spacing", "dt"}, texts);
 }
 template <class Run>
 std::string refusal(const std::vector<std::pair<std::string, std::string>>& texts) {

@@ -8,21 +8,14 @@
 namespace lockstep::solve {
 namespace {
 
-template <class Options>
-void walk() {
-  const OptionList& list = schema_of<Options>();
-  test::expect_refusals(list, [] { return std::make_shared<Options>(); });
-  test::expect_texts(list, [] { return std::make_shared<Options>(); });
-}
-
 TEST(SolveOptions, EveryOptionIsRefusedInThreeVocabularies) {
-  walk<Options>();
-  walk<NistRun>();
-  walk<FitRun>();
-  walk<PoseGraphRun>();
-  walk<BundleRun>();
-  walk<MeshRun>();
-  walk<SketchRun>();
+  test::walk<Options>();
+  test::walk<NistRun>();
+  test::walk<FitRun>();
+  test::walk<PoseGraphRun>();
+  test::walk<BundleRun>();
+  test::walk<MeshRun>();
+  test::walk<SketchRun>();
 }
 
 TEST(SolveOptions, DefaultsPassTheirOwnChecks) {
@@ -33,28 +26,18 @@ TEST(SolveOptions, DefaultsPassTheirOwnChecks) {
 }
 
 TEST(SolveOptions, EnumerationsAreComplete) {
-  const auto count = [](auto value) {
-    using E = decltype(value);
-    int k = 0;
-    while (k < 64 && name(E(k)) != "?") ++k;
-    return size_t(k) == choices(value).size();
-  };
-  EXPECT_TRUE(count(Method{}) && count(Linear{}) && count(Precision{}) && count(Placement{}));
-  EXPECT_TRUE(count(Damping{}) && count(Termination{}) && count(PoseStart{}) && count(MeshColor{}) &&
-              count(UpAxis{}));
+  EXPECT_TRUE(test::is_complete<Method>() && test::is_complete<Linear>() && test::is_complete<Precision>() &&
+              test::is_complete<Placement>());
+  EXPECT_TRUE(test::is_complete<Damping>() && test::is_complete<Termination>() &&
+              test::is_complete<PoseStart>() && test::is_complete<MeshColor>() &&
+              test::is_complete<UpAxis>());
 }
 
 /// The error of options by their names, or empty.
 template <class Run>
 std::string refusal(const std::vector<std::pair<std::string, std::string>>& texts) {
-  const OptionList& list = schema_of<Run>();
   Run run;
-  Given given{"file", "mesh", "model", "y"};
-  try {
-    for (const auto& [name, text] : texts) list.set_text(&run, name, text, given);
-    list.finish(&run, given);
-  } catch (const OptionError& e) { return e.in(list.in_shell("lockstep solve")).what(); }
-  return "";
+  return test::refusal(run, {"file", "mesh", "model", "y"}, texts);
 }
 
 TEST(SolveOptions, WhatAMethodDoesNotReadIsRefused) {
@@ -86,7 +69,7 @@ TEST(SolveOptions, AnEnergysMethodCounts) {
   EXPECT_NE(refusal<MeshRun>({{"energy", "cloth"}, {"initial_damping", "2"}}), "") << "newton";
   EXPECT_EQ(refusal<MeshRun>({{"energy", "cloth"}, {"initial_damping", "2"}, {"method", "lm"}}), "");
   EXPECT_EQ(refusal<MeshRun>({{"energy", "cloth"}, {"iterations", "2"}, {"max_iterations", "3"}}),
-            "--iterations with --max-iterations [lockstep solve]: expected one of them");
+            "--iterations with --max-iterations [lockstep command]: expected one of them");
   EXPECT_EQ(refusal<MeshRun>({{"energy", "cloth"}, {"width", "200"}}),
             "nothing shows it [--width]: expected --picture too");
 }
