@@ -151,6 +151,33 @@ def counter_of_a_nested_function(at, x, i, o, n):
         n[k] = count
 
 
+@refused("a point of another kernel")
+def point_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel
+    def inner(own, y: ls.Out[ls.f32, 1]):
+        y[at] = 1.0
+    inner.trace()
+
+
+@refused("a point of another kernel")
+def coordinate_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel
+    def inner(own, y: ls.Out[ls.f32, 1]):
+        y[own] = ls.cast(ls.f32, at.x)
+    inner.trace()
+
+
+@refused("a group of another kernel")
+def group_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel(group=(4,))
+    def outer(g, y: ls.Out[ls.f32, 1]):
+        @ls.kernel(group=(8,))
+        def inner(own, z: ls.Out[ls.f32, 1]):
+            z[own.lane()] = ls.cast(ls.f32, ls.var(g.lanes()))
+        inner.trace()
+    outer.trace()
+
+
 @refused("outside of the block")
 def values_gathered_in_a_list(at, x, i, o, n):
     values = []
