@@ -98,6 +98,11 @@ def _changes(before, after):
     return _is_traced(before) or _is_traced(after) or type(before) is not type(after) or before != after
 
 
+def _items(container):
+    """What a list or a dictionary holds, by number or key."""
+    return dict(container) if isinstance(container, dict) else dict(enumerate(container))
+
+
 class Names:
     """The names of the function that opens a block, as they are bound there."""
 
@@ -108,10 +113,10 @@ class Names:
         self._offset = self._frame.f_lasti
         bound = self._frame.f_locals
         self._bound = {n: v for n, v in bound.items() if _is_traced(v) or isinstance(v, (bool, int, float, str, type(None)))}
-        self._lists = {n: (v, list(v)) for n, v in bound.items() if isinstance(v, list)}
+        self._items = {n: (v, _items(v)) for n, v in bound.items() if isinstance(v, (list, dict))}
 
     def check(self, word):
-        """The block ends. Refuses names and items of lists that it has bound to other values."""
+        """The block ends. Refuses names and items of lists and dictionaries that it has bound to other values."""
         trace.scope.pop()
         frame = frame_of_caller()
         if frame is not self._frame:
@@ -121,8 +126,10 @@ class Names:
         if changed:
             assigned, of_loops = _assigned(frame, self._offset)
             changed = [n for n in changed if n in assigned or n not in of_loops]  # a nested function assigns by nonlocal
-        changed += [n for n, (held, items) in self._lists.items()
-                    if any(_changes(a, b) for a, b in zip(items, held) if _is_traced(a) or _is_traced(b))]
+        for n, (held, items) in self._items.items():
+            after = _items(held)
+            changed += [n for key, a in items.items() if key in after and (_is_traced(a) or _is_traced(after[key]))
+                        and _changes(a, after[key])]
         if changed:
             name = changed[0]
             raise InputError(f"{name} bound to another value inside of {word}", caller(),

@@ -178,6 +178,14 @@ def group_of_the_kernel_around(at, x, i, o, n):
     outer.trace()
 
 
+@refused("state bound to another value inside of if_")
+def item_of_a_dictionary(at, x, i, o, n):
+    state = {"from": x}
+    with ls.if_(i[at] > 0):
+        state["from"] = x.periodic()
+    o[at] = state["from"][at.x(1)]
+
+
 @refused("outside of the block")
 def values_gathered_in_a_list(at, x, i, o, n):
     values = []
