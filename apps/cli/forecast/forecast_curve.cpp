@@ -64,7 +64,7 @@ void add_forecast_curve(CommandList& commands, CLI::App& forecast) {
       *command.app, "--least-gain", options->least_gain,
       "stop where the trend falls by less than this a step (default: 1 % of the loss up to the horizon)",
       "GAIN", {0, 1e300});
-  add_output_file(*command.app, "--out", options->out, "where the plot goes (.png)");
+  add_output_file(*command.app, "--out", options->out, "where the plot goes (.png)", {".png"});
   add_common(command, "lockstep forecast curve log.csv --horizon 20000 --target 0.3 --out curve.png");
   command.run = [&command, options] { return run_curve(command.common, *options); };
 }

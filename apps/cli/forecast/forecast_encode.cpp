@@ -36,7 +36,8 @@ void add_forecast_encode(CommandList& commands, CLI::App& forecast) {
       add_command(commands, forecast, "encode", "the states of a logged training as 64 features");
   auto options = std::make_shared<EncodeCommand>();
   add_positional(*command.app, "log", options->log, "a log (.csv, .jsonl, tfevents)", true);
-  add_output_file(*command.app, "--out", options->out, "where the features go (.npz, an array each)");
+  add_output_file(*command.app, "--out", options->out, "where the features go (.npz, an array each)",
+                  {".npz"});
   require(*command.app, "--out");
   add_text(*command.app, "--column", options->column, "the loss (default: loss, train_loss, …)", "NAME");
   add_integer(*command.app, "--history", options->history, "rows that a state looks back on (default 1000)",

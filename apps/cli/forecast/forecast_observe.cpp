@@ -69,7 +69,8 @@ void add_forecast_observe(CommandList& commands, CLI::App& forecast) {
   auto a = std::make_shared<ObserveArguments>();
   CLI::App& app = *command.app;
   add_positional(app, "log", a->log, "a log (.csv, .jsonl, tfevents)", true);
-  add_output_file(app, "--out", a->out, "where weights and states go (.npz), for `forecast rollout`");
+  add_output_file(app, "--out", a->out, "where weights and states go (.npz), for `forecast rollout`",
+                  {".npz"});
   require(app, "--out");
   add_file(app, "--model", a->model, "weights to begin with (.npz) instead of random ones");
   add_integer(app, "--hidden", a->hidden, "hidden units of random weights (128)", "H", 1, 8192);

@@ -160,7 +160,7 @@ void add_forecast_train(CommandList& commands, CLI::App& forecast) {
   add_choice(app, "--precision", a->precision, "of parameters and sums", {"f32", "f64"});
   add_predict_options(app, *a);
   add_output_file(app, "--checkpoint", a->checkpoint,
-                  "written at every evaluation; a run that finds it goes on from there");
+                  "written at every evaluation; a run that finds it goes on from there", {});
   add_output_folder(app, "--out", a->out, "folder for log.csv, log.jsonl and loss.png");
   require(app, "--out");
   add_common(train, "lockstep forecast train mnist --data data --seeds 3 --out out");

@@ -43,7 +43,8 @@ void add_run(CommandList& commands, CLI::App& parent, const std::string& name, c
   auto options = std::make_shared<PdeOptions>();
   add_pde_options(*command.app, *options, kernels, gradients);
   if (name == "loss")
-    add_output_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)");
+    add_output_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)",
+                    {".npz"});
   add_common(command, example);
   command.run = [&command, options, work] { return run(command.common, *options, work); };
 }

@@ -53,8 +53,8 @@ void add_pde_convergence(CommandList& commands, CLI::App& pde) {
   auto options = std::make_shared<ConvergenceCommand>();
   add_text(*command.app, "--sizes", options->sizes, "cells along each axis (default 12,16,24,32,48,64)",
            "N,N…");
-  add_output_file(*command.app, "--out", options->out, "where the plot goes (.svg, .png)");
-  add_output_file(*command.app, "--csv", options->csv, "the table as CSV");
+  add_output_file(*command.app, "--out", options->out, "where the plot goes (.svg, .png)", kDrawings);
+  add_output_file(*command.app, "--csv", options->csv, "the table as CSV", kTables);
   add_common(command, "lockstep pde convergence --out convergence.svg");
   command.run = [&command, options] { return run(command.common, *options); };
 }

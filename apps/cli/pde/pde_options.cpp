@@ -50,7 +50,7 @@ void add_pde_options(CLI::App& app, PdeOptions& o, const std::vector<std::string
                      const std::vector<std::string>& gradients) {
   add_pde_problem(app, o, kernels);
   add_choice(app, "--gradients", o.gradients, "levels whose gradients are wanted (default all)", gradients);
-  add_output_file(app, "--out", o.out, "where the gradients go (.npz)");
+  add_output_file(app, "--out", o.out, "where the gradients go (.npz)", {".npz"});
 }
 
 namespace {

@@ -132,7 +132,7 @@ void add_pde_study(CommandList& commands, CLI::App& pde) {
   add_integer(app, "--levels", options->options.levels, "levels of a trajectory (default 16)", "T", 3, 1000);
   add_integer(app, "--iterations", options->options.iterations,
               "runs of each row (default: half a second, 5 to 50)", "N", 1, 10000);
-  add_output_file(app, "--csv", options->csv, "the table as CSV");
+  add_output_file(app, "--csv", options->csv, "the table as CSV", kTables);
   add_common(command, "lockstep pde study --sizes 64,128 --csv study.csv");
   command.run = [&command, options] {
     const auto has = [&](const char* kernel) { return options->kernels.find(kernel) != std::string::npos; };

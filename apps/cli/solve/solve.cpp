@@ -90,8 +90,8 @@ void add_fit(CommandList& commands, CLI::App& parent) {
   add_text(app, "--sigma", options->sigma, "column of the response's standard deviations", "NAME");
   add_text(app, "--initial", options->initial, "start of parameters, a=1,b=2; others are found", "LIST");
   add_text(app, "--bounds", options->bounds, "limits of parameters, a=0:10,b=-inf:0", "LIST");
-  add_output_file(app, "--out", options->out, "CSV: the table, fitted values and residuals");
-  add_output_file(app, "--picture", options->picture, "data and model (.png, .svg)");
+  add_output_file(app, "--out", options->out, "CSV: the table, fitted values and residuals", kTables);
+  add_output_file(app, "--picture", options->picture, "data and model (.png, .svg)", kDrawings);
   require(app, "--model");
   require(app, "--y");
   add_solve_options(app, options->solve);

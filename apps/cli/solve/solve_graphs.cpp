@@ -15,7 +15,8 @@ namespace {
 void add_residuals(CLI::App& app, std::string& file) {
   add_output_file(
       app, "--residuals", file,
-      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it");
+      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it",
+      kTables);
 }
 
 struct G2oCommand {
@@ -91,7 +92,8 @@ void add_solve_g2o(CommandList& commands, CLI::App& solve) {
       "file: the file's poses; tree: those that edges give, breadth first; chordal: of all edges at once "
       "(file; tree where the file has no poses)",
       {"file", "tree", "chordal"});
-  add_output_file(*command.app, "--out", options->out, "the graph with the poses that were found");
+  add_output_file(*command.app, "--out", options->out, "the graph with the poses that were found",
+                  {".g2o", ".txt"});
   add_residuals(*command.app, options->residuals);
   add_solve_options(*command.app, options->solve);
   add_graduate(*command.app, options->solve);
@@ -111,8 +113,9 @@ void add_solve_bal(CommandList& commands, CLI::App& solve) {
              {.low = 0});
   add_number(app, "--disturbance", options->disturbance,
              "distance of the synthetic start from the truth (1), 0: none", "X", {.low = 0, .high = 100});
-  add_output_file(app, "--out", options->out, "the problem with the cameras and points that were found");
-  add_output_file(app, "--ply", options->ply, "points in grey, cameras in red");
+  add_output_file(app, "--out", options->out, "the problem with the cameras and points that were found",
+                  {".txt"});
+  add_output_file(app, "--ply", options->ply, "points in grey, cameras in red", {".ply"});
   add_residuals(app, options->residuals);
   add_solve_options(app, options->solve);
   add_graduate(app, options->solve);

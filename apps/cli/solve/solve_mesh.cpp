@@ -137,8 +137,9 @@ void add_solve_mesh(CommandList& commands, CLI::App& parent) {
               "at most (parameterize, smooth, …: 100; cloth and developability: 200)", "N", 0, 1000000000);
   add_integer(app, "--seed", options->seed, "of partition-sampled (0)", "N", 0, INT64_MAX);
   add_output_file(app, "--out", options->out,
-                  "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl");
-  add_output_file(app, "--picture", options->picture, "PNG of it");
+                  "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl",
+                  {".obj", ".ply", ".stl"});
+  add_output_file(app, "--picture", options->picture, "PNG of it", {".png"});
   add_choice(app, "--color", options->color, "of the picture (plain)",
              {"plain", "displacement", "curvature"});
   add_text(app, "--view", options->view, "direction from the mesh to the eye (from the right and above)",

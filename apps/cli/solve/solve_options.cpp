@@ -159,8 +159,8 @@ void add_solve_options(CLI::App& app, SolveOptions& o) {
   add_flag(app, "--verbose", o.verbose, "all iterations in the report instead of ten");
   add_flag(app, "--require-convergence", o.require_convergence, "exit code 1 where no tolerance was reached");
   add_output_file(app, "--checkpoint", o.checkpoint,
-                  "keeps the state after each iteration; where it exists, the run goes on from it");
-  add_output_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)");
+                  "keeps the state after each iteration; where it exists, the run goes on from it", {});
+  add_output_file(app, "--plot", o.plot, "cost and gradient over the iterations (.png, .svg)", kDrawings);
   const std::vector<CLI::Option*> all = app.get_options();
   for (size_t k = others; k < all.size(); ++k) all[k]->group("Minimisation");
 }

@@ -37,7 +37,8 @@ void add_solve_sketch(CommandList& commands, CLI::App& parent) {
   CLI::App& app = *command.app;
   add_positional(app, "FILE", options->input, "a sketch as TOML; docs/sketch.md has the format", true);
   add_output_file(app, "--out", options->out,
-                  "a drawing (.svg, .png), or the same sketch with the places found (.toml)");
+                  "a drawing (.svg, .png), or the same sketch with the places found (.toml)",
+                  {".svg", ".png", ".toml"});
   add_flag(app, "--allow-conflicts", options->allow_conflicts,
            "write the sketch that misses contradicting constraints least instead of refusing it");
   add_solve_options(app, options->solve);
