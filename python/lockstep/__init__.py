@@ -14,6 +14,7 @@ from ._kernel import Kernel, bench, cases, kernel, verify
 from ._language import (At, Grid, Group, InOut, Out, barrier, break_, continue_, else_, for_, group_max, group_min,
                         group_sum, if_, local, return_, shared, var, while_)
 from ._options import options
+from ._records import compare, reproduce
 from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
 
 globals().update(_WORDS)  # abs, min, max, fma, sqrt, exp, sin …

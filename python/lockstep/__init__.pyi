@@ -1,4 +1,5 @@
 """Types of the package; the docstrings of the modules tell shapes and units."""
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
 
@@ -144,6 +145,9 @@ def bench(kernel: Kernel, arguments: Sequence[ArrayLike], *, extent: Extent, dev
 @overload
 def bench(kernel: str, arguments: None = None, *, extent: None = None, device: str | Device | None = None, iterations: int = 0,
           warmup: int = 0, sizes: Sequence[str] | None = None) -> list[dict[str, Any]]: ...
+
+def reproduce(folder: str | os.PathLike[str], *, device: str | Device | None = None, keep: bool = False) -> dict[str, Any]: ...
+def compare(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> dict[str, Any]: ...
 
 class if_:
     def __init__(self, condition: Operand) -> None: ...

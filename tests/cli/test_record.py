@@ -78,6 +78,12 @@ class RecordTest(ProgramTest):
     def test_a_run_on_the_interpreter_has_the_same_bits(self):
         self.assertEqual(self.json_of("reproduce", self.flow(), "--device", "interp")["different"], 0)
 
+    def test_an_error_of_the_second_run_is_json_too(self):
+        done = run("reproduce", self.flow(), "--device", "toaster", "--json", "--quiet")
+        self.assertEqual(done.returncode, 2)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["what"], error["code"]), ('device "toaster"', 2))
+
     def test_an_input_that_changed_or_is_gone(self):
         start = program.npy(self.path("omega.npy"), [[float((r * c) % 7 - 3) for c in range(16)] for r in range(16)])
         done = run(*FLOW[:2], "--ic", start, *FLOW[4:], "--format", "npz", "--out", self.path("out"))
@@ -135,6 +141,20 @@ class RecordTest(ProgramTest):
         self.assertEqual((result["identical"], result["different"]), (0, 1))
         self.assertGreater(result["files"][0]["max_abs"], 0)
         self.assertFalse(result["same_identity"])
+
+    def test_names_that_end_like_times_are_compared(self):
+        folders = [self.path(name) for name in "ab"]
+        for number, folder in enumerate(folders):
+            done = run("forecast", "train", "xor", "--steps", "5", "--device", "interp", "--quiet", "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(os.path.join(folder, "log.csv"), "w") as file:  # `compare` takes what is there
+                file.write(f"step,update,wall_s\n1,{number},{number}\n")
+        rows = {row["path"]: row["verdict"] for row in self.json_of("compare", *folders)["files"]}
+        self.assertEqual(rows["log.csv"], "different")
+        with open(os.path.join(folders[1], "log.csv"), "w") as file:
+            file.write("step,update,wall_s\n1,0,1\n")
+        rows = {row["path"]: row["verdict"] for row in self.json_of("compare", *folders)["files"]}
+        self.assertEqual(rows["log.csv"], "identical")
 
     def test_a_name_that_is_nearly_right(self):
         self.assertIn("did you mean reproduce?", self.refuses("reprduce", "x").stderr)

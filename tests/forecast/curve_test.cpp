@@ -66,11 +66,13 @@ struct Hits {
 };
 
 // Forecasts from the first `seen` rows to the end, judged by all rows in between and by the mean of the last twentieth.
-void judge(const std::vector<double>& steps, const std::vector<double>& losses, size_t seen, Hits& hits) {
+void judge(const std::vector<double>& steps, const std::vector<double>& losses, size_t seen, Hits& hits,
+           double share = 0.8) {
   const size_t n = steps.size(), tail = n / 20;
   const std::vector<double> past(steps.begin(), steps.begin() + ptrdiff_t(seen)),
       known(losses.begin(), losses.begin() + ptrdiff_t(seen));
-  const CurveForecast f = forecast_curve(past, known, {.horizon = steps.back(), .points = int(n - seen)});
+  const CurveForecast f = forecast_curve(
+      past, known, {.horizon = steps.back(), .points = int(n - seen), .coverage = share});
   double final_loss = 0;
   for (size_t i = n - tail; i < n; ++i) final_loss += losses[i] / double(tail);
   for (size_t i = seen; i < n; ++i) {
@@ -115,6 +117,16 @@ void expect_held_out(const std::string& file) {
   }
   EXPECT_LT(all.ours, all.power_law);
   EXPECT_LT(all.ours, 0.6 * all.last);
+}
+
+TEST(LearningCurves, BandsHoldTheShareThatIsAskedFor) {
+  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/held_out_more.csv");
+  for (const double share : {0.3, 0.5, 0.95}) {
+    Hits hits;
+    for (const size_t seen : {37, 60, 90})
+      for (const io::LogColumn& run : log.columns) judge(run.steps, run.values, seen, hits, share);
+    EXPECT_NEAR(hits.inside / hits.rows, share, 0.06) << share;
+  }
 }
 
 TEST(LearningCurves, BandsHoldFourFifthsOfRealRunsThatWereHeldOut) { expect_held_out("held_out.csv"); }

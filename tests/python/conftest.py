@@ -22,3 +22,14 @@ def rng():
 
 def address(array):
     return array.__array_interface__["data"][0]
+
+
+def recurrent_model(rng, members=2, hidden=6, inputs=4, states=3):
+    """Arrays of a model that forecast.rollout takes."""
+    model = {"w": 0.1 * rng.standard_normal(hidden + states), "features": rng.random(inputs) + 1,
+             "h0": rng.standard_normal((members, hidden))}
+    for gate in "zrh":
+        model["W_" + gate] = 0.3 * rng.standard_normal((members, hidden, inputs))
+        model["U_" + gate] = 0.3 * rng.standard_normal((members, hidden, hidden))
+        model["b_" + gate] = 0.1 * rng.standard_normal((members, hidden))
+    return model

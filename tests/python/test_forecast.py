@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lockstep as ls
-from conftest import HOST
+from conftest import HOST, recurrent_model
 from lockstep import forecast
 
 
@@ -45,13 +45,7 @@ def rollout_reference(model, steps):
 
 
 def test_a_rollout_follows_its_formulas(rng):
-    members, hidden, inputs, states = 2, 6, 4, 3
-    model = {"w": 0.1 * rng.standard_normal(hidden + states), "features": rng.random(inputs) + 1,
-             "h0": rng.standard_normal((members, hidden))}
-    for gate in "zrh":
-        model["W_" + gate] = 0.3 * rng.standard_normal((members, hidden, inputs))
-        model["U_" + gate] = 0.3 * rng.standard_normal((members, hidden, hidden))
-        model["b_" + gate] = 0.1 * rng.standard_normal((members, hidden))
+    model = recurrent_model(rng)
     found = forecast.rollout(model, steps=5, device=HOST)
     expected = rollout_reference(model, 5)
     np.testing.assert_allclose([m["trajectory"] for m in found["members"]], expected, rtol=1e-12)

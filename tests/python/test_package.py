@@ -39,6 +39,22 @@ def test_the_program_comes_along(tmp_path):
     assert told.returncode == 0 and (tmp_path / "startup.json").stat().st_size > 0, told.stderr
 
 
+def test_records_are_run_again(tmp_path):
+    first = tmp_path / "first"
+    made = run("-m", "lockstep", "flow", "run", "--n", "16", "--steps", "2", "--device", "interp", "--format", "npz", "--out", str(first))
+    assert made.returncode == 0, made.stderr
+    found = ls.reproduce(first)
+    assert found["different"] == 0 and [row["verdict"] for row in found["files"]] == ["identical"]
+    assert ls.compare(first, first)["same_identity"]
+    with pytest.raises(ls.InputError, match="no-such-device") as error:
+        ls.reproduce(first, device="no-such-device")
+    assert error.value.expected
+    with open(first / "run.npz", "ab") as file:
+        file.write(b"more")
+    with pytest.raises(ls.InputError, match="run.npz"):
+        ls.reproduce(first)
+
+
 def test_one_name_leaves_the_module():
     """LLVM's names and others stay inside, where another module of the process may have its own."""
     import shutil

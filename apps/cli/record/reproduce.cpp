@@ -41,10 +41,12 @@ constexpr double kFastBound = 1e-4;
 
 /// Members and columns that hold times and speeds: they differ from run to run.
 bool is_volatile(const std::string& name) {
-  for (const char* part :
-       {"seconds", "_ms", "_s", "per_second", "date", "bytes", "started", "version", "time_us"})
-    if (name.ends_with(part)) return true;
-  return name == "metrics" || name == "memory" || name == "stages" || name == "transfers" || name == "files";
+  for (const char* whole : {"date", "started", "version", "bytes", "time_us", "metrics", "memory", "stages",
+                            "transfers", "files"})
+    if (name == whole) return true;
+  for (const char* end : {"seconds", "_ms", "_s", "per_second", "_bytes", "_version"})
+    if (name.ends_with(end)) return true;
+  return false;
 }
 Json without_times(const Json& value) {
   if (value.is_array()) {
@@ -384,7 +386,7 @@ int reproduce(const CommandList& commands, const CommonOptions& common, const st
   const ProgramResult done =
       run_program(command_of(commands, record, scratch.folder, device_given ? common.device : ""),
                   {{kOutputsBelow, scratch.folder.string()}}, false);
-  if (done.exit_code >= 2) {  // its own line is on stderr
+  if (done.exit_code >= 2) {  // its own line is on stderr, its JSON was read here
     if (common.json) print_result(done.output);
     return done.exit_code;
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,8 +55,10 @@ std::optional<HashKey> made_key(const Folder& folder) {
                      ::write(file, key.data(), sizeof key) == sizeof key && ::fsync(file) == 0;
   ::close(file);
   const int at = folder.descriptor();
-  if (whole && ::linkat(at, name.c_str(), at, kKeyName, 0) != 0 && errno != EEXIST)
-    ::renameat(at, name.c_str(), at, kKeyName);  // a file system without second names
+  // A second name would have the key refused by a process that reads it at that moment, so it is the second choice.
+  if (whole && ::renameat2(at, name.c_str(), at, kKeyName, RENAME_NOREPLACE) != 0 && errno == EINVAL &&
+      ::linkat(at, name.c_str(), at, kKeyName, 0) != 0 && errno != EEXIST)
+    ::renameat(at, name.c_str(), at, kKeyName);
   ::unlinkat(at, name.c_str(), 0);
   return read_key(folder);
 }

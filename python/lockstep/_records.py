@@ -1,0 +1,38 @@
+"""Records of runs: the program's `reproduce` and `compare`, run in a process of their own."""
+import os
+import sys
+
+from ._errors import DeviceError, InputError
+
+
+def _run(command, *words):
+    import json
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-m", "lockstep", command, *map(os.fspath, words), "--json", "--quiet"],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        raise DeviceError(done.stderr.strip() or f"the program ended with {done.returncode}", command) from None
+    if "error" in found:
+        error = found["error"]
+        kind = InputError if error["code"] == 2 else DeviceError
+        raise kind(error["what"], error["where"], error["expected"])
+    return found
+
+
+def reproduce(folder, *, device=None, keep=False):
+    """Runs the record of `folder` (its run.json) again in a scratch folder and compares file by file.
+
+    `folder` is only read. `device` is another one than the record's, `keep` leaves the second run's files.
+    Returns the program's JSON: `same`, `files` (path, verdict, differing_bits, max_abs), `since`. Raises InputError where an input is
+    missing or has changed, or the record was edited.
+    """
+    words = [folder] + (["--device", device if isinstance(device, str) else device.name] if device else []) + (["--keep"] if keep else [])
+    return _run("reproduce", *words)
+
+
+def compare(first, second):
+    """Options, inputs and outputs of two recorded runs side by side, as the program's JSON."""
+    return _run("compare", first, second)

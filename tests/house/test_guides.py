@@ -1,0 +1,72 @@
+"""The C++ of the guides compiles: their blocks become functions of one file, which the compiler reads without making code."""
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+HEAD = """#include <cstdio>
+#include "lockstep/emit.hpp"
+#include "lockstep/lockstep.hpp"
+using namespace lockstep;
+"""
+BUFFERS = "const Device& device, const std::vector<f32>& numbers, const Buffer& floats, const Buffer& few, const Buffer& table"
+# What the blocks of a guide are given, and whether later blocks use the names of earlier ones.
+GUIDES = {
+    "docs/language.md": (BUFFERS, False),
+    "docs/fft.md": ("const Device& device, const Buffer& field, const Buffer& spectrum", False),
+    "docs/pde.md": ("const Device& device, const pde::Mesh& mesh, pde::System& flow, const Buffer& t1, const Buffer& t2, "
+                    "const Buffer& u1, const Buffer& u2, const Buffer& number", False),
+    "docs/solve.md": ("const std::vector<double>& path, const std::vector<double>& beacons, const std::vector<int>& sightings, "
+                      "const std::vector<double>& ranges", True),
+    "README.md": ("const Buffer& now, const Buffer& next, const std::vector<double>& positions, const std::vector<int>& edges, "
+                  "const std::vector<double>& rest_lengths", False),
+}
+FUNCTION = """
+#line {line} "{file}"
+{before}
+void {name}({given}) {{
+#line {code_line} "{file}"
+{code}
+}}
+"""
+
+
+def parts(text, block):
+    """What stands outside of functions (to the last LOCKSTEP_STRUCT) and what stands inside, with their lines."""
+    code = re.sub(r"^(#include|using namespace) .*", "", block.group(1), flags=re.M)
+    outside = list(re.finditer(r"^LOCKSTEP_STRUCT\(.*\n", code, re.M))
+    cut = outside[-1].end() if outside else 0
+    line = text.count("\n", 0, block.start(1)) + 1
+    return {"before": code[:cut], "line": line, "code": code[cut:], "code_line": line + code.count("\n", 0, cut)}
+
+
+def functions(source, guide, given, joined):
+    path = os.path.join(source, guide)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    pieces = [parts(text, block) for block in re.finditer(r"^```cpp\n(.*?)^```", text, re.S | re.M)]
+    if not pieces:
+        sys.exit(f"{path}: no block of C++")
+    if joined:
+        code = "".join(f'\n#line {p["code_line"]} "{path}"\n{p["code"]}' for p in pieces)
+        pieces = [{**pieces[0], "code": code}]
+    stem = re.sub(r"\W", "_", guide)
+    return "".join(FUNCTION.format(name=f"{stem}_{number}", given=given, file=path, **piece)
+                   for number, piece in enumerate(pieces))
+
+
+def main():
+    source, compiler = sys.argv[1], sys.argv[2:]
+    program = HEAD + "".join(functions(source, guide, *how) for guide, how in GUIDES.items())
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "blocks.cpp")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(program)
+        command = [*compiler, "-std=c++20", "-fsyntax-only", "-w", f"-I{source}/include", path]
+        print(shlex.join(command))
+        sys.exit(subprocess.run(command, check=False).returncode)
+
+
+main()
