@@ -88,7 +88,6 @@ void check_ending(const NamedFile& output) {
 }
 
 void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
-  check_ending(output);
   for (const NamedFile& other : all) {
     if (&other == &output) break;  // of two outputs the later one is refused
     if (other.use != FileUse::output_file || other.value->empty() || *other.value == "/dev/null") continue;
@@ -96,6 +95,7 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
       throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
                        "another file");
   }
+  check_ending(output);
   if (const char* below = environment::text(kOutputsBelow)) {
     const auto inside = std::filesystem::absolute(*output.value).lexically_normal().lexically_relative(below);
     if (inside.empty() || *inside.begin() == "..")

@@ -86,19 +86,21 @@ void read_plan(const io::NpzFile& file, CodecPlan& plan) {
 
 /// The arrays of a surrogate, whose sizes follow from its settings and from the rows of its basis.
 Surrogate read_surrogate(const io::NpzFile& file, int64_t latent_size) {
-  std::vector<std::pair<std::string, Array>> arrays{{"surrogate", file.read("surrogate", {{}, 1, {7}})}};
-  const Array settings = arrays[0].second.to(Storage::f64).packed();
+  std::vector<std::pair<std::string, Array>> arrays{
+      {"surrogate", file.read("surrogate", {Storage::f64, 1, {7}})}};
+  const Array settings = arrays[0].second.packed();
   const double delays = settings.as<double>()[2];
   const Sizes basis = file.header("basis").shape;
   const double state = basis.empty() ? 0 : delays * double(basis[0]);
   if (!(delays >= 1 && delays <= 64 && state >= 1 && state <= double(kMaxLatent)))
-    throw InputError(fmt::format("{} delays of a basis of shape {}", delays, to_string(basis)), file.where(),
-                     kModelFile);
+    throw InputError(fmt::format("surrogate of {} delays, basis of shape {}", delays, to_string(basis)),
+                     file.where(), kModelFile);
   const std::pair<const char*, Sizes> sizes[] = {{"basis", {-1, latent_size}},
                                                  {"step", {int64_t(state), int64_t(state)}},
                                                  {"climatology", {latent_size}},
                                                  {"last", {int64_t(delays), latent_size}}};
-  for (const auto& [name, shape] : sizes) arrays.emplace_back(name, file.read(name, {{}, -1, shape}));
+  for (const auto& [name, shape] : sizes)
+    arrays.emplace_back(name, file.read(name, {Storage::f64, -1, shape}));
   return surrogate_from(arrays, file.where());
 }
 

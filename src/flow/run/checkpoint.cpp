@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "flow/modes.hpp"
 #include "io/arrays/npz_file.hpp"
@@ -51,14 +52,14 @@ std::optional<SolverState> read_checkpoint(const std::filesystem::path& path,
   // A spectrum has at most four numbers where its field has one.
   const int64_t most = 4 * options.members * options.model.grid.points();
   SolverState state;
-  for (const auto& [name, limit] : {std::pair{"w", most},
-                                    {"one", most},
-                                    {"two", most},
-                                    {"clock", kLongestClock},
-                                    {"status", kLongestClock}}) {
+  for (const auto& [name, storage, limit] : {std::tuple{"w", options.precision, most},
+                                             {"one", options.precision, most},
+                                             {"two", options.precision, most},
+                                             {"clock", options.precision, kLongestClock},
+                                             {"status", Storage::i32, kLongestClock}}) {
     const std::string key = std::string("state_") + name;
     if (!file.has(key)) continue;
-    Array array = file.read(key, {{}, -1, {}, limit});
+    Array array = file.read(key, {storage, -1, {}, limit});
     const bool field = limit == most;  // the clock of a run without an end has an infinite one
     if (const auto at = field ? first_not_finite(array.packed()) : std::nullopt)
       throw InputError(fmt::format("{} is not finite at {}", key, index_text(array.shape(), *at)),

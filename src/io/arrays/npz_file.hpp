@@ -14,14 +14,14 @@
 
 namespace lockstep::io {
 
-/// What an array must be. Judged by its header, before its elements take memory.
+/// Limits of an array, checked by its header before its elements take memory.
 struct ArrayLimits {
   std::optional<Storage> storage;                      // none: any
   int rank = -1;                                       // -1: any
   Sizes sizes;                                         // empty: any; a size of -1: any
   int64_t most = std::numeric_limits<int64_t>::max();  // elements
 
-  /// What was expected, or nothing where the array is within the limits.
+  /// The text of what was expected; empty where the array is within the limits.
   std::string broken_by(Storage storage, const Sizes& shape) const;
 };
 

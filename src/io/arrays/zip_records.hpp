@@ -1,4 +1,4 @@
-// What a ZIP archive consists of, as the reader and the writer know it.
+// Signatures, methods and checksums of ZIP archives.
 #pragma once
 
 #include <zlib.h>

@@ -66,7 +66,8 @@ void check_video_name(const std::filesystem::path& path) {
   constexpr std::string_view kEndings[] = {".mp4", ".mkv", ".mov", ".avi"};
   const std::string ending = path.extension().string();
   if (!ending.empty() && std::find(std::begin(kEndings), std::end(kEndings), ending) == std::end(kEndings))
-    throw InputError(fmt::format("a film in {}", ending), path.string(), "a name in .mp4, .mkv, .mov or .avi");
+    throw InputError(fmt::format("a film in {}", ending), path.string(),
+                     "a name in .mp4, .mkv, .mov or .avi");
 }
 
 VideoWriter::VideoWriter(std::filesystem::path path, int width, int height, double frames_per_second)

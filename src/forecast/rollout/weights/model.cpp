@@ -115,7 +115,7 @@ namespace {
 /// Types and shapes alone: of a file whose arrays are not read yet, too.
 void check_shapes(const RolloutModel& model, GruForm form, Heads heads, std::string_view where) {
   const auto place = [&](const std::string& array) { return fmt::format("{}: {}", where, array); };
-  if (model.u[0].rank() != 3 || model.u[0].empty())
+  if (model.u[0].rank() != 3 || model.u[0].empty() || model.u[0].size(1) != model.u[0].size(2))
     throw InputError("shape " + shape_text(model.u[0].shape()), place("U_z"), "members, hidden, hidden");
   if (model.w[0].rank() != 3 || model.w[0].empty())
     throw InputError("shape " + shape_text(model.w[0].shape()), place("W_z"), "members, hidden, features");
