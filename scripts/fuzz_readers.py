@@ -2,6 +2,7 @@
 """Fuzzes every reader of files with mutated inputs, in pieces that are stored, so that a run that was stopped goes on where it was.
 
 usage: fuzz_readers.py PROGRAM [PROGRAM…] [--count N] [--seed S] [--piece N] [--out FILE.json] [--reader NAME…] [--minutes M]
+       fuzz_readers.py --table [--out FILE.json]
 
 PROGRAM: test programs with tests named Fuzz (test_io_fuzz, …), best of a build with AddressSanitizer and all of UBSan:
     cmake --preset asan -DLOCKSTEP_SANITIZE=all && cmake --build build/asan --target test_io_fuzz
@@ -40,20 +41,31 @@ def run(program, reader, seed, first, count):
     return sum(int(read) for read, _ in loops), sum(int(whole) for _, whole in loops), seconds, finding
 
 
+def table(stored):
+    """The stored campaign as rows of Markdown."""
+    print("| reader | inputs | still readable | seconds | inputs/s | findings |\n|---|---|---|---|---|---|")
+    for name, row in sorted(stored["readers"].items()):
+        rate = f"{row['inputs'] / row['seconds']:,.0f}" if row["seconds"] else ""
+        print(f"| `{name}` | {row['inputs']:,} | {row['whole']:,} | {row['seconds']:,.0f} | {rate} | {len(row['findings'])} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programs", nargs="+")
+    parser.add_argument("programs", nargs="*")
     parser.add_argument("--count", type=int, default=1_000_000, help="inputs of each reader")
     parser.add_argument("--seed", type=int, default=2027)
     parser.add_argument("--piece", type=int, default=50_000)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bench/results/fuzz_readers.json"))
     parser.add_argument("--reader", nargs="*", help="only these")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begins no piece after so long")
+    parser.add_argument("--table", action="store_true", help="print what is stored as a table")
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
     stored = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"seed": given.seed, "readers": {}}
     if stored["seed"] != given.seed:
         sys.exit(f"{given.out} has seed {stored['seed']}: expected {given.seed}, or another --out")
+    if given.table:
+        return table(stored)
     for program in given.programs:
         for reader in readers(program):
             if given.reader and reader not in given.reader:

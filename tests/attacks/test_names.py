@@ -72,6 +72,13 @@ class Names(attacks.Attack):
                 json.load(file)
             self.done("report", self.place(name), b"--out=" + self.place(name + b".html"))
 
+    def test_of_folders_of_results(self):
+        for name in (NAMES[0], NAMES[1], NAMES[2], NAMES[5]):
+            self.done("forecast", "train", "xor", "--steps", "2", "--device", "cpu", b"--out=" + self.place(name + b".t"), b"--checkpoint=" + self.place(name + b".ckpt"))
+            self.done("pde", "example", "gray_scott", "--device", "cpu", "--windows", "1", "--cells", "16", "--iterations", "2", b"--out=" + self.place(name + b".p"), codes=(0, 1, 2))
+            self.done("urban", "sample", "--size", "16", b"--out=" + self.place(name + b".s"))
+            self.done("reproduce", self.place(name + b".t"), codes=(0, 1, 2))  # a name that is not UTF-8 is not in the record
+
     def test_of_what_is_missing(self):
         for name in NAMES:
             for words in (("urban", "walls", b"--dsm=" + self.place(name), "--out=x"), ("report", self.place(name)), ("forecast", "curve", self.place(name)),
@@ -87,7 +94,7 @@ class Names(attacks.Attack):
             error = self.done("forecast", "curve", path, codes=(2,))["error"]
             self.assertEqual(error["where"], os.fsdecode(path))
             self.assertIn("cannot read the file", error["what"])
-            self.assertEqual(error["expected"], "a training log")
+            self.assertEqual(error["expected"], "a log of a training run (.csv, .jsonl or tfevents)")
             self.file(name + b".csv", "step,loss\n1,x [y]: expected z\n")
             error = self.done("forecast", "curve", path, codes=(2,))["error"]
             self.assertEqual(error["where"], os.fsdecode(path) + ":2")

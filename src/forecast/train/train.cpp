@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "forecast/train/checkpoint.hpp"
 #include "forecast/train/log.hpp"
 #include "forecast/train/source.hpp"
@@ -370,7 +371,7 @@ std::string to_json(const TrainResult& result) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const auto& f : result.files) files.push_back(f.string());
   o["files"] = std::move(files);
-  return o.dump();
+  return json_text(o);
 }
 
 }  // namespace lockstep::forecast

@@ -31,8 +31,9 @@ char csv_separator(std::string_view line) {
     quoted ^= c == '"';
     if (!quoted) plain += c;
   }
-  for (const char c : {'\t', ';', ','})
-    if (plain.find(c) != std::string::npos) return c;
+  for (const std::string_view text : {std::string_view(plain), line})  // of one quoted name, any
+    for (const char c : {'\t', ';', ','})
+      if (text.find(c) != std::string_view::npos) return c;
   return ' ';
 }
 
