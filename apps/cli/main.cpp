@@ -41,23 +41,7 @@ bool& wants_json() {
   return wanted;
 }
 
-/// "what [where]: expected what", as Error writes it, in its parts.
-nlohmann::ordered_json error_json(const std::string& message, const std::string& hint, int code) {
-  nlohmann::ordered_json error;
-  const size_t expected = message.rfind("]: expected ");
-  const size_t close = expected == message.npos && message.ends_with(']') ? message.size() - 1 : expected;
-  const size_t open = close == message.npos ? close : message.rfind(" [", close);
-  const bool whole = open != message.npos;
-  error["what"] = whole ? message.substr(0, open) : message;
-  error["where"] = whole ? message.substr(open + 2, close - open - 2) : "";
-  error["expected"] = expected == message.npos ? "" : message.substr(expected + 12);
-  error["hint"] = hint;
-  error["code"] = code;
-  return {{"error", error}};
-}
-
-/// One line on stderr, and with --json a document on stdout. Gives the exit code.
-/// Without the middle of what a file or an option brought in: place and expectation stand at the end.
+/// Without the middle of what a file or an option contains: place and expectation are at the end.
 std::string shortened(const std::string& message) {
   constexpr size_t kBegin = 400, kEnd = 1600;
   if (message.size() <= kBegin + kEnd) return message;
@@ -65,17 +49,24 @@ std::string shortened(const std::string& message) {
                      message.substr(message.size() - kEnd));
 }
 
-int report_error(ExitCode code, const std::string& text_of_error, const std::string& hint = {}) {
-  const std::string message = shortened(text_of_error);
-  logging::line("lockstep: error: " + message);
+/// One line on stderr, and with --json a document on stdout. Returns the exit code.
+int report_error(ExitCode code, const Error& error, const std::string& hint) {
+  logging::line("lockstep: error: " + shortened(error.what()));
   if (!hint.empty()) logging::line("hint: " + hint);
   if (wants_json()) {
-    const std::string text = json_text(error_json(message, hint, code), 2);
+    const nlohmann::ordered_json document = {{"error",
+                                              {{"what", shortened(error.problem())},
+                                               {"where", shortened(error.where())},
+                                               {"expected", shortened(error.expected())},
+                                               {"hint", hint},
+                                               {"code", int(code)}}}};
+    const std::string text = json_text(document, 2);
     std::fwrite((text + '\n').c_str(), 1, text.size() + 1, stdout);
     std::fflush(stdout);
   }
   return code;
 }
+int report_error(ExitCode code, const Error& error) { return report_error(code, error, error.hint()); }
 
 // The innermost command that was named.
 const CLI::App& deepest(const CLI::App& app) {
@@ -261,24 +252,19 @@ int program(int argc, char** argv, std::vector<std::string> own) {
       std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
   try {
     return run(argc, argv);
-  } catch (const InputError& e) {
-    return report_error(kBadUse, e.what(), e.hint());
-  } catch (const DeviceError& e) {
-    return report_error(kDeviceFailed, fmt::format("{} [device]: expected it to finish its work", e.what()),
+  } catch (const InputError& e) { return report_error(kBadUse, e); } catch (const DeviceError& e) {
+    return report_error(kDeviceFailed, Error(e.problem(), "device", "it to finish its work"),
                         e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
   } catch (const DeviceUnavailable& e) {
-    return report_error(kDeviceFailed, e.what(), "`lockstep devices` tells what this machine has");
-  } catch (const UnsupportedError& e) {
-    return report_error(kBadUse, e.what(), e.hint());
-  } catch (const Error& e) {
-    return report_error(kDeviceFailed, e.what(), e.hint());
+    return report_error(kDeviceFailed, e, "`lockstep devices` tells what this machine has");
+  } catch (const UnsupportedError& e) { return report_error(kBadUse, e); } catch (const Error& e) {
+    return report_error(kDeviceFailed, e);
   } catch (const std::bad_alloc&) {
-    return report_error(kDeviceFailed, "out of memory [host]: expected enough of it for this size",
+    return report_error(kDeviceFailed, Error("out of memory", "host", "enough of it for this size"),
                         "a smaller problem needs less; where a command has --tile, smaller tiles do");
   } catch (const std::exception& e) {
-    return report_error(
-        kDeviceFailed,
-        std::string(e.what()) + " [lockstep]: expected no such failure; it is a fault of Lockstep");
+    return report_error(kDeviceFailed,
+                        Error(e.what(), "lockstep", "no such failure; it is a fault of Lockstep"));
   }
 }
 

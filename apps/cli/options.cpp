@@ -48,6 +48,7 @@ struct NamedFile {
   std::string option;
   const std::string* value;
   FileUse use;
+  Endings endings = {};
 };
 
 std::map<const CLI::Option*, std::string>& defaults() {
@@ -77,6 +78,15 @@ bool same_file(const std::string& a, const std::string& b) {
          fs::absolute(a, unknown).lexically_normal() == fs::absolute(b, unknown).lexically_normal();
 }
 
+void check_ending(const NamedFile& output) {
+  std::string ending = std::filesystem::path(*output.value).extension().string();
+  if (ending.empty() || output.endings.empty()) return;
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (std::find(output.endings.begin(), output.endings.end(), ending) == output.endings.end())
+    throw InputError(fmt::format("'{}' ends in {}", *output.value, ending), output.option,
+                     fmt::format("a name in {}", fmt::join(output.endings, " or ")));
+}
+
 void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
   for (const NamedFile& other : all) {
     if (&other == &output) break;  // of two outputs the later one is refused
@@ -85,6 +95,7 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
       throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
                        "another file");
   }
+  check_ending(output);
   if (const char* below = environment::text(kOutputsBelow)) {
     const auto inside = std::filesystem::absolute(*output.value).lexically_normal().lexically_relative(below);
     if (inside.empty() || *inside.begin() == "..")
@@ -249,9 +260,9 @@ void add_file(CLI::App& app, const std::string& names, std::string& value, const
 }
 
 void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
-                     const std::string& placeholder) {
-  add_text(app, names, value, help, placeholder);
-  files_of(app).push_back({shown_name(names), &value, FileUse::output_file});
+                     const Endings& endings) {
+  add_text(app, names, value, help, "FILE");
+  files_of(app).push_back({shown_name(names), &value, FileUse::output_file, endings});
 }
 
 void add_output_folder(CLI::App& app, const std::string& names, std::string& value, const std::string& help) {
@@ -349,8 +360,9 @@ void add_common(Command& command, const std::string& example) {
   add_file(app, "--config", common.config, "options from a TOML file; those of the command line win");
   add_text(app, "--input-memory", common.input_memory,
            "memory for all that is read, such as 8G (default: three quarters of what is free)", "SIZE");
-  add_output_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage");
-  add_output_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto");
+  add_output_file(app, "--telemetry", common.telemetry, "JSON lines, one object per stage",
+                  {".jsonl", ".json", ".ndjson", ".log", ".txt"});
+  add_output_file(app, "--trace", common.trace, "Chrome trace of the run, for Perfetto", {".json"});
   for (const char* name : {"--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet",
                            "--check", "--config", "--input-memory", "--telemetry", "--trace"}) {
     app.get_option(name)->group("Common options");

@@ -60,9 +60,12 @@ void note_file(CLI::App& app, const std::string& option, const std::string& valu
 /// The value that the record of a run has of an option, and whether it changes no number.
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
 
+/// Endings of the files that a writer makes; a name without an ending is any of them. Empty: any name.
+using Endings = std::vector<std::string>;
+inline const Endings kTables{".csv", ".txt"}, kDrawings{".png", ".svg"};
 /// A file, a folder that is written: see check_files().
 void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
-                     const std::string& placeholder = "FILE");
+                     const Endings& endings);
 void add_output_folder(CLI::App& app, const std::string& names, std::string& value, const std::string& help);
 void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
 void add_number(CLI::App& app, const std::string& names, double& value, const std::string& help,
@@ -80,7 +83,8 @@ void add_positional(CLI::App& app, const std::string& name, std::vector<std::str
 void forget_files();
 /// Where this variable names a folder, no output may be outside of it: `reproduce` runs records that it does not trust.
 inline constexpr auto kOutputsBelow = "LOCKSTEP_OUTPUTS_BELOW";
-/// Before a command runs: throws InputError for an output that cannot be written, is an input or another output.
+/// Before a command runs: throws InputError for an output that cannot be written, is an input or another output, or
+/// whose ending is that of another kind of file.
 void check_files(const CLI::App& app);
 
 /// A request: the command, the files that it reads, its other options, as the command line and the file

@@ -87,7 +87,7 @@ Context& Session::context() {
     options.fallback = !options_.no_fallback;
     try {
       context_ = std::make_unique<Context>(std::move(options));
-    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
   }
   return *context_;
 }
@@ -98,7 +98,7 @@ Device Session::open_device(const std::string& name) const {
   options.threads = static_cast<int>(options_.threads);
   try {
     return Device::open(name.empty() ? options_.device : name, options);
-  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
 }
 
 void Session::note_device(const std::string& device, int64_t peak_bytes) {

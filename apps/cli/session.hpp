@@ -3,19 +3,19 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <stdexcept>
 #include <string>
 
 #include "core/reports/summary.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/error.hpp"
 #include "options.hpp"
 
 namespace lockstep::cli {
 
 /// A device that was asked for by name cannot be opened: exit code 3.
-class DeviceUnavailable : public std::runtime_error {
+class DeviceUnavailable : public Error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit DeviceUnavailable(const UnsupportedError& reason) : Error(reason) {}
 };
 
 class Session {

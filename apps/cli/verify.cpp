@@ -88,7 +88,7 @@ Device open_other(const std::string& name, int64_t threads) {
   exact.threads = static_cast<int>(threads);
   try {
     return Device::open(name, exact);
-  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e.what()); }
+  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
 }
 
 struct Outcome {

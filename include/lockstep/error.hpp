@@ -8,12 +8,15 @@
 
 namespace lockstep {
 
-/// Base of all errors. `what()` reads `<what> [<where>]: expected <expected>`.
+/// Base of all errors. `what()` reads `<problem> [<where>]: expected <expected>` on one line; the parts keep the
+/// characters that names of files may contain.
 class Error : public std::runtime_error {
  public:
-  Error(std::string_view what, std::string_view where, std::string_view expected);
-  explicit Error(const std::string& whole) : std::runtime_error(whole) {}
+  Error(std::string_view problem, std::string_view where, std::string_view expected);
 
+  const std::string& problem() const { return problem_; }
+  const std::string& where() const { return where_; }
+  const std::string& expected() const { return expected_; }
   /// A line that helps to mend the matter, or empty. Derived classes redeclare with_hint() to keep their
   /// type.
   const std::string& hint() const { return hint_; }
@@ -22,8 +25,12 @@ class Error : public std::runtime_error {
     return *this;
   }
 
+ protected:
+  /// A reason that names its own place: `what()` is the reason.
+  explicit Error(const std::string& reason);
+
  private:
-  std::string hint_;
+  std::string problem_, where_, expected_, hint_;
 };
 
 /// Bad usage or bad input: exit code 2.

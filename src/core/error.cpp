@@ -17,10 +17,15 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-Error::Error(std::string_view what, std::string_view where, std::string_view expected)
+Error::Error(std::string_view problem, std::string_view where, std::string_view expected)
     : std::runtime_error(one_line(expected.empty()
-                                      ? fmt::format("{} [{}]", what, where)
-                                      : fmt::format("{} [{}]: expected {}", what, where, expected))) {}
+                                      ? fmt::format("{} [{}]", problem, where)
+                                      : fmt::format("{} [{}]: expected {}", problem, where, expected))),
+      problem_(problem),
+      where_(where),
+      expected_(expected) {}
+
+Error::Error(const std::string& reason) : std::runtime_error(reason), problem_(reason) {}
 
 std::string_view name(DeviceFault fault) {
   switch (fault) {

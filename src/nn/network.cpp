@@ -185,4 +185,8 @@ std::vector<double> initial_parameters(const NetworkSpec& spec, uint64_t seed) {
   return draw(make_stack(spec, Storage::f64, seed), seed);
 }
 
+int64_t parameter_count(const NetworkSpec& spec) {
+  return parameter_count(make_stack(spec, Storage::f64, 0).tensors);
+}
+
 }  // namespace lockstep::nn

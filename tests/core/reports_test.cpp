@@ -125,4 +125,16 @@ TEST(JsonText, NothingInItSteersATerminalOrStopsAReader) {
   EXPECT_EQ(ordered_json::parse(text)["file"], "a\x1b[2J\x7f\xc2\x9b\xc3\xa4\xef\xbf\xbd");
 }
 
+// what() is one line of the parts; the parts are as they were, whatever separators they hold.
+TEST(Errors, CarryTheirParts) {
+  const InputError e("a [b]: expected c\n", "file ]: expected \x1b [x", "d [e]");
+  EXPECT_STREQ(e.what(), "a [b]: expected c  [file ]: expected   [x]: expected d [e]");
+  EXPECT_EQ(e.problem(), "a [b]: expected c\n");
+  EXPECT_EQ(e.where(), "file ]: expected \x1b [x");
+  EXPECT_EQ(e.expected(), "d [e]");
+  const DeviceError lost(DeviceFault::device_lost, "gone [1]");
+  EXPECT_EQ(lost.problem(), "gone [1]");
+  EXPECT_TRUE(lost.where().empty() && lost.expected().empty());
+}
+
 }  // namespace

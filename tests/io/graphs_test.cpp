@@ -343,6 +343,20 @@ TEST(Csv, Layouts) {
     EXPECT_EQ(parse_csv(text, "t.csv").columns, (std::vector<std::vector<double>>{{1, 3}, {2, 4}})) << text;
 }
 
+TEST(Csv, WrittenNamesComeBack) {
+  for (const std::string& name : {"a,b", "a;b", "a\tb", "say \"a\"", "=1+1", "-2+3", "+x", "@f", "'=1",
+                                  "''=1", "'a", "#a", " a ", "a b", "-1e3"}) {
+    const std::string field = csv_field(name);
+    EXPECT_EQ(parse_csv("x," + field + "\n1,2\n", "t.csv").column(name, "t.csv"), 1u) << field;
+    const bool number = name == "-1e3";
+    EXPECT_EQ(std::string("=+-@").find(field[field[0] == '"']) != std::string::npos, number) << field;
+  }
+  EXPECT_EQ(csv_field("plain"), "plain");
+  EXPECT_EQ(csv_field("a\r\nb"), "\"a  b\"");
+  // Separators in quotes are no separators.
+  EXPECT_EQ(parse_csv("\"a;b\",\"c\td\"\n1,2\n", "t.csv").names, (std::vector<std::string>{"a;b", "c\td"}));
+}
+
 TEST(Csv, RefusesWithTheLine) {
   const auto refusal = [](const char* text) { return error_of([&] { parse_csv(text, "t.csv"); }); };
   EXPECT_EQ(refusal("x,y\n1,2\n1,2,3\n"), "3 fields [t.csv:3]: expected 2 as above");

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/temporary_folder.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/checks.hpp"
 #include "io/test_data.hpp"
 #include "io/text/file.hpp"
@@ -250,6 +251,37 @@ TEST(Npz, ReadsArraysThatNumpyWrote) {
     FAIL();
   } catch (const InputError& e) {
     EXPECT_NE(std::string(e.what()).find("unsupported element type '<U14'"), std::string::npos) << e.what();
+  }
+}
+
+// The header decides before the content is read: a damaged content is no error of an array that is refused by its shape.
+TEST(Npz, ArraysAreRefusedByTheirHeaders) {
+  TemporaryFolder folder;
+  const std::vector<float> values(60, 1.5f);
+  for (const NpzCompression compression : {NpzCompression::stored, NpzCompression::deflated}) {
+    write_npz(folder / "a.npz", {{"a", Array::of(values, {3, 20})}, {"b", Array::of(values)}}, compression);
+    const NpzFile file(folder / "a.npz");
+    EXPECT_EQ(file.names(), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(file.header("a").shape, (Sizes{3, 20}));
+    for (const ArrayLimits& good : {ArrayLimits{}, {Storage::f32, 2}, {{}, -1, {3, -1}}, {{}, -1, {}, 60}})
+      EXPECT_EQ(file.read("a", good).elements(), 60);
+    for (const ArrayLimits& bad :
+         {ArrayLimits{Storage::f64}, {{}, 1}, {{}, -1, {3, 21}}, {{}, -1, {60}}, {{}, -1, {}, 59}}) {
+      try {
+        file.read("a", bad);
+        ADD_FAILURE() << bad.broken_by(Storage::f32, {3, 20});
+      } catch (const InputError& e) {
+        EXPECT_EQ(e.problem(), "array 'a' of f32 (3, 20)");
+        EXPECT_EQ(e.where(), (folder / "a.npz").string());
+        EXPECT_EQ(e.expected(), bad.broken_by(Storage::f32, {3, 20}));
+      }
+    }
+    EXPECT_THROW(file.read("c"), InputError);
+    std::vector<std::byte> bytes = read_file(folder / "a.npz");
+    bytes[60] ^= std::byte{1};  // in the content of a, which begins at 55
+    const NpzFile damaged(bytes, "t");
+    EXPECT_THROW(damaged.read("a"), InputError);
+    EXPECT_EQ(damaged.header("b").shape, (Sizes{60}));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "io/text/toml.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -164,6 +165,18 @@ TEST(Toml, DeepNestingIsAnErrorAndNoCrash) {
   std::string prose = "# " + std::string(300, '.');
   for (int k = 0; k < 300; ++k) prose += " a sentence.";
   EXPECT_TRUE(parse_toml(prose, "t").empty());
+}
+
+// Where toml++ looks for white space beyond ASCII; -fsanitize=undefined ends the program without the tables of toml.cpp.
+TEST(Toml, LettersBeyondAsciiWhereWhiteSpaceMayBe) {
+  for (const char* letter : {"\u00e9", "\u0101", "\u0499", "\u3001", "\ufe00"}) {
+    for (const char* form : {"x = 1{}", "{} = 1", "x{} = 1", "x ={} 1", "[a{}]", "x = [1{}, 2]"})
+      EXPECT_THROW(parse_toml(fmt::format(fmt::runtime(form), letter), "t.toml"), InputError)
+          << form << letter;
+    for (const char* form : {"x = '{}' # {}", "x = \"\"\"\\\n  {}\"\"\"", "\"{}\" = 1", "x = \"{}\\u00e9\""})
+      EXPECT_EQ(parse_toml(fmt::format(fmt::runtime(form), letter, letter), "t.toml").size(), 1u)
+          << form << letter;
+  }
 }
 
 TEST(Toml, MembersStandInTheFilesOrder) {

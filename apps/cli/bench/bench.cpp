@@ -242,9 +242,9 @@ void add_bench(CommandList& commands, CLI::App& root) {
               "timed runs (default: enough for a steady median)", "N", 1, 1'000'000);
   add_integer(*command.app, "--warmup", options->warmup, "runs before them (default: at least two and 0.1 s)",
               "N", 1, 1'000'000);
-  add_output_file(*command.app, "--out", options->out, "write the JSON here too");
-  add_output_file(*command.app, "--csv", options->csv, "write one row a result here");
-  add_output_file(*command.app, "--plot", options->plot, "PNG of solve.crossover");
+  add_output_file(*command.app, "--out", options->out, "write the JSON here too", {".json"});
+  add_output_file(*command.app, "--csv", options->csv, "write one row a result here", kTables);
+  add_output_file(*command.app, "--plot", options->plot, "PNG of solve.crossover", {".png"});
   add_file(*command.app, "--against", options->against,
            "another lockstep program, run in turn with this one, or an earlier JSON");
   add_number(*command.app, "--tolerance", options->tolerance, "exit code 1 where slower by more than this",

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench.hpp"
+#include "io/series/csv.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
@@ -41,9 +42,9 @@ std::string to_csv(const BenchResults& results) {
       "reference_ms\n";
   for (const BenchRow& r : results.rows) {
     if (!r.skipped.empty()) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", results.device, r.name, r.size,
-                        r.dtype, r.median_ms, r.p95_ms, r.mean_ms, r.min_ms, r.bytes, r.gbps, r.share_of_copy,
-                        r.gflops, r.iterations, r.reference_ms);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", io::csv_field(results.device), r.name,
+                        r.size, r.dtype, r.median_ms, r.p95_ms, r.mean_ms, r.min_ms, r.bytes, r.gbps,
+                        r.share_of_copy, r.gflops, r.iterations, r.reference_ms);
   }
   return text;
 }

@@ -106,7 +106,9 @@ int run_bench_startup(const CommonOptions& common, const std::string& out, const
       cache.clear();
       for (Times* times : {&cold, &warm}) {
         const ProgramResult result = run_program(words, environment);
-        if (result.exit_code != 0) throw DeviceUnavailable(fmt::format("{} did not start", name));
+        if (result.exit_code != 0)
+          throw DeviceUnavailable(
+              UnsupportedError(name + " did not start", "bench startup", "a device that works"));
         times->add(result);
       }
     }

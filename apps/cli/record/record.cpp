@@ -5,11 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "commit.hpp"
 #include "core/files/atomic_file.hpp"
+#include "core/files/folder.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/record/identity.hpp"
 #include "core/record/journal.hpp"
@@ -17,6 +20,7 @@
 #include "core/reports/json_text.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "options.hpp"
 #include "version.hpp"
@@ -89,12 +93,40 @@ Json options_json(const CLI::App& app) {
   return options;
 }
 
-/// Whether version `a` (as 1.2.3) comes after `b`.
-bool is_newer(const std::string& a, const std::string& b) {
-  std::array<int, 3> x{}, y{};
-  std::sscanf(a.c_str(), "%d.%d.%d", &x[0], &x[1], &x[2]);
-  std::sscanf(b.c_str(), "%d.%d.%d", &y[0], &y[1], &y[2]);
-  return x > y;
+/// The numbers of a version such as 1.2.3; those that are missing are 0.
+std::array<int64_t, 3> numbers_of(std::string_view version) {
+  std::array<int64_t, 3> numbers{};
+  for (int64_t& number : numbers) {
+    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
+    if (error == std::errc::result_out_of_range) number = std::numeric_limits<int64_t>::max();
+    version.remove_prefix(static_cast<size_t>(end - version.data()));
+    if (!version.starts_with('.')) break;
+    version.remove_prefix(1);
+  }
+  return numbers;
+}
+
+/// Types of all members that the program uses of a record. Throws InputError that names the member.
+void check_members(const io::JsonValue& record) {
+  for (const char* name : {"command", "device", "driver", "numerics", "identity"}) record.at(name).text();
+  if (const auto directory = record.find("directory")) directory->text();
+  for (const auto& [name, option] : record.at("options").members()) {
+    option.at("value").text();
+    option.at("given").boolean();
+    for (const char* mark : {"positional", "file", "output"})
+      if (const auto value = option.find(mark)) value->boolean();
+  }
+  for (const char* list : {"inputs", "outputs"}) {
+    std::set<std::string> paths;
+    for (const io::JsonValue& file : record.at(list).items()) {
+      const std::string& path = file.at("path").text();
+      file.at("sha256").text();
+      file.at("bytes").integer(0, std::numeric_limits<int64_t>::max());
+      if (path.empty() || !paths.insert(path).second)
+        throw InputError(fmt::format("'{}' in {}", io::shown(path), list), record.where(),
+                         "the name of a file, each once");
+    }
+  }
 }
 
 }  // namespace
@@ -147,19 +179,21 @@ void write_record(const CLI::App& app) {
 }
 
 Json read_record(const fs::path& folder) {
-  const fs::path file = folder / "run.json";
-  const Json record =
-      io::parse_ordered_json(io::read_text_file(file, "the run.json of a run"), file.string());
   constexpr auto kExpected = "the record that a command wrote";
+  const InputFolder inputs(folder);
+  const fs::path file = folder / "run.json";
+  const std::string where = file.string(), text = io::read_text_file(file, "the run.json of a run");
+  const Json record = io::parse_ordered_json(text, where);
   if (!record.is_object() || !record.contains("seal") || !record.contains("program") ||
-      !record["program"].is_object() || !record["program"].contains("version"))
-    throw InputError("not the record of a run", file.string(), kExpected);
-  const auto version = record["program"]["version"].dump();
-  const std::string number = version.size() > 2 ? version.substr(1, version.size() - 2) : "";
-  if (is_newer(number, kVersion))
-    throw InputError(fmt::format("a record of version {}, this is {}", number, kVersion), file.string(),
+      !record["program"].is_object() || !record["program"].contains("version") ||
+      !record["program"]["version"].is_string())
+    throw InputError("not the record of a run", where, kExpected);
+  const std::string version = record["program"]["version"];
+  if (numbers_of(version) > numbers_of(kVersion))
+    throw InputError(fmt::format("a record of version {}, this is {}", io::shown(version), kVersion), where,
                      "a program at least as new");
-  if (record["seal"] != seal_of(record)) throw InputError("the record was edited", file.string(), kExpected);
+  if (record["seal"] != seal_of(record)) throw InputError("the record was edited", where, kExpected);
+  check_members(io::JsonValue::parse(text, where));
   return record;
 }
 

@@ -16,6 +16,7 @@
 #include "io/arrays/npy.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "options.hpp"
 #include "record/record.hpp"
@@ -168,6 +169,26 @@ bool is_compared(const std::string& path, const Json& options) {
   return suffix != ".html" && suffix != ".md";
 }
 
+/// The file of an output, empty where it is absent. A stranger's record may name any: throws InputError for a path that
+/// leaves the folder by "..", for links and for what is no file.
+fs::path output_file(const fs::path& folder, const std::string& output) {
+  const fs::path path = output;
+  fs::path file = path.is_absolute() ? path.root_path() : folder;
+  std::error_code unknown;
+  for (const fs::path& part : path.relative_path()) {
+    if (part == "..") throw InputError(fmt::format("'{}'", output), "run.json", "an output below its folder");
+    file /= part;
+    if (!path.is_absolute() && fs::is_symlink(fs::symlink_status(file, unknown)))
+      throw InputError("a link in the folder of a record", file.string(),
+                       "a file: links in it are not followed");
+  }
+  const fs::file_status status = fs::symlink_status(file, unknown);
+  if (!fs::exists(status)) return {};
+  if (!fs::is_regular_file(status))
+    throw InputError("an output that is no file", file.string(), "the file that the run wrote");
+  return file;
+}
+
 void check_inputs(const Json& record) {
   for (const Json& input : record["inputs"]) {
     const std::string path = input["path"];
@@ -179,17 +200,48 @@ void check_inputs(const Json& record) {
   }
 }
 
+/// A record's values were not typed by the user: no network, and nothing that is neither file nor folder.
+void check_value(const std::string& name, const std::string& value) {
+  const auto refuse = [&](const std::string& part, const char* expected) {
+    throw InputError(fmt::format("'{}' for {}", io::shown(part), name), "run.json", expected);
+  };
+  for (size_t begin = 0; begin <= value.size();) {
+    const size_t end = std::min(value.find_first_of(",\n", begin), value.size());
+    const std::string part = value.substr(begin, end - begin);
+    begin = end + 1;
+    if (part.starts_with("/vsi") || part.find("://") != part.npos)
+      refuse(part, "a file of this machine: only what you type may reach the network");
+    std::error_code unknown;
+    const fs::file_status status = fs::status(part, unknown);
+    if (!part.empty() && fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+      refuse(part, "a file or a folder");
+  }
+}
+
 constexpr std::array<std::string_view, 5> kRecorded = {"urban", "pde", "flow", "forecast", "solve"};
 
-/// The command of the record, with its outputs in `scratch` and on `device` (empty: the same).
-std::vector<std::string> command_of(const Json& record, const fs::path& scratch, const std::string& device) {
+/// The program's own command of that name. Throws InputError for one that writes no records.
+const Command& recorded_command(const CommandList& commands, const std::string& name) {
+  for (const auto& command : commands) {
+    const CLI::App* group = command->app->get_parent();
+    if (command_path(*command->app) == name && group &&
+        std::ranges::find(kRecorded, group->get_name()) != kRecorded.end())
+      return *command;
+  }
+  throw InputError(fmt::format("'{}'", io::shown(name)), "run.json",
+                   "a command of urban, pde, flow, forecast or solve");
+}
+
+/// The command of the record, with its outputs in `scratch` and on `device` (empty: the same). What is an output and what
+/// an argument is known of the command, and not believed of the record.
+std::vector<std::string> command_of(const CommandList& commands, const Json& record, const fs::path& scratch,
+                                    const std::string& device) {
+  constexpr std::string_view kOwn[] = {"out",       "json",  "quiet", "config", "input-memory",
+                                       "telemetry", "trace", "watch", "device", "check"};
   std::vector<std::string> words = own_command();
   const std::string command = record["command"];
-  const size_t program = command.find(' '), second = command.find(' ', program + 1);
-  const std::string group = program == command.npos ? "" : command.substr(program + 1, second - program - 1);
-  if (std::ranges::find(kRecorded, group) == kRecorded.end())
-    throw InputError(fmt::format("'{}'", command), "run.json",
-                     "a command of urban, pde, flow, forecast or solve");
+  const CLI::App& app = *recorded_command(commands, command).app;
+  const std::vector<Setting> settings = settings_of(app);
   for (size_t begin = command.find(' ') + 1; begin < command.size();) {
     const size_t end = std::min(command.find(' ', begin), command.size());
     words.push_back(command.substr(begin, end - begin));
@@ -197,24 +249,26 @@ std::vector<std::string> command_of(const Json& record, const fs::path& scratch,
   }
   std::vector<std::string> positional;
   for (const auto& [name, o] : record["options"].items()) {
-    if (!o["given"].get<bool>()) continue;
+    const auto setting = std::ranges::find(settings, name, &Setting::name);
+    if (setting == settings.end())
+      throw InputError(fmt::format("option '{}'", io::shown(name)), "run.json",
+                       fmt::format("an option of `{}`", command));
+    if (!o["given"].get<bool>() || std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     const std::string value = o["value"];
-    bool skipped = false;
-    for (const char* other :
-         {"out", "json", "quiet", "config", "telemetry", "trace", "watch", "device", "check"})
-      skipped = skipped || name == other;
-    if (skipped) continue;
-    if (o.value("positional", false)) {
+    if (setting->positional) {
+      check_value(name, value);
       for (size_t begin = 0; begin <= value.size();) {
         const size_t end = std::min(value.find('\n', begin), value.size());
         positional.push_back(value.substr(begin, end - begin));
         begin = end + 1;
       }
-    } else if (o.value("output", false)) {
+    } else if (setting->output) {
       words.push_back(fmt::format("--{}={}", name, (scratch / fs::path(value).filename()).string()));
+    } else if (app.get_option("--" + name)->get_expected_max() == 0) {
+      if (value == "true") words.push_back("--" + name);
     } else {
-      words.push_back(value == "true" && !o.value("file", false) ? "--" + name
-                                                                 : fmt::format("--{}={}", name, value));
+      check_value("--" + name, value);
+      words.push_back(fmt::format("--{}={}", name, value));
     }
   }
   words.push_back("--device=" + (device.empty() ? record["device"].get<std::string>() : device));
@@ -226,12 +280,19 @@ std::vector<std::string> command_of(const Json& record, const fs::path& scratch,
   return words;
 }
 
+/// Texts of a record as a part of a line.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  return text;
+}
+
 /// One line for each thing that two records differ in and that may change results.
 Json differences(const Json& a, const Json& b) {
   Json lines = Json::array();
   const auto line = [&](const std::string& name, const Json& x, const Json& y) {
     const auto text = [](const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); };
-    if (x != y) lines.push_back(fmt::format("{}: {} → {}", name, text(x), text(y)));
+    if (x != y) lines.push_back(one_line(fmt::format("{}: {} → {}", name, text(x), text(y))));
   };
   for (const char* name : {"command", "program", "device", "driver", "numerics"})
     line(name, a.value(name, Json()), b.value(name, Json()));
@@ -261,14 +322,17 @@ Json compare_outputs(const Json& record, const fs::path& a, const fs::path& b, b
   for (const Json& output : record["outputs"]) {
     const std::string path = output["path"];
     if (!is_compared(path, record["options"]) || path == "run.json") continue;
-    const fs::path second = b / (fs::path(path).is_absolute() ? fs::path(path).filename() : fs::path(path));
+    const fs::path first = output_file(a, path),
+                   second = output_file(
+                       b, fs::path(path).is_absolute() ? fs::path(path).filename().string() : path);
     Comparison c;
     std::string verdict = "identical";
-    if (!fs::exists(a / path) || !fs::exists(second)) {
-      c = {false, false, 8 * output["bytes"].get<int64_t>(), NAN};
-      verdict = fs::exists(a / path) ? "missing in the second" : "missing in the first";
+    if (first.empty() || second.empty()) {
+      c = {false, false, output["bytes"].get<int64_t>(), NAN};
+      c.differing_bits = c.differing_bits > INT64_MAX / 8 ? INT64_MAX : 8 * c.differing_bits;
+      verdict = first.empty() ? "missing in the first" : "missing in the second";
     } else {
-      c = compare_files(a / path, second, fast);
+      c = compare_files(first, second, fast);
       verdict = c.same ? "identical" : c.within ? "within bound" : "different";
     }
     files.push_back({{"path", path},
@@ -278,7 +342,8 @@ Json compare_outputs(const Json& record, const fs::path& a, const fs::path& b, b
                      {"verdict", verdict}});
     (c.same ? identical : different) = (c.same ? identical : different).get<int>() + 1;
     good = good && (c.same || c.within);
-    text += fmt::format("{:<20} {:>14} {:>12.4g}  {}\n", verdict, c.differing_bits, c.max_abs, path);
+    text +=
+        fmt::format("{:<20} {:>14} {:>12.4g}  {}\n", verdict, c.differing_bits, c.max_abs, one_line(path));
   }
   return {{"files", files}, {"identical", identical}, {"different", different}};
 }
@@ -301,16 +366,17 @@ struct Scratch {
 
 constexpr auto kHead = "file                 differing bits      max abs  path\n";
 
-int reproduce(const CommonOptions& common, const std::string& dir, bool keep, bool device_given) {
+int reproduce(const CommandList& commands, const CommonOptions& common, const std::string& dir, bool keep,
+              bool device_given) {
   const fs::path folder = fs::absolute(dir).lexically_normal();
   const Json record = read_record(folder);
   check_inputs(record);
   for (const Json& output : record["outputs"]) {
     const std::string path = output["path"];
-    if (is_compared(path, record["options"]) && fs::is_regular_file(folder / path) &&
-        record::sha256_of_file(folder / path) != output["sha256"])
-      throw InputError("an output was changed after the run", (folder / path).string(),
-                       "the file that the run wrote");
+    if (!is_compared(path, record["options"])) continue;
+    const fs::path file = output_file(folder, path);
+    if (!file.empty() && record::sha256_of_file(file) != output["sha256"])
+      throw InputError("an output was changed after the run", file.string(), "the file that the run wrote");
   }
   Session session(common);
   Scratch scratch(keep);
@@ -318,7 +384,7 @@ int reproduce(const CommonOptions& common, const std::string& dir, bool keep, bo
   std::error_code moved;  // relative names that then lead nowhere are errors of the command
   if (!directory.empty()) fs::current_path(directory, moved);
   const ProgramResult done =
-      run_program(command_of(record, scratch.folder, device_given ? common.device : ""),
+      run_program(command_of(commands, record, scratch.folder, device_given ? common.device : ""),
                   {{kOutputsBelow, scratch.folder.string()}}, false);
   if (done.exit_code >= 2) {  // its own line is on stderr, its JSON was read here
     if (common.json) print_result(done.output);
@@ -365,8 +431,8 @@ void add_reproduce(CommandList& commands, CLI::App& root) {
   add_positional(*command.app, "DIR", *dir, "folder that a command wrote with --out", true);
   add_flag(*command.app, "--keep", *keep, "leave the second run's folder, and name it");
   add_common(command, "lockstep reproduce out --device cpu");
-  command.run = [&command, dir, keep] {
-    return reproduce(command.common, *dir, *keep, given(*command.app, "--device"));
+  command.run = [&commands, &command, dir, keep] {
+    return reproduce(commands, command.common, *dir, *keep, given(*command.app, "--device"));
   };
   Command& both = add_command(commands, root, "compare", "options, inputs and outputs of two runs");
   auto dirs = std::make_shared<std::vector<std::string>>();

@@ -319,7 +319,7 @@ void add_report(CommandList& commands, CLI::App& root) {
   auto folder = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
   add_positional(*command.app, "DIR", *folder, "folder with pictures, JSON, telemetry and CSV files", true);
-  add_output_file(*command.app, "--out", *out, "the page (default: DIR/report.html)");
+  add_output_file(*command.app, "--out", *out, "the page (default: DIR/report.html)", {".html", ".htm"});
   add_common(command, "lockstep report out/goteborg");
   command.run = [&command, folder, out] { return run(command.common, *folder, *out); };
 }

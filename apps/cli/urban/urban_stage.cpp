@@ -75,7 +75,7 @@ void add_urban_stage(CommandList& commands, CLI::App& urban) {
   CLI::App& app = *command.app;
   add_positional(app, "NAME", arguments->name, "the stage; --list tells all", false);
   add_positional(app, "IN.npz", arguments->input, "its arrays, f64; scalars without axes", false);
-  add_output_file(app, "--out", arguments->out, "where its results go (.npz)");
+  add_output_file(app, "--out", arguments->out, "where its results go (.npz)", {".npz"});
   add_flag(app, "--list", arguments->list, "each stage's arrays, their shapes and units");
   add_common(command, "lockstep urban stage tmrt fluxes.npz --out tmrt.npz");
   command.run = [&command, arguments] { return run(command.common, *arguments); };

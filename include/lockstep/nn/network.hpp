@@ -172,5 +172,6 @@ class Network final : public TrainableModel {
 
 /// Parameters anew from a seed: what the constructor does. The same on every machine.
 std::vector<double> initial_parameters(const NetworkSpec& spec, uint64_t seed);
+int64_t parameter_count(const NetworkSpec& spec);
 
 }  // namespace lockstep::nn

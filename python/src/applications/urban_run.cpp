@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "keywords.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/comfort/comfort.hpp"
@@ -147,7 +148,7 @@ nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& g
                     const std::string& weather) {
   const std::pair<SeriesOptions, SeriesArrays> call = series_given(given, grids, weather);
   SeriesResult result = freely([&] { return run(*open.context, call.first, call.second); });
-  nb::dict d = nb::cast<nb::dict>(from_json(to_json(result).dump()));
+  nb::dict d = nb::cast<nb::dict>(from_json(json_text(to_json(result))));
   d["times"] = nb::cast(result.times);
   nb::dict points;
   for (auto& [name, values] : result.point_values) {
@@ -162,7 +163,7 @@ nb::object input_checks(OpenDevice& open, const nb::dict& given) {
   Keywords k(given, "lockstep.urban.check");
   const SeriesOptions options = series_of(k);
   k.done();
-  return from_json(freely([&] { return to_json(check(*open.context, options))["checks"].dump(); }));
+  return from_json(freely([&] { return json_text(to_json(check(*open.context, options))["checks"]); }));
 }
 
 nb::object validation(OpenDevice& open, const nb::dict& given) {
@@ -170,14 +171,14 @@ nb::object validation(OpenDevice& open, const nb::dict& given) {
   ValidationOptions o;
   o.series = series_of(k);
   k.take("measured", o.measured).take("measured_utc_offset", o.measured_utc_offset_h).done();
-  return from_json(freely([&] { return to_json(validate(*open.context, o)).dump(); }));
+  return from_json(freely([&] { return json_text(to_json(validate(*open.context, o))); }));
 }
 
 nb::object gates(OpenDevice& open, const nb::dict& given) {
   Keywords k(given, "lockstep.urban.gates");
   const SeriesOptions options = series_of(k);
   k.done();
-  return from_json(freely([&] { return to_json(run_gates(*open.context, options)).dump(); }));
+  return from_json(freely([&] { return json_text(to_json(run_gates(*open.context, options))); }));
 }
 
 nb::object sample(const nb::dict& given) {
@@ -193,7 +194,7 @@ nb::object sample(const nb::dict& given) {
       .take("epsg", o.epsg)
       .progress("progress", o.on_progress)
       .done();
-  return from_json(freely([&] { return to_json(run(o)).dump(); }));
+  return from_json(freely([&] { return json_text(to_json(run(o))); }));
 }
 
 Person person_of(const nb::dict& given) {

@@ -34,11 +34,13 @@ std::string source_of(const Input& input) {
 std::string Identity::number_text(double value) { return fmt::format("{}", value); }
 
 void Identity::add(Option option) {
-  if (find(options_, option.name)) throw InternalError("option " + option.name + " twice in an identity");
+  if (find(options_, option.name))
+    throw InternalError("option " + option.name + " twice", "identity", "each option once");
   options_.push_back(std::move(option));
 }
 void Identity::add(Input input) {
-  if (find(inputs_, input.name)) throw InternalError("input " + input.name + " twice in an identity");
+  if (find(inputs_, input.name))
+    throw InternalError("input " + input.name + " twice", "identity", "each input once");
   inputs_.push_back(std::move(input));
 }
 

@@ -15,7 +15,7 @@ OptionBuilder& OptionBuilder::among(std::vector<std::string> names) {
 }
 
 Option& OptionList::add(Option option) {
-  if (find(option.name)) throw InternalError("option " + option.name + " twice in " + type_);
+  if (find(option.name)) throw InternalError("option " + option.name + " twice", type_, "each option once");
   option.flag = option.name;
   std::replace(option.flag.begin(), option.flag.end(), '_', '-');
   option.member = type_ + "::" + option.name;
@@ -35,7 +35,7 @@ const Option* OptionList::find(std::string_view name) const {
 
 const Option& OptionList::at(std::string_view name) const {
   const Option* found = find(name);
-  if (!found) throw InternalError(fmt::format("no option {} in {}", name, type_));
+  if (!found) throw InternalError(fmt::format("no option {}", name), type_, "an option of it");
   return *found;
 }
 

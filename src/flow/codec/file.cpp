@@ -8,7 +8,8 @@
 
 #include "core/hash.hpp"
 #include "flow/codec/layout.hpp"
-#include "io/arrays/npy.hpp"
+#include "io/arrays/npz_file.hpp"
+#include "io/text/input_memory.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
@@ -67,43 +68,46 @@ std::vector<uint8_t> checksum_of(const io::NpzArrays& arrays) {
   return bytes;
 }
 
-/// The arrays of a file, by name and type.
+/// The arrays of a file; each is read once, and must be what the file's header makes it.
 class EncodedReader {
  public:
-  EncodedReader(const std::filesystem::path& path) : where_(path.string()), arrays_(io::read_npz(path)) {}
+  explicit EncodedReader(const std::filesystem::path& path) : file_(path) {}
 
-  const std::string& where() const { return where_; }
-  const io::NpzArrays& arrays() const { return arrays_; }
-  bool has(std::string_view key) const {
-    return std::any_of(arrays_.begin(), arrays_.end(), [&](const auto& a) { return a.first == key; });
-  }
-  Array get(std::string_view key, Storage storage, int rank) const {
-    const Array& array = io::find_array(arrays_, key, where_);
-    if (array.storage() != storage || array.rank() != rank)
-      refuse(fmt::format("{} is {} of {} axes", key, name(array.storage()), array.rank()));
-    return array.packed();
+  const std::string& where() const { return file_.where(); }
+  const Array& get(const std::string& key, const io::ArrayLimits& limits) {
+    return arrays_.emplace_back(key, file_.read(key, limits).packed()).second;
   }
   template <class E>
-  std::vector<E> list(std::string_view key, Storage storage) const {
-    const Array array = get(key, storage, 1);
+  std::vector<E> list(const std::string& key, int64_t most) {
+    const Array& array = get(key, {kStorageOf<E>, 1, {}, most});
     return {array.as<E>().begin(), array.as<E>().end()};
   }
-  std::string text(std::string_view key) const {
-    const std::vector<uint8_t> bytes = list<uint8_t>(key, Storage::u8);
-    return {bytes.begin(), bytes.end()};
+  /// Of all arrays that were read, in the order of the file, which has no others.
+  void check_sum() {
+    const auto sum = list<uint8_t>("checksum", 16);
+    io::NpzArrays ordered;
+    for (const std::string& key : file_.names()) {
+      const auto read =
+          std::find_if(arrays_.begin(), arrays_.end(), [&](const auto& a) { return a.first == key; });
+      if (read == arrays_.end()) refuse(fmt::format("array '{}', which such a file does not have", key));
+      ordered.push_back(*read);
+    }
+    if (sum != checksum_of(ordered)) refuse("a checksum that does not fit");
   }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw InputError(what, where_, "a sound file of flow encode");
+    throw InputError(what, where(), "a sound file of flow encode");
   }
 
  private:
-  std::string where_;
-  io::NpzArrays arrays_;
+  io::NpzFile file_;
+  std::vector<std::pair<std::string, Array>> arrays_;
 };
 
-void take_header(const EncodedReader& in, EncodedFields& e) {
+void take_header(EncodedReader& in, EncodedFields& e) {
+  constexpr int64_t kLongestHeader = 1 << 16;
   constexpr int64_t kMost = int64_t{1} << 32;  // of points, frames and members, before they are checked
-  const io::JsonValue j = io::JsonValue::parse(in.text("header"), in.where());
+  const std::vector<uint8_t> text = in.list<uint8_t>("header", kLongestHeader);
+  const io::JsonValue j = io::JsonValue::parse(std::string(text.begin(), text.end()), in.where());
   if (j.at("format").text() != kFormatName) in.refuse("a file of another format");
   if (const int64_t version = j.at("version").integer(0, INT32_MAX); version != kFormatVersion)
     throw InputError(fmt::format("version {} of {}", version, kFormatName), in.where(),
@@ -150,17 +154,14 @@ void check_header(const EncodedReader& in, const EncodedFields& e) {
     in.refuse(fmt::format("steps of {} and {}", e.mode_step, e.point_step));
 }
 
-void check_lists(const EncodedReader& in, const EncodedFields& e) {
+void check_plan(const EncodedReader& in, const EncodedFields& e) {
   if (const std::string fault = plan_fault(e.plan); !fault.empty()) in.refuse(fault);
-  const CodecLayout layout = codec_layout(e.plan);
-  if (int64_t(e.time.size()) != e.frames / e.members) in.refuse(fmt::format("{} times", e.time.size()));
-  if (!e.max_error && e.latent.shape() != Sizes{e.frames, layout.size})
-    in.refuse(fmt::format("latents of shape {}", to_string(e.latent.shape())));
+}
+
+void check_values(const EncodedReader& in, const EncodedFields& e) {
   if (!e.max_error)
     if (const auto at = first_not_finite(e.latent))
       in.refuse(fmt::format("a latent that is not finite at {}", index_text(e.latent.shape(), *at)));
-  if (e.max_error && int64_t(e.exact.size()) != e.frames)
-    in.refuse(fmt::format("{} kinds of residual for {} frames", e.exact.size(), e.frames));
   for (const uint8_t kind : e.exact)
     if (kind > 1) in.refuse(fmt::format("a residual of kind {}", kind));
 }
@@ -191,25 +192,33 @@ int64_t write_encoded(const std::filesystem::path& path, const EncodedFields& e)
 }
 
 EncodedFields read_encoded(const std::filesystem::path& path) {
-  const EncodedReader in(path);
+  EncodedReader in(path);
   EncodedFields e;
   take_header(in, e);
-  if (in.list<uint8_t>("checksum", Storage::u8) != checksum_of(in.arrays()))
-    in.refuse("a checksum that does not fit");
   check_header(in, e);
-  e.time = in.list<double>("time", Storage::f64);
+  const int64_t points = e.plan.options.grid.points();
+  // A layout has a number and a weight for each mode of half the plane.
+  const io::InputClaim layout(8.0 * double(points) / 2, "the codec's layout", in.where());
   if (e.plan.options.kind == CodecKind::classic)
-    e.plan.anchors = in.list<int32_t>("anchors", Storage::i32);
+    e.plan.anchors = in.list<int32_t>("anchors", points);
   else
-    e.plan.scales = scales_of_table(e.plan.options, in.list<float>("scales", Storage::f32));
+    e.plan.scales = scales_of_table(e.plan.options, in.list<float>("scales", points));
+  check_plan(in, e);
+  const auto time = in.get("time", {Storage::f64, 1, {e.frames / e.members}});
+  e.time.assign(time.as<double>().begin(), time.as<double>().end());
   if (e.max_error) {
-    e.latent_code = in.list<uint8_t>("latent_code", Storage::u8);
-    e.residual_code = in.list<uint8_t>("residual_code", Storage::u8);
-    e.exact = in.list<uint8_t>("exact", Storage::u8);
+    // No coder makes a number longer than 16 bytes.
+    const double most = 16 * double(e.frames) * double(points) + double(1 << 20);
+    const int64_t bytes = most < 0x1p62 ? int64_t(most) : int64_t{1} << 62;
+    e.latent_code = in.list<uint8_t>("latent_code", bytes);
+    e.residual_code = in.list<uint8_t>("residual_code", bytes);
+    const auto exact = in.get("exact", {Storage::u8, 1, {e.frames}});
+    e.exact.assign(exact.as<uint8_t>().begin(), exact.as<uint8_t>().end());
   } else {
-    e.latent = in.get("latent", Storage::f32, 2);
+    e.latent = in.get("latent", {Storage::f32, 2, {e.frames, codec_layout(e.plan).size}});
   }
-  check_lists(in, e);
+  in.check_sum();
+  check_values(in, e);
   return e;
 }
 

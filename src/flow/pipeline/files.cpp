@@ -9,7 +9,7 @@
 #include "flow/codec/layout.hpp"
 #include "flow/pipeline/compare_fields.hpp"
 #include "flow/pipeline/scores_json.hpp"
-#include "io/arrays/npy.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
@@ -51,28 +51,22 @@ struct ModelFile {
 };
 
 template <class E>
-std::vector<E> numbers_of(const io::NpzArrays& arrays, const char* name, const std::string& where,
-                          size_t count = 0) {
-  const Array array = io::find_array(arrays, name, where);
-  if (array.storage() != kStorageOf<E> || array.rank() != 1 ||
-      (count > 0 && size_t(array.elements()) != count))
-    throw InputError(
-        fmt::format("{} of {} {}", name, lockstep::name(array.storage()), to_string(array.shape())), where,
-        kModelFile);
-  const Array packed = array.packed();
-  return {packed.as<E>().begin(), packed.as<E>().end()};
+std::vector<E> numbers_of(const io::NpzFile& file, const char* name, int64_t most) {
+  const Array array = file.read(name, {kStorageOf<E>, 1, {}, most}).packed();
+  return {array.as<E>().begin(), array.as<E>().end()};
+}
+std::vector<double> doubles_of(const io::NpzFile& file, const char* name, int64_t count) {
+  const Array array = file.read(name, {Storage::f64, 1, {count}}).packed();
+  return {array.as<double>().begin(), array.as<double>().end()};
 }
 
-ModelFile read_model(const fs::path& path) {
-  const std::string where = path.string();
-  const io::NpzArrays arrays = io::read_npz(path);
-  ModelFile m;
-  m.model = surrogate_from(arrays, where);
-  const auto n = numbers_of<double>(arrays, "codec", where, 13);
+void read_plan(const io::NpzFile& file, CodecPlan& plan) {
+  const std::string& where = file.where();
+  const auto n = doubles_of(file, "codec", 13);
   for (const double v : n)
     if (!std::isfinite(v) || std::abs(v) > 1e12)
       throw InputError(fmt::format("a codec's {}", v), where, kModelFile);
-  CodecOptions& o = m.plan.options;
+  CodecOptions& o = plan.options;
   o.kind = n[0] == 0 ? CodecKind::classic : CodecKind::v2;
   o.grid = {int64_t(n[2]), int64_t(n[1]), n[3], n[4]};
   o.low = n[5];
@@ -83,22 +77,49 @@ ModelFile read_model(const fs::path& path) {
   o.anchors = n[10] == 0 ? Anchors::published : Anchors::used;
   o.share = n[11];
   o.cut = n[12];
-  o.seed = numbers_of<uint64_t>(arrays, "codec_seed", where, 1).front();
+  o.seed = numbers_of<uint64_t>(file, "codec_seed", 1).at(0);
   check_codec(o);
-  m.plan.scales = numbers_of<float>(arrays, "codec_scales", where);
-  m.plan.anchors = numbers_of<int32_t>(arrays, "codec_anchors", where);
-  if (const std::string fault = plan_fault(m.plan); !fault.empty())
-    throw InputError(fault, where, kModelFile);
-  if (const int64_t size = codec_layout(m.plan).size; size != m.model.latent_size)
-    throw InputError(fmt::format("latents of {} where its codec has {}", m.model.latent_size, size), where,
-                     kModelFile);
-  const auto clock = numbers_of<double>(arrays, "clock", where, 2);
+  plan.scales = numbers_of<float>(file, "codec_scales", kMaxLatent);
+  plan.anchors = numbers_of<int32_t>(file, "codec_anchors", o.grid.points());
+  if (const std::string fault = plan_fault(plan); !fault.empty()) throw InputError(fault, where, kModelFile);
+}
+
+/// The arrays of a surrogate, whose sizes follow from its settings and from the rows of its basis.
+Surrogate read_surrogate(const io::NpzFile& file, int64_t latent_size) {
+  std::vector<std::pair<std::string, Array>> arrays{
+      {"surrogate", file.read("surrogate", {Storage::f64, 1, {7}})}};
+  const Array settings = arrays[0].second.packed();
+  const double delays = settings.as<double>()[2];
+  const Sizes basis = file.header("basis").shape;
+  const double state = basis.empty() ? 0 : delays * double(basis[0]);
+  if (!(delays >= 1 && delays <= 64 && state >= 1 && state <= double(kMaxLatent)))
+    throw InputError(fmt::format("surrogate of {} delays, basis of shape {}", delays, to_string(basis)),
+                     file.where(), kModelFile);
+  const std::pair<const char*, Sizes> sizes[] = {{"basis", {-1, latent_size}},
+                                                 {"step", {int64_t(state), int64_t(state)}},
+                                                 {"climatology", {latent_size}},
+                                                 {"last", {int64_t(delays), latent_size}}};
+  for (const auto& [name, shape] : sizes)
+    arrays.emplace_back(name, file.read(name, {Storage::f64, -1, shape}));
+  return surrogate_from(arrays, file.where());
+}
+
+ModelFile read_model(const fs::path& path) {
+  constexpr int64_t kLongestScores = 1 << 24;
+  const io::NpzFile file(path);
+  ModelFile m;
+  read_plan(file, m.plan);
+  m.model = read_surrogate(file, codec_layout(m.plan).size);
+  const auto clock = doubles_of(file, "clock", 2);
   m.last_time = clock[0];
   m.frame_time = clock[1];
-  const auto scores = numbers_of<uint8_t>(arrays, "scores", where);
+  if (!std::isfinite(m.last_time) || !(m.frame_time > 0) || !std::isfinite(m.frame_time))
+    throw InputError(fmt::format("a clock of {} and {}", m.last_time, m.frame_time), file.where(),
+                     kModelFile);
+  const auto scores = numbers_of<uint8_t>(file, "scores", kLongestScores);
   m.scores.assign(scores.begin(), scores.end());
-  if (!io::parse_json(m.scores, where).is_object())
-    throw InputError("scores that are no JSON", where, kModelFile);
+  if (!io::parse_json(m.scores, file.where()).is_object())
+    throw InputError("scores that are no JSON", file.where(), kModelFile);
   return m;
 }
 

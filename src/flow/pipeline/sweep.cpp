@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/flow/memory.hpp"
 #include "lockstep/flow/pipeline.hpp"
 
@@ -60,7 +61,7 @@ std::string to_json(const SweepResult& result) {
   auto all = nlohmann::ordered_json::parse(to_json(result.runs));
   all["files"] = nlohmann::ordered_json::array();
   for (const auto& file : result.files) all["files"].push_back(file.string());
-  return all.dump();
+  return json_text(all);
 }
 
 }  // namespace lockstep::flow

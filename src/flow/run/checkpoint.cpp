@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "flow/modes.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
@@ -37,19 +39,33 @@ void write_checkpoint(const std::filesystem::path& path, const record::Identity&
 }
 
 std::optional<SolverState> read_checkpoint(const std::filesystem::path& path,
-                                           const record::Identity& identity, Series& series) {
+                                           const record::Identity& identity, const RunOptions& options,
+                                           Series& series) {
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const std::string where = path.string();
-  const io::NpzArrays arrays = io::read_npz(path);
-  const Array& saved = io::find_array(arrays, "identity", where);
-  if (saved.storage() != Storage::u8)
-    throw InputError("an identity that is no text", where, "a checkpoint of flow run");
+  constexpr int64_t kLongestIdentity = 1 << 20, kLongestClock = 1 << 12;
+  const io::NpzFile file(path);
+  const Array saved = file.read("identity", {Storage::u8, 1, {}, kLongestIdentity});
   const std::string_view json(reinterpret_cast<const char*>(saved.data()), size_t(saved.elements()));
-  record::require_same(record::Identity::from_json(io::parse_json(json, where), where), identity, where);
-  series.restore(arrays);
+  record::require_same(record::Identity::from_json(io::parse_json(json, file.where()), file.where()),
+                       identity, file.where());
+  series.restore(file);
+  // A spectrum has at most four numbers where its field has one.
+  const int64_t most = 4 * options.members * options.model.grid.points();
   SolverState state;
-  for (const auto& [name, array] : arrays)
-    if (name.starts_with("state_")) state.emplace_back(name.substr(6), array);
+  for (const auto& [name, storage, limit] : {std::tuple{"w", options.precision, most},
+                                             {"one", options.precision, most},
+                                             {"two", options.precision, most},
+                                             {"clock", options.precision, kLongestClock},
+                                             {"status", Storage::i32, kLongestClock}}) {
+    const std::string key = std::string("state_") + name;
+    if (!file.has(key)) continue;
+    Array array = file.read(key, {storage, -1, {}, limit});
+    const bool field = limit == most;  // the clock of a run without an end has an infinite one
+    if (const auto at = field ? first_not_finite(array.packed()) : std::nullopt)
+      throw InputError(fmt::format("{} is not finite at {}", key, index_text(array.shape(), *at)),
+                       file.where(), "finite numbers");
+    state.emplace_back(name, std::move(array));
+  }
   return state;
 }
 

@@ -17,8 +17,9 @@ record::Identity identity_of(const RunOptions& options, const Array& initial);
 void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const SolverState& state, const Series& series);
 /// The state of a checkpoint, and its series into `series`; nothing where there is no file. Throws InputError,
-/// naming what differs.
+/// naming what differs. `options` say how large the arrays may be.
 std::optional<SolverState> read_checkpoint(const std::filesystem::path& path,
-                                           const record::Identity& identity, Series& series);
+                                           const record::Identity& identity, const RunOptions& options,
+                                           Series& series);
 
 }  // namespace lockstep::flow

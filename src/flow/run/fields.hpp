@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/arrays/netcdf_arrays.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
@@ -44,7 +45,7 @@ class Series {
   const Moment& moment(int64_t k) const { return moments_[size_t(k)]; }
   /// The series without the fields, for a checkpoint, and back; fields that a later moment wrote are dropped.
   io::NpzArrays packed() const;
-  void restore(const io::NpzArrays& arrays);
+  void restore(const io::NpzFile& checkpoint);
   Array field(int64_t moment) const;
   /// Writes the result with all fields and removes their own files.
   std::filesystem::path write_result(RunOptions::Format format) const;

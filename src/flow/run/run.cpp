@@ -95,6 +95,16 @@ class Runner {
       context_.run_stage_on_cpu(name, with_solver);
   }
 
+  /// A stage that begins with the state of the checkpoint, whose faults are those of its file.
+  template <class F>
+  void resume(const char* name, F work) {
+    try {
+      stage(name, work);
+    } catch (const InputError& e) {
+      throw InputError(e.problem(), options_.checkpoint.string(), e.expected()).with_hint(e.hint());
+    }
+  }
+
   void record_history() {
     if (options_.history_every > 0)
       solver_->record_moments(options_.history_every, done_ % options_.history_every);
@@ -102,9 +112,9 @@ class Runner {
 
   void begin() {
     if (!options_.checkpoint.empty())
-      if (auto state = read_checkpoint(options_.checkpoint, identity_, *series_)) {
+      if (auto state = read_checkpoint(options_.checkpoint, identity_, options_, *series_)) {
         state_ = std::move(*state);
-        stage("flow.initial", [&](Solver& solver) {
+        resume("flow.initial", [&](Solver& solver) {
           if (adaptive() && options_.time > 0) solver.set_end(options_.time);
           note_clock(solver);
           record_history();
@@ -266,6 +276,7 @@ RunResult run(Context& context, const RunOptions& options) {
   const OptionList& all = schema_of<RunOptions>();
   if (options.folder.empty()) throw all.error({OptionError::Kind::missing, "", "{out} is missing", "", ""});
   all.check(&options);
+  if (!options.video.empty()) io::check_video_name(options.video);
   if (!options.video.empty())
     if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
       throw UnsupportedError(reason, "films", "a build with films, or pictures");

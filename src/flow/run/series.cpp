@@ -115,45 +115,40 @@ Array Series::packed_history() const {
   return Array::of(std::move(all), {int64_t(history_.size()), members_, kHistoryColumns});
 }
 
-void Series::restore(const io::NpzArrays& arrays) {
-  const Array numbers = io::find_array(arrays, "series", "flow checkpoint");
-  // (moments, members, columns) of f64; as many moments and columns as given, where they are above 0.
-  const auto expect = [&](const Array& a, std::string_view what, int64_t moments, int64_t columns) {
-    if (a.storage() != Storage::f64 || a.rank() != 3 || a.empty() || a.size(1) != members_ ||
-        (moments > 0 && a.size(0) != moments) || (columns > 0 && a.size(2) != columns))
-      throw InputError(fmt::format("{} of {} {}", what, name(a.storage()), to_string(a.shape())),
-                       "flow checkpoint", "one of this run");
-  };
-  expect(numbers, "a series", 0, kNumbers);
-  for (const auto& [ring_name, ring] : kRings)
-    expect(io::find_array(arrays, ring_name, "flow checkpoint"), ring_name, numbers.size(0), 0);
-  moments_.assign(size_t(numbers.size(0)), {});
-  for (int64_t k = 0; k < size(); ++k)
+void Series::restore(const io::NpzFile& checkpoint) {
+  const Sizes shape = checkpoint.header("series").shape;
+  if (shape.size() != 3 || shape[0] < 1)
+    throw InputError(fmt::format("a series of shape {}", to_string(shape)), checkpoint.where(),
+                     fmt::format("(moments, {}, {})", members_, kNumbers));
+  // Fields on disk bound the moments, before any are read.
+  for (int64_t k = 0; k < shape[0]; ++k)
+    if (!fs::exists(field_file(k)))
+      throw InputError("a saved field is missing", field_file(k).string(), "the field beside its checkpoint");
+  const int64_t moments = shape[0], rings = moments * members_ * (grid_.nx + grid_.ny);
+  const Array numbers = checkpoint.read("series", {Storage::f64, 3, {moments, members_, kNumbers}});
+  moments_.assign(size_t(moments), {});
+  for (int64_t k = 0; k < moments; ++k)
     for (int64_t m = 0; m < members_; ++m) {
       Moment& moment = moments_[size_t(k)];
       moment.time.push_back(numbers.at<double>(k, m, 0));
       moment.budget.push_back(
           {numbers.at<double>(k, m, 1), numbers.at<double>(k, m, 2), numbers.at<double>(k, m, 3)});
       moment.spectra.emplace_back();
-      for (const auto& [name, ring] : kRings) {
-        const Array& all = io::find_array(arrays, name, "flow checkpoint");
-        for (int64_t j = 0; j < all.size(2); ++j)
-          (moment.spectra.back().*ring).push_back(all.at<double>(k, m, j));
-      }
     }
-  for (int64_t k = 0; k < size(); ++k)
-    if (!fs::exists(field_file(k)))
-      throw InputError("a saved field is missing", field_file(k).string(), "the field beside its checkpoint");
-  history_.clear();
-  for (const auto& [key, rows] : arrays) {
-    if (key != "history") continue;
-    expect(rows, "a history", 0, kHistoryColumns);
-    for (int64_t k = 0; k < rows.size(0); ++k) {
-      auto& row = history_.emplace_back(static_cast<size_t>(members_));
+  for (const auto& [name, ring] : kRings) {
+    const Array all = checkpoint.read(name, {Storage::f64, 3, {moments, members_, -1}, rings});
+    for (int64_t k = 0; k < moments; ++k)
       for (int64_t m = 0; m < members_; ++m)
-        for (int64_t c = 0; c < kHistoryColumns; ++c)
-          kHistory[c].of(row[size_t(m)]) = rows.at<double>(k, m, c);
-    }
+        for (int64_t j = 0; j < all.size(2); ++j)
+          (moments_[size_t(k)].spectra[size_t(m)].*ring).push_back(all.at<double>(k, m, j));
+  }
+  history_.clear();
+  if (!checkpoint.has("history")) return;
+  const Array rows = checkpoint.read("history", {Storage::f64, 3, {-1, members_, kHistoryColumns}});
+  for (int64_t k = 0; k < rows.size(0); ++k) {
+    auto& row = history_.emplace_back(static_cast<size_t>(members_));
+    for (int64_t m = 0; m < members_; ++m)
+      for (int64_t c = 0; c < kHistoryColumns; ++c) kHistory[c].of(row[size_t(m)]) = rows.at<double>(k, m, c);
   }
 }
 

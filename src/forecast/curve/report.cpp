@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/forecast/curve.hpp"
 #include "lockstep/forecast/sweep.hpp"
 
@@ -53,7 +54,7 @@ std::string to_json(const CurveForecast& f) {
     rows.push_back(
         {{"predictor", r.predictor}, {"mean_error", r.mean_error}, {"coverage", json_number(r.coverage)}});
   j["backtest"] = {{"origins", f.backtest.origins}, {"predictors", rows}};
-  return j.dump();
+  return json_text(j);
 }
 
 std::string to_json(const std::vector<SweepRow>& rows) {
@@ -65,7 +66,7 @@ std::string to_json(const std::vector<SweepRow>& rows) {
                  {"stopped", r.stopped},
                  {"rightly_stopped", r.rightly_stopped},
                  {"mean_stop", r.mean_stop}});
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::forecast

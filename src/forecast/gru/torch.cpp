@@ -60,16 +60,18 @@ GruWeights weights_of_torch(const Array& weight_ih, const Array& weight_hh, cons
 }
 
 GruWeights load_torch_gru(const std::filesystem::path& path, int layer, const std::string& prefix) {
-  const io::NpzArrays arrays =
-      path.extension() == ".safetensors" ? io::read_safetensors(path) : io::read_npz(path);
   const auto full = [&](const char* what) { return fmt::format("{}{}_l{}", prefix, what, layer); };
-  const auto bias = [&](const char* what) {
+  const std::vector<std::string> names{full("weight_ih"), full("weight_hh"), full("bias_ih"),
+                                       full("bias_hh")};
+  const io::NpzArrays arrays =
+      path.extension() == ".safetensors" ? io::read_safetensors(path, names) : io::read_npz(path, names);
+  const auto bias = [&](const std::string& name) {
     for (const auto& [own, array] : arrays)
-      if (own == full(what)) return array;
+      if (own == name) return array;
     return Array();
   };
-  const auto matrix = [&](const char* what) { return io::find_array(arrays, full(what), path.string()); };
-  return weights_of_torch(matrix("weight_ih"), matrix("weight_hh"), bias("bias_ih"), bias("bias_hh"));
+  const auto matrix = [&](const std::string& name) { return io::find_array(arrays, name, path.string()); };
+  return weights_of_torch(matrix(names[0]), matrix(names[1]), bias(names[2]), bias(names[3]));
 }
 
 }  // namespace lockstep::forecast

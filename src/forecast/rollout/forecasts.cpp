@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
 namespace lockstep::forecast {
@@ -127,7 +128,7 @@ std::string to_json(const RolloutRun& run) {
   j["memory"] = {{"weights", run.memory.weights}, {"state", run.memory.state},
                  {"outputs", run.memory.outputs}, {"predicted", run.memory.total()},
                  {"used", run.used_bytes},        {"shared_per_group", run.memory.shared_per_group}};
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::forecast

@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/arrays/npy.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 
@@ -17,20 +17,19 @@ namespace {
 constexpr auto kExpected = "a checkpoint of forecast train";
 
 template <class E>
-std::vector<E> values(const io::NpzArrays& arrays, const std::string& name, const std::string& where) {
-  const Array& a = io::find_array(arrays, name, where);
-  if (a.storage() != kStorageOf<E>)
-    throw InputError(fmt::format("{} of another type", name), where, kExpected);
-  const auto* data = reinterpret_cast<const E*>(a.data());
-  return {data, data + a.elements()};
+std::vector<E> values(const io::NpzFile& file, const char* name, const Sizes& sizes,
+                      int64_t most = INT64_MAX) {
+  const Array a = file.read(name, {kStorageOf<E>, int(sizes.size()), sizes, most}).packed();
+  return {a.as<E>().begin(), a.as<E>().end()};
 }
 
-const Array& vector_of(const io::NpzArrays& arrays, const std::string& name, const Array* like,
-                       const std::string& where) {
-  const Array& a = io::find_array(arrays, name, where);
-  const bool fits = a.rank() == 1 && (a.storage() == Storage::f32 || a.storage() == Storage::f64) &&
-                    (!like || (a.storage() == like->storage() && a.elements() == like->elements()));
-  if (!fits) throw InputError(fmt::format("{} of shape {}", name, to_string(a.shape())), where, kExpected);
+/// A vector with an element for each parameter.
+Array vector_of(const io::NpzFile& file, const char* name, int64_t parameters) {
+  const Array a = file.read(name, {{}, 1, {parameters}});
+  if (a.storage() != Storage::f32 && a.storage() != Storage::f64)
+    throw InputError(fmt::format("{} of {}", name, lockstep::name(a.storage())), file.where(), "f32 or f64");
+  if (const auto at = first_not_finite(a.packed()))
+    throw InputError(fmt::format("{} is not finite at {}", name, *at), file.where(), "finite numbers");
   return a;
 }
 
@@ -138,20 +137,28 @@ void write_checkpoint(const std::filesystem::path& path, const record::Identity&
 }
 
 std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path,
-                                             const record::Identity& identity, TrainRun& run) {
+                                             const record::Identity& identity, const Task& task,
+                                             TrainRun& run) {
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const std::string where = path.string();
-  const io::NpzArrays arrays = io::read_npz(path);
-  const std::vector<uint8_t> saved = values<uint8_t>(arrays, "identity", where);
+  constexpr int64_t kLongestIdentity = 1 << 20;
+  const io::NpzFile file(path);
+  const std::string& where = file.where();
+  const std::vector<uint8_t> saved = values<uint8_t>(file, "identity", {-1}, kLongestIdentity);
   const auto stored =
       record::Identity::from_json(io::parse_json(std::string(saved.begin(), saved.end()), where), where);
   record::require_same(stored, identity, where);
-  const std::vector<int64_t> counters = values<int64_t>(arrays, "counters", where);
-  const std::vector<double> seconds = values<double>(arrays, "seconds", where),
-                            log = values<double>(arrays, "log", where);
-  if (counters.size() != 5 || seconds.size() != 1 || log.empty() || log.size() % kColumns != 0 ||
-      counters[0] < 0)
-    throw InputError("counters or log of other sizes", where, kExpected);
+  const std::vector<int64_t> counters = values<int64_t>(file, "counters", {5});
+  for (const int64_t counter : counters)
+    if (counter < 0) throw InputError(fmt::format("a counter of {}", counter), where, kExpected);
+  if (counters[0] > task.steps)
+    throw InputError(fmt::format("a checkpoint after {} steps", counters[0]), where,
+                     fmt::format("at most the {} steps of this run", task.steps));
+  const double seconds = values<double>(file, "seconds", {1})[0];
+  // A row for the start, and at most one for each step.
+  const int64_t rows = counters[0] + 1;
+  const std::vector<double> log =
+      values<double>(file, "log", {-1, int64_t(kColumns)}, rows * int64_t(kColumns));
+  if (log.empty()) throw InputError("an empty log", where, kExpected);
   for (size_t i = 0; i < log.size(); ++i)
     if (kIsCount[i % kColumns] && !(log[i] >= 0 && log[i] <= 0x1p53))
       throw InputError(fmt::format("{} in row {} of the log", log[i], i / kColumns), where, kExpected);
@@ -159,15 +166,21 @@ std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path,
   state.step = counters[0];
   state.optimizer_steps = counters[1];
   state.moment_steps = counters[2];
-  state.parameters = vector_of(arrays, "parameters", nullptr, where);
-  state.first = vector_of(arrays, "optimizer_first", &state.parameters, where);
-  state.second = vector_of(arrays, "optimizer_second", &state.parameters, where);
-  state.move = vector_of(arrays, "optimizer_move", &state.parameters, where);
-  for (const auto& [name, array] : arrays)
-    if (name.starts_with("policy_")) state.policy.emplace_back(name.substr(7), array);
+  const int64_t parameters = nn::parameter_count(task.network);
+  state.parameters = vector_of(file, "parameters", parameters);
+  for (auto [name, to] : {std::pair{"optimizer_first", &state.first},
+                          {"optimizer_second", &state.second},
+                          {"optimizer_move", &state.move}}) {
+    *to = vector_of(file, name, parameters);
+    if (to->storage() != state.parameters.storage())
+      throw InputError(fmt::format("{} of {}", name, lockstep::name(to->storage())), where,
+                       std::string(lockstep::name(state.parameters.storage())));
+  }
+  for (const std::string& name : file.names())
+    if (name.starts_with("policy_")) state.policy.emplace_back(name.substr(7), file.read(name));
   run.jumps = counters[3];
   run.accepted = counters[4];
-  run.seconds = seconds[0];
+  run.seconds = seconds;
   const auto optional = [](double v) { return std::isnan(v) ? std::nullopt : std::optional<double>(v); };
   for (size_t i = 0; i < log.size(); i += kColumns)
     run.log.push_back({int64_t(log[i]), log[i + 1], log[i + 2], optional(log[i + 3]), optional(log[i + 4]),

@@ -25,8 +25,10 @@ record::Identity identity_of(const Task& task, const TrainOptions& options);
 
 void write_checkpoint(const std::filesystem::path& path, const record::Identity& identity,
                       const TrainingState& state, const TrainRun& run);
-/// Nothing where there is no such file. Throws InputError for another identity and for files that are no checkpoints.
+/// Nothing where there is no such file. Throws InputError for another identity, for files that are no checkpoints and
+/// for arrays larger than the task's.
 std::optional<TrainingState> read_checkpoint(const std::filesystem::path& path,
-                                             const record::Identity& identity, TrainRun& run);
+                                             const record::Identity& identity, const Task& task,
+                                             TrainRun& run);
 
 }  // namespace lockstep::forecast

@@ -177,7 +177,8 @@ Array as_elements(const Array& from, bool whole, const char* what, const std::st
 
 void read_data(Task& task, const std::filesystem::path& file, double share) {
   const std::string where = file.string();
-  const io::NpzArrays arrays = io::read_npz(file);
+  const io::NpzArrays arrays =
+      io::read_npz(file, {"inputs", "targets", "validation_inputs", "validation_targets"});
   const bool tokens = std::holds_alternative<nn::Embedding>(task.network.layers.front().variant());
   const auto set = [&](const std::string& prefix) {
     const std::string inputs = prefix + "inputs", targets = prefix + "targets";

@@ -9,6 +9,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "forecast/train/checkpoint.hpp"
 #include "forecast/train/log.hpp"
 #include "forecast/train/source.hpp"
@@ -184,14 +185,15 @@ class SeedRun {
   void begin() {
     if (!checkpoint_.empty()) {
       identity_.option("seed", run_.seed);
-      if (auto found = read_checkpoint(checkpoint_, identity_, run_)) {
+      if (auto found = read_checkpoint(checkpoint_, identity_, task_, run_)) {
         state_ = std::move(*found);
         run_.resumed_at = state_.step;
-        if (state_.step > task_.steps)
-          throw InputError(fmt::format("a checkpoint after {} steps", state_.step), checkpoint_.string(),
-                           fmt::format("at most the {} steps of this run", task_.steps));
         run_.reached = at_target();
-        stage([](const Engine&) {});  // restores the policy, which knows its own settings
+        try {
+          stage([](const Engine&) {});  // restores the policy, which knows its own settings
+        } catch (const InputError& e) {
+          throw InputError(e.problem(), checkpoint_.string(), e.expected()).with_hint(e.hint());
+        }
         return;
       }
     }
@@ -370,7 +372,7 @@ std::string to_json(const TrainResult& result) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const auto& f : result.files) files.push_back(f.string());
   o["files"] = std::move(files);
-  return o.dump();
+  return json_text(o);
 }
 
 }  // namespace lockstep::forecast

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/arrays/netcdf_arrays.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/text/file.hpp"
 #include "io/text/input_memory.hpp"
 
@@ -39,7 +40,7 @@ FrameFile::FrameFile(const std::filesystem::path& path, const std::string& name)
     return;
   }
   const bool archive = path.extension() == ".npz";
-  stored_ = archive ? find_stored(path, name) : stored_npy(path);
+  stored_ = archive ? NpzFile(path).find_stored(name) : stored_npy(path);
   // Truth values are checked and texts refused where arrays are read as a whole.
   if (stored_ && (stored_->header.storage == Storage::boolean || stored_->header.shape.empty() ||
                   stored_->bytes != bytes_of(stored_->header)))

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,17 +55,18 @@ struct NpzArrays : std::vector<std::pair<std::string, Array>> {
   std::vector<std::string> unread;  // members that nobody named
 };
 NpzArrays parse_npz(std::span<const std::byte> bytes, std::string_view where);
-/// With names, only those are unpacked; others cost nothing.
+/// With names, only those are unpacked; others cost nothing (npz_file.hpp checks headers first).
 NpzArrays read_npz(const std::filesystem::path& path, const std::vector<std::string>& names = {});
 /// An array whose elements are in the file as they are in memory: C order, native bytes.
 struct StoredArray {
   NpyHeader header;
   uint64_t offset = 0, bytes = 0;  // of the elements
 };
-/// An array of an archive that is stored so, its checksum verified; none where it is absent or packed otherwise.
-std::optional<StoredArray> find_stored(const std::filesystem::path& path, const std::string& name);
 /// The array of that name, or InputError naming those that exist or why it was left out.
 const Array& find_array(const NpzArrays& arrays, std::string_view name, std::string_view where);
+/// The error that an array is not among those present.
+[[noreturn]] void throw_missing(std::string_view name, std::vector<std::string> present,
+                                std::string_view where);
 
 /// No arrays give a valid archive without members.
 enum class NpzCompression { stored, deflated };

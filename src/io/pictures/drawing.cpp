@@ -194,7 +194,9 @@ Image Drawing::image() const {
 }
 
 void write_drawing(const std::filesystem::path& path, const Drawing& drawing) {
-  if (path.extension() == ".svg") {
+  std::string ending = path.extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (ending == ".svg") {
     write_file(path, std::string_view(drawing.svg()));
   } else {
     write_png(path, drawing.image());

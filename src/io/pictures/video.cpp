@@ -61,9 +61,19 @@ std::string video_unavailable_reason() {
   return module->open ? std::string() : fmt::format("{}; films need {}", module->reason, module->remedy);
 }
 
+void check_video_name(const std::filesystem::path& path) {
+  // FFmpeg's other muxers write several files, or send them.
+  constexpr std::string_view kEndings[] = {".mp4", ".mkv", ".mov", ".avi"};
+  const std::string ending = path.extension().string();
+  if (!ending.empty() && std::find(std::begin(kEndings), std::end(kEndings), ending) == std::end(kEndings))
+    throw InputError(fmt::format("a film in {}", ending), path.string(),
+                     "a name in .mp4, .mkv, .mov or .avi");
+}
+
 VideoWriter::VideoWriter(std::filesystem::path path, int width, int height, double frames_per_second)
     : path_(std::move(path)), width_(width), height_(height) {
   const std::string where = path_.target().string();
+  check_video_name(where);
   if (width < 2 || height < 2 || width > kLargestFrame || height > kLargestFrame)
     throw InputError(fmt::format("a film of {} x {} pixels", width, height), where,
                      fmt::format("2 to {} along each side", kLargestFrame));

@@ -16,6 +16,9 @@ namespace lockstep::io {
 /// Why no film can be made here, naming the packages that are wanting; empty where one can.
 std::string video_unavailable_reason();
 
+/// Throws InputError for a name with an ending that no film has here.
+void check_video_name(const std::filesystem::path& path);
+
 /// Writes H.264 where the libraries have an encoder of it (else MPEG-4 part 2) into MP4 or what the file's suffix says
 /// (.mkv, .mov, .avi). The film is written beside its place and put there by commit(); without that, nothing is left.
 class VideoWriter {

@@ -25,9 +25,30 @@ std::string_view trimmed(std::string_view text) {
 }
 
 char csv_separator(std::string_view line) {
-  for (const char c : {'\t', ';', ','})
-    if (line.find(c) != std::string_view::npos) return c;
+  std::string plain;
+  bool quoted = false;
+  for (const char c : line) {
+    quoted ^= c == '"';
+    if (!quoted) plain += c;
+  }
+  for (const std::string_view text : {std::string_view(plain), line})  // of one quoted name, any
+    for (const char c : {'\t', ';', ','})
+      if (text.find(c) != std::string_view::npos) return c;
   return ' ';
+}
+
+/// Whether a spreadsheet takes the text for a formula; whatever apostrophes are in front of it.
+bool is_formula(std::string_view text) {
+  double number = 0;
+  text.remove_prefix(std::min(text.find_first_not_of('\''), text.size()));
+  return !text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos &&
+         !parse_double(text, number);
+}
+
+/// A field as it was before csv_field() wrote it.
+std::string without_mark(std::string text) {
+  if (text.starts_with('\'') && is_formula(text)) text.erase(0, 1);
+  return text;
 }
 
 std::vector<std::string> csv_fields(std::string_view line, char separator, const TextScanner& scan) {
@@ -55,10 +76,10 @@ std::vector<std::string> csv_fields(std::string_view line, char separator, const
       while (at < line.size() && line[at] == ' ') ++at;
       if (at < line.size() && line[at] != separator)
         scan.fail("text after a closing quote", "a separator or the end of the line");
-      fields.push_back(std::move(text));
+      fields.push_back(without_mark(std::move(text)));
     } else {
       const size_t end = std::min(line.find(separator, at), line.size());
-      fields.emplace_back(trimmed(line.substr(at, end - at)));
+      fields.push_back(without_mark(std::string(trimmed(line.substr(at, end - at)))));
       at = end;
     }
     if (at == line.size() || fields.size() > kMostFields) return fields;
@@ -80,6 +101,17 @@ void for_each_csv_row(std::string_view text, std::string_view where, const CsvRo
     if (fields.size() > kMostFields) scan.fail("too many columns", fmt::format("at most {}", kMostFields));
     row(fields, first, scan);
   }
+}
+
+std::string csv_field(std::string_view text) {
+  std::string field = is_formula(text) ? "'" : "";
+  bool quoted = text.starts_with('#');
+  for (const char c : text) {
+    const bool end = c == '\n' || c == '\r';
+    quoted |= end || c == '"' || c == ',' || c == ';' || c == '\t' || c == ' ';
+    field += end ? " " : c == '"' ? "\"\"" : std::string(1, c);
+  }
+  return quoted ? '"' + field + '"' : field;
 }
 
 size_t CsvTable::column(const std::string& name, std::string_view where) const {

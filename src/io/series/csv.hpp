@@ -30,9 +30,14 @@ CsvTable parse_csv(std::string_view text, std::string_view where);
 CsvTable read_csv(const std::filesystem::path& path);
 
 /// Calls `row` with the texts of each line, separated as above; `scan` stands in the line and names it in errors. A field in
-/// double quotes may hold the separator; "" inside is one quote.
+/// double quotes may hold the separator; "" inside is one quote. Separators within quotes do not decide on the separator.
 using CsvRow =
     std::function<void(const std::vector<std::string>& fields, bool first, const TextScanner& scan)>;
 void for_each_csv_row(std::string_view text, std::string_view where, const CsvRow& row);
+
+/// A text as a field of a CSV file with commas, which the functions above read back. It is in double quotes where it has
+/// to be; line ends become blanks. A text that a spreadsheet would compute (it begins with = + - @ and is no number) gets
+/// an apostrophe in front, which readers take away.
+std::string csv_field(std::string_view text);
 
 }  // namespace lockstep::io

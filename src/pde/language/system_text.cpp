@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "core/reports/json_text.hpp"
 #include "io/text/json_text.hpp"
 #include "pde/language/system_state.hpp"
 
@@ -46,7 +47,7 @@ std::string System::text() const {
   }
   for (size_t k = 0; k < plan.residuals.size(); ++k)
     j["residuals"].push_back({plan.terms[size_t(plan.term_of[k])], plan.residuals[k].id(), plan.weights[k]});
-  return j.dump();
+  return json_text(j);
 }
 
 namespace {

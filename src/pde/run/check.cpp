@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "pde/run/run_parts.hpp"
 #include "pde/run/side_values.hpp"
 
@@ -28,7 +29,7 @@ std::string to_json(const CheckResult& result) {
     j["checks"].push_back(
         {{"what", row.what}, {"error", error}, {"bound", row.bound}, {"passed", row.passed()}});
   }
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::pde

@@ -6,6 +6,7 @@
 
 #include "core/files/folder.hpp"
 #include "core/reports/host_stage.hpp"
+#include "core/reports/json_text.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/png.hpp"
@@ -82,18 +83,17 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
 
 std::string to_json(const ExampleResult& result) {
   const TrainResult& train = result.train;
-  return nlohmann::ordered_json{{"example", result.name},
-                                {"description", result.description},
-                                {"cells", result.cells},
-                                {"levels", result.levels},
-                                {"windows", train.windows},
-                                {"converged_windows", train.converged},
-                                {"converged", result.converged()},
-                                {"iterations", train.iterations},
-                                {"loss_start", train.losses_first},
-                                {"loss", train.losses_last},
-                                {"picture", result.picture.string()}}
-      .dump();
+  return json_text(nlohmann::ordered_json{{"example", result.name},
+                                          {"description", result.description},
+                                          {"cells", result.cells},
+                                          {"levels", result.levels},
+                                          {"windows", train.windows},
+                                          {"converged_windows", train.converged},
+                                          {"converged", result.converged()},
+                                          {"iterations", train.iterations},
+                                          {"loss_start", train.losses_first},
+                                          {"loss", train.losses_last},
+                                          {"picture", result.picture.string()}});
 }
 
 }  // namespace lockstep::pde

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/run.hpp"
 #include "pde/run/run_parts.hpp"
@@ -226,7 +227,7 @@ std::string to_json(const RunResult& result) {
   j["levels"] = result.levels;
   j["boundary"] = result.mesh.boundary.text();
   j["order"] = result.mesh.order;
-  return j.dump();
+  return json_text(j);
 }
 
 }  // namespace lockstep::pde

@@ -34,14 +34,19 @@ OptionBuilder add_input(Schema<Run>& s, const char* help) {
   return s.option("file", &Run::file, help).flag("FILE").file(Use::input).positional();
 }
 template <class Run>
-OptionBuilder add_output(Schema<Run>& s, const char* name, std::string Run::* member, const char* help) {
-  return s.option(name, member, help).file(Use::output_file).shown("FILE").effect(Effect::display);
+OptionBuilder add_output(Schema<Run>& s, const char* name, std::string Run::* member, const char* help,
+                         std::vector<std::string> endings) {
+  return s.option(name, member, help)
+      .file(Use::output_file, std::move(endings))
+      .shown("FILE")
+      .effect(Effect::display);
 }
 template <class Run>
 void add_residuals(Schema<Run>& s) {
   add_output(
       s, "residuals", &Run::residuals,
-      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it");
+      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it",
+      {".csv", ".txt"});
 }
 /// The robust loss may begin wide.
 template <class Run>
@@ -81,7 +86,8 @@ void describe(Schema<RunOptions>& s) {
       .flag("robust")
       .shown("LOSS")
       .example("huber:1.5");
-  add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)");
+  add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)",
+             {".png", ".svg"});
 }
 
 void describe(Schema<NistRun>& s) {
@@ -108,8 +114,8 @@ void describe(Schema<FitRun>& s) {
       .shown("LIST")
       .parts()
       .example("a=0:10,b=-inf:0");
-  add_output(s, "out", &FitRun::out, "CSV: the table, fitted values and residuals");
-  add_output(s, "picture", &FitRun::picture, "data and model (.png, .svg)");
+  add_output(s, "out", &FitRun::out, "CSV: the table, fitted values and residuals", {".csv", ".txt"});
+  add_output(s, "picture", &FitRun::picture, "data and model (.png, .svg)", {".png", ".svg"});
   s.include_base<RunOptions>();
 }
 
@@ -120,7 +126,7 @@ void describe(Schema<PoseGraphRun>& s) {
        "start", &PoseGraphRun::start,
        "file: the file's poses; tree: those that edges give, breadth first; chordal: of all edges at once")
       .or_else("tree where the file has no poses");
-  add_output(s, "out", &PoseGraphRun::out, "the graph with the poses that were found");
+  add_output(s, "out", &PoseGraphRun::out, "the graph with the poses that were found", {".g2o", ".txt"});
   add_residuals(s);
   s.include_base<RunOptions>();
   add_graduation(s);
@@ -167,8 +173,8 @@ void describe(Schema<BundleRun>& s) {
   s.of("solve::BundleRun");
   add_input(s, "a problem in BAL's text format");
   s.include(&BundleRun::synthetic);
-  add_output(s, "out", &BundleRun::out, "the problem with the cameras and points that were found");
-  add_output(s, "ply", &BundleRun::ply, "points in grey, cameras in red");
+  add_output(s, "out", &BundleRun::out, "the problem with the cameras and points that were found", {".txt"});
+  add_output(s, "ply", &BundleRun::ply, "points in grey, cameras in red", {".ply"});
   add_residuals(s);
   s.include_base<RunOptions>();
   add_graduation(s);
@@ -179,7 +185,7 @@ void describe(Schema<MeshPictureRun>& s) {
   s.of("solve::MeshPictureRun");
   s.option("picture", &MeshPictureRun::file, "PNG of the mesh")
       .member("file")
-      .file(Use::output_file)
+      .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
   s.option("color", &MeshPictureRun::color, "of the picture").effect(Effect::display);
@@ -254,8 +260,8 @@ void describe(Schema<MeshRun>& s) {
   s.option("seed", &MeshRun::seed, "of partition-sampled").or_else("0");
   s.option("repair", &MeshRun::repair,
            "weld, drop, turn, cut: makes the file's mesh manifold before all else");
-  add_output(s, "out", &MeshRun::out,
-             "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl");
+  add_output(s, "out", &MeshRun::out, "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl",
+             {".obj", ".ply", ".stl"});
   s.include(&MeshRun::picture);
   s.include_base<RunOptions>({"method"});
   s.change("max_iterations").or_else("or by the energy, as {iterations}");
@@ -274,7 +280,8 @@ void describe(Schema<SketchRun>& s) {
   s.of("solve::SketchRun");
   add_input(s, "a sketch as TOML; docs/sketch.md has the format").required();
   add_output(s, "out", &SketchRun::out,
-             "a drawing (.svg, .png), or the same sketch with the places found (.toml)");
+             "a drawing (.svg, .png), or the same sketch with the places found (.toml)",
+             {".svg", ".png", ".toml"});
   s.option("allow_conflicts", &SketchRun::allow_conflicts,
            "write the sketch that misses contradicting constraints least instead of refusing it");
   s.include_base<RunOptions>();

@@ -35,18 +35,10 @@ FitOptions fit_options(const FitRun& wanted, const io::CsvTable& table) {
   return options;
 }
 
-/// A name as a CSV field.
-std::string csv_field(const std::string& name) {
-  if (name.find_first_of(",;\"\t ") == std::string::npos) return name;
-  std::string quoted = "\"";
-  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 void write_table(const std::string& path, const io::CsvTable& table, const std::vector<double>& fitted,
                  const std::vector<double>& y) {
   std::string csv;
-  for (const std::string& name : table.names) csv += csv_field(name) + ",";
+  for (const std::string& name : table.names) csv += io::csv_field(name) + ",";
   csv += "fitted,residual\n";
   for (size_t row = 0; row < table.rows(); ++row) {
     for (const auto& column : table.columns) csv += fmt::format("{},", column[row]);

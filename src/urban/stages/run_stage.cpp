@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"
+#include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -122,7 +123,7 @@ std::string to_json(const StageRun& run) {
                        {"minimum", o.minimum},
                        {"maximum", o.maximum},
                        {"mean", o.mean}});
-  return nlohmann::ordered_json{{"stage", run.stage}, {"outputs", outputs}}.dump();
+  return json_text(nlohmann::ordered_json{{"stage", run.stage}, {"outputs", outputs}});
 }
 
 }  // namespace lockstep::urban

@@ -1,11 +1,12 @@
 // Weights of a rollout: random, from files, and whether they fit together.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "core/numbers/random.hpp"
-#include "io/arrays/npy.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
@@ -61,11 +62,35 @@ void check_array(const Array& a, const std::string& array, const Sizes& shape, S
   if (a.storage() != storage)
     throw InputError(fmt::format("elements of {}", name(a.storage())), place,
                      fmt::format("{}, as U_z has: one type in all arrays", name(storage)));
-  if (const auto bad = first_not_finite(a.packed()))
-    throw InputError("not finite at " + index_text(a.shape(), *bad), place, "finite numbers");
 }
 
-/// Calls `visit` with every optional array that is there: its name, shape and itself.
+/// Calls `take(name, array)` for each array that a model may have.
+template <class Model, class Take>
+void each_array(Model& model, Heads heads, const Take& take) {
+  for (size_t g = 0; g < 3; ++g) {
+    take(fmt::format("W_{}", kGates[g]), model.w[g]);
+    take(fmt::format("U_{}", kGates[g]), model.u[g]);
+    take(fmt::format("b_{}", kGates[g]), model.b[g]);
+    take(fmt::format("rb_{}", kGates[g]), model.rb[g]);
+  }
+  take("features", model.features), take("h0", model.h0);
+  if (heads == Heads::two_hot) {
+    take("P", model.projection), take("P_b", model.projection_bias);
+    take("V", model.bins), take("V_b", model.bins_bias);
+  } else {
+    take("w", model.head);
+  }
+}
+
+void check_finite(const RolloutModel& model, Heads heads, std::string_view where) {
+  each_array(model, heads, [&](const std::string& name, const Array& a) {
+    if (a.empty()) return;
+    if (const auto bad = first_not_finite(a.packed()))
+      throw InputError("not finite at " + index_text(a.shape(), *bad), fmt::format("{}: {}", where, name),
+                       "finite numbers");
+  });
+}
+
 void check_optional(const RolloutModel& model, const Sizes& per_row, Storage storage,
                     std::string_view where) {
   for (size_t g = 0; g < 3; ++g)
@@ -93,9 +118,12 @@ void check_two_hot(const RolloutModel& model, std::string_view where) {
 
 }  // namespace
 
-void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where) {
+namespace {
+
+/// Types and shapes alone: of a file whose arrays are not read yet, too.
+void check_shapes(const RolloutModel& model, GruForm form, Heads heads, std::string_view where) {
   const auto place = [&](const std::string& array) { return fmt::format("{}: {}", where, array); };
-  if (model.u[0].rank() != 3 || model.u[0].empty())
+  if (model.u[0].rank() != 3 || model.u[0].empty() || model.u[0].size(1) != model.u[0].size(2))
     throw InputError("shape " + shape_text(model.u[0].shape()), place("U_z"), "members, hidden, hidden");
   if (model.w[0].rank() != 3 || model.w[0].empty())
     throw InputError("shape " + shape_text(model.w[0].shape()), place("W_z"), "members, hidden, features");
@@ -124,6 +152,13 @@ void check(const RolloutModel& model, GruForm form, Heads heads, std::string_vie
     throw InputError("shape " + shape_text(model.head.shape()), place("w"),
                      fmt::format("hidden + states: {} to {}", d + 1, d + kMostStates));
   check_array(model.head, "w", model.head.shape(), storage, where);
+}
+
+}  // namespace
+
+void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where) {
+  check_shapes(model, form, heads, where);
+  check_finite(model, heads, where);
 }
 
 RolloutModel random_rollout_model(const RandomModelOptions& o) {
@@ -160,32 +195,22 @@ RolloutModel random_rollout_model(const RandomModelOptions& o) {
 }
 
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads) {
-  const io::NpzArrays arrays = io::read_npz(path);
-  const std::string where = path.string();
-  const auto get = [&](const std::string& array) { return io::find_array(arrays, array, where).packed(); };
-  const auto optional = [&](const std::string& array) {
-    for (const auto& [own, a] : arrays)
-      if (own == array) return a.packed();
-    return Array();
-  };
+  const io::NpzFile file(path);
   RolloutModel model;
-  bool recurrent = false;
-  for (size_t g = 0; g < 3; ++g) {
-    model.w[g] = get(fmt::format("W_{}", kGates[g]));
-    model.u[g] = get(fmt::format("U_{}", kGates[g]));
-    model.b[g] = get(fmt::format("b_{}", kGates[g]));
-    model.rb[g] = optional(fmt::format("rb_{}", kGates[g]));
-    recurrent |= !model.rb[g].empty();
-  }
-  model.features = get("features");
-  model.h0 = optional("h0");
-  if (heads == Heads::two_hot) {
-    model.projection = get("P"), model.projection_bias = get("P_b");
-    model.bins = get("V"), model.bins_bias = get("V_b");
-  } else {
-    model.head = get("w");
-  }
-  check(model, recurrent ? GruForm::reset_after : GruForm::reset_before, heads, where);
+  each_array(model, heads, [&](const std::string& name, Array& a) {
+    const bool optional = name == "h0" || name.starts_with("rb_");
+    if (optional && !file.has(name)) return;
+    const io::NpyHeader header = file.header(name);
+    a = Array::adopt(header.storage, header.shape, nullptr, nullptr);
+  });
+  const bool recurrent =
+      std::any_of(std::begin(model.rb), std::end(model.rb), [](const Array& bias) { return !bias.empty(); });
+  const GruForm form = recurrent ? GruForm::reset_after : GruForm::reset_before;
+  check_shapes(model, form, heads, file.where());
+  each_array(model, heads, [&](const std::string& name, Array& a) {
+    if (file.has(name)) a = file.read(name, {a.storage(), -1, a.shape()}).packed();
+  });
+  check_finite(model, heads, file.where());
   return model;
 }
 

@@ -5,24 +5,10 @@
 #include <cmath>
 
 #include "core/files/atomic_file.hpp"
+#include "io/series/csv.hpp"
 #include "urban/series/tiles.hpp"
 
 namespace lockstep::urban {
-namespace {
-
-/// An id as a field of a CSV file.
-std::string quoted(const std::string& id) {
-  if (id.find_first_of(",\"\n") == id.npos) return id;
-  std::string text = "\"";
-  for (const char c : id) {
-    if (c == '"') text += '"';
-    text += c == '\n' ? ' ' : c;
-  }
-  return text + "\"";
-}
-
-}  // namespace
-
 SeriesPointTable::SeriesPointTable(const SeriesInputs& inputs) : inputs_(inputs) {
   const auto add = [&](const char* name, auto value) {
     std::vector<double> column;
@@ -59,7 +45,7 @@ std::filesystem::path SeriesPointTable::write(const std::filesystem::path& file)
   text += "\n";
   for (size_t point = 0; point < inputs_.points.size(); ++point)
     for (size_t step = 0; step < inputs_.steps.size(); ++step) {
-      text += quoted(inputs_.points[point].id) + "," + io::civil_text(inputs_.steps[step].time);
+      text += io::csv_field(inputs_.points[point].id) + "," + io::civil_text(inputs_.steps[step].time);
       for (const auto& [column, values] : columns_) {
         const double value = values[point * inputs_.steps.size() + step];
         text += std::isnan(value) ? "," : fmt::format(",{:.7g}", value);

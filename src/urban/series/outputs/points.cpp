@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "io/series/csv.hpp"
 #include "io/text/file.hpp"
 #include "io/text/input_memory.hpp"
 #include "io/text/json_text.hpp"
@@ -52,66 +53,51 @@ std::pair<double, double> to_grid(const io::RasterGrid& grid, double lon, double
                    where, "a place near the raster");
 }
 
-/// Fields between separators; one in double quotes may hold a separator.
-std::vector<std::string_view> point_fields(std::string_view line, char separator) {
-  std::vector<std::string_view> fields;
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (true) {
-    while (!line.empty() && blank(line.front()) && line.front() != separator) line.remove_prefix(1);
-    const size_t closing = line.starts_with('"') ? line.find('"', 1) : line.npos;
-    const size_t begin = closing == line.npos ? 0 : closing + 1;
-    const size_t end = std::min(line.find(separator, begin), line.size());
-    std::string_view field = begin > 0 ? line.substr(1, closing - 1) : line.substr(0, end);
-    while (!field.empty() && blank(field.back())) field.remove_suffix(1);
-    fields.push_back(field);
-    if (end == line.size()) return fields;
-    line.remove_prefix(end + 1);
-  }
-}
-
 std::vector<GivenPoint> parse_point_csv(std::string_view text, const std::string& where) {
-  io::TextScanner scan(text, where);
-  if (!scan.next_line()) throw InputError("an empty file", where, "points: id,x,y or id,lat,lon");
-  const std::string_view head = scan.rest_of_line();
-  const char separator = head.find(';') != head.npos ? ';' : head.find('\t') != head.npos ? '\t' : ',';
   std::vector<std::string> names;
-  for (const std::string_view field : point_fields(head, separator)) {
-    std::string name(field);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    names.push_back(name);
-  }
-  const auto column = [&](std::initializer_list<std::string_view> any) -> std::optional<size_t> {
-    for (const std::string_view name : any)
-      for (size_t k = 0; k < names.size(); ++k)
-        if (names[k] == name) return k;
-    return {};
-  };
-  const auto id = column({"id", "name"}), x = column({"x", "easting"}), y = column({"y", "northing"}),
-             lat = column({"lat", "latitude"}), lon = column({"lon", "lng", "longitude"});
-  const bool degrees = !(x && y);
-  if (degrees && !(lat && lon))
-    scan.fail("no columns x and y, nor lat and lon", "a header id,x,y or id,lat,lon");
-  std::vector<GivenPoint> points;
-  while (scan.next_line()) {
-    const auto fields = point_fields(scan.rest_of_line(), separator);
-    if (fields.size() != names.size())
-      scan.fail(fmt::format("{} fields", fields.size()), fmt::format("{} as in the header", names.size()));
-    const auto number = [&](size_t k) {
-      double value = 0;
-      if (!io::parse_double(fields[k], value) || !std::isfinite(value))
-        scan.fail(fmt::format("{} is '{}'", names[k], io::shown(fields[k])), "a number");
-      return value;
+  std::optional<size_t> id, x, y, lat, lon;
+  bool degrees = false;
+  const auto read_head = [&](const std::vector<std::string>& fields, const io::TextScanner& scan) {
+    for (std::string name : fields) {
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+      names.push_back(std::move(name));
+    }
+    const auto column = [&](std::initializer_list<std::string_view> any) -> std::optional<size_t> {
+      for (const std::string_view name : any)
+        for (size_t k = 0; k < names.size(); ++k)
+          if (names[k] == name) return k;
+      return {};
     };
-    GivenPoint point;
-    point.where = scan.where();
-    point.id = id ? std::string(fields[*id]) : std::to_string(points.size() + 1);
-    if (point.id.empty()) scan.fail("a point without id", "an id");
-    point.degrees = degrees;
-    point.x = number(degrees ? *lon : *x);
-    point.y = number(degrees ? *lat : *y);
-    points.push_back(point);
-  }
+    id = column({"id", "name"}), x = column({"x", "easting"}), y = column({"y", "northing"});
+    lat = column({"lat", "latitude"}), lon = column({"lon", "lng", "longitude"});
+    degrees = !(x && y);
+    if (degrees && !(lat && lon))
+      scan.fail("no columns x and y, nor lat and lon", "a header id,x,y or id,lat,lon");
+  };
+  std::vector<GivenPoint> points;
+  io::for_each_csv_row(text, where,
+                       [&](const std::vector<std::string>& fields, bool first, const io::TextScanner& scan) {
+                         if (first) return read_head(fields, scan);
+                         if (fields.size() != names.size())
+                           scan.fail(fmt::format("{} fields", fields.size()),
+                                     fmt::format("{} as in the header", names.size()));
+                         const auto number = [&](size_t k) {
+                           double value = 0;
+                           if (!io::parse_double(fields[k], value) || !std::isfinite(value))
+                             scan.fail(fmt::format("{} is '{}'", names[k], io::shown(fields[k])), "a number");
+                           return value;
+                         };
+                         GivenPoint point;
+                         point.where = scan.where();
+                         point.id = id ? fields[*id] : std::to_string(points.size() + 1);
+                         if (point.id.empty()) scan.fail("a point without id", "an id");
+                         point.degrees = degrees;
+                         point.x = number(degrees ? *lon : *x);
+                         point.y = number(degrees ? *lat : *y);
+                         points.push_back(point);
+                       });
+  if (names.empty()) throw InputError("an empty file", where, "points: id,x,y or id,lat,lon");
   return points;
 }
 

@@ -1,0 +1,53 @@
+// An .npz archive whose members are read one by one.
+#pragma once
+
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/arrays/npy.hpp"
+
+namespace lockstep::io {
+
+/// Limits of an array, checked by its header before its elements take memory.
+struct ArrayLimits {
+  std::optional<Storage> storage;                      // none: any
+  int rank = -1;                                       // -1: any
+  Sizes sizes;                                         // empty: any; a size of -1: any
+  int64_t most = std::numeric_limits<int64_t>::max();  // elements
+
+  /// The text of what was expected; empty where the array is within the limits.
+  std::string broken_by(Storage storage, const Sizes& shape) const;
+};
+
+/// The directory is read at once, a member when it is asked for. All functions throw InputError for what is malformed
+/// and for members of types that Lockstep does not have.
+class NpzFile {
+ public:
+  explicit NpzFile(const std::filesystem::path& path);
+  /// Of bytes that outlive it; `where` names them in errors.
+  NpzFile(std::span<const std::byte> bytes, std::string_view where);
+  ~NpzFile();
+
+  const std::string& where() const;
+  std::vector<std::string> names() const;
+  bool has(std::string_view name) const;
+  NpyHeader header(std::string_view name) const;
+  /// With its share of the budget for what is read.
+  Array read(std::string_view name, const ArrayLimits& limits = {}) const;
+  /// See io::read_npz.
+  NpzArrays read_all(const std::vector<std::string>& names = {}) const;
+  /// The place of an array that is stored as it is in memory, its checksum verified; none for any other.
+  std::optional<StoredArray> find_stored(std::string_view name) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::io
