@@ -51,6 +51,9 @@ LOCKSTEP_FOR(detail::Number, A, detail::Number, B, i32)
 #undef LOCKSTEP_FOR
 
 namespace detail {
+/// An axis of a domain of that rank, 0 = x. Throws InputError for one that it does not have.
+uint64_t axis_of(int rank, int axis);
+
 inline void jump(ir::Op op, const std::source_location& where) {
   builder().at(where);
   builder().emit(op, Type::none);

@@ -34,11 +34,6 @@ namespace lockstep {
 
 enum class Boundary : uint8_t { clamp, periodic, zero, unchecked };
 
-namespace detail {
-/// An axis of a domain of that rank, 0 = x. Throws InputError for one that it does not have.
-uint64_t axis_of(int rank, int axis);
-}  // namespace detail
-
 template <int N>
 class Position;
 
