@@ -454,7 +454,7 @@ TEST(SeriesRun, KronenhusetAgreesWithItsMeasurements) {
   v.series.pictures = v.series.video = false;
   v.series.preset = "corrected";
   v.measured = data / "measurements_kr.csv";
-  v.measured_utc_offset_h = 2;
+  v.measured_utc_offset_h = 1;  // two hours ahead, and hours are named by their start: docs/urban.md
   Context context(ContextOptions{.device = "cpu"});
   const ValidationResult result = validate(context, v);
   for (const auto& [variable, a] : result.variables)
@@ -464,7 +464,7 @@ TEST(SeriesRun, KronenhusetAgreesWithItsMeasurements) {
                                  [](const auto& x) { return x.first == "Tmrt"; });
   ASSERT_NE(tmrt, result.variables.end());
   EXPECT_GE(tmrt->second.n, 10);
-  EXPECT_LE(tmrt->second.rmse, 6.0);
+  EXPECT_LE(tmrt->second.rmse, 4.1);
   EXPECT_TRUE(fs::exists(result.plot));
 }
 
