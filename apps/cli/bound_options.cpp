@@ -44,10 +44,11 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
                         }));
   }
   if (option.required) added->required();
+  if (!option.heading.empty()) added->group(option.heading);
   std::string& text = bound.texts[option.flag];
   if (option.use != Option::Use::value) {
     text = option.required ? "" : bound.list->default_text(name);
-    note_file(app, flag, text, use_of(option.use));
+    note_file(app, flag, text, use_of(option.use), option.endings);
   }
   const bool is_file = option.use != Option::Use::value;
   note_setting(
@@ -66,7 +67,9 @@ void bind_group(Command& command, const OptionGroup& group, const Wording& words
                   setter(command, group.flag, [&group](BoundOptions& b, const std::string& text) {
                     b.list->set_group(b.options, group, text, b.given);
                   }));
-  const bool varies = !list.at(list.members_of(group).front()).default_note.empty();
+  const Option& first = list.at(list.members_of(group).front());
+  const bool varies = !first.default_note.empty();
+  if (!first.heading.empty()) added->group(first.heading);
   note_setting(
       added,
       [&bound = *command.bound, &group, added, varies] {
@@ -96,6 +99,7 @@ void bind(Command& command) {
   std::vector<const OptionGroup*> done;
   for (const Option& option : list.options()) {
     const OptionGroup* group = list.group_of(option.name);
+    if (!option.in_shell) continue;
     if (!group) {
       bind_option(command, option, words);
     } else if (std::find(done.begin(), done.end(), group) == done.end()) {

@@ -30,14 +30,6 @@ void add_urban_shadows(CommandList& commands, CLI::App& urban);
 void add_urban_svf(CommandList& commands, CLI::App& urban);
 void add_urban_sample(CommandList& commands, CLI::App& urban);
 void add_urban_stage(CommandList& commands, CLI::App& urban);
-void add_pde_check(CommandList& commands, CLI::App& pde);
-void add_pde_convergence(CommandList& commands, CLI::App& pde);
-void add_pde_example(CommandList& commands, CLI::App& pde);
-void add_pde_study(CommandList& commands, CLI::App& pde);
-void add_solve_g2o(CommandList& commands, CLI::App& solve);
-void add_solve_bal(CommandList& commands, CLI::App& solve);
-void add_solve_mesh(CommandList& commands, CLI::App& solve);
-void add_solve_sketch(CommandList& commands, CLI::App& solve);
 void add_completion(CommandList& commands, CLI::App& root);
 
 /// Arguments with the options of a --config file put before those that were typed, so that the latter win.

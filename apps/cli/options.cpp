@@ -124,8 +124,9 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
   return option;
 }
 
-void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use) {
-  files_of(app).push_back({option, &value, use});
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use,
+               const Endings& endings) {
+  files_of(app).push_back({option, &value, use, endings});
 }
 
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display) {
@@ -227,28 +228,6 @@ std::optional<double> parse_number(const std::string& text) {
   const auto [at, error] = std::from_chars(begin, end, number);
   if (begin == end || at != end || error != std::errc()) return std::nullopt;
   return number;
-}
-
-double number_of(const std::string& text, const std::string& option) {
-  const auto number = parse_number(text);
-  if (!number) throw InputError(fmt::format("'{}'", text), option, "a number");
-  return *number;
-}
-
-std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
-                                                             const std::string& option) {
-  std::vector<std::pair<std::string, std::string>> list;
-  if (text.empty()) return list;
-  for (const std::string& part : split_list(text, option)) {
-    const size_t equals = part.find('=');
-    if (equals == 0 || equals == std::string::npos || equals + 1 == part.size())
-      throw InputError(fmt::format("'{}'", part), option, "NAME=VALUE between commas");
-    for (const auto& [name, value] : list)
-      if (name == part.substr(0, equals))
-        throw InputError(fmt::format("'{}' a second time", name), option, "each parameter once");
-    list.emplace_back(part.substr(0, equals), part.substr(equals + 1));
-  }
-  return list;
 }
 
 int64_t parse_bytes(const std::string& text, const std::string& option) {

@@ -56,13 +56,14 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
                          const std::string& placeholder, std::string value,
                          std::function<void(const std::string&)> set);
 /// The file of an option, for check_files().
-void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use);
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use,
+               const std::vector<std::string>& endings = {});
 /// The value that the record of a run has of an option, and whether it changes no number.
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
 
 /// Endings of the files that a writer makes; a name without an ending is any of them. Empty: any name.
 using Endings = std::vector<std::string>;
-inline const Endings kTables{".csv", ".txt"}, kDrawings{".png", ".svg"};
+inline const Endings kTables{".csv", ".txt"};
 /// A file, a folder that is written: see check_files().
 void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
                      const Endings& endings);
@@ -132,15 +133,8 @@ std::string command_path(const CLI::App& app);
 /// Texts between commas; empty parts are refused.
 std::vector<std::string> split_list(const std::string& text, const std::string& option);
 
-/// "a=1,b=2.5": names, each once, with what stands after them.
-std::vector<std::pair<std::string, std::string>> assignments(const std::string& text,
-                                                             const std::string& option);
-
 /// Bytes from "8G", "8GiB", "512M", "4096".
 int64_t parse_bytes(const std::string& text, const std::string& option);
-
-/// The number of an option's text, or InputError.
-double number_of(const std::string& text, const std::string& option);
 
 /// A number written in full, as std::from_chars reads it.
 std::optional<double> parse_number(const std::string& text);

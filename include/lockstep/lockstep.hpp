@@ -22,6 +22,7 @@
 #include "lockstep/forecast/observe.hpp"   // IWYU pragma: export
 #include "lockstep/forecast/predict.hpp"   // IWYU pragma: export
 #include "lockstep/forecast/rollout.hpp"   // IWYU pragma: export
+#include "lockstep/forecast/run.hpp"       // IWYU pragma: export
 #include "lockstep/forecast/sweep.hpp"     // IWYU pragma: export
 #include "lockstep/forecast/train.hpp"     // IWYU pragma: export
 #include "lockstep/kernel.hpp"             // IWYU pragma: export
@@ -33,6 +34,7 @@
 #include "lockstep/optimize.hpp"           // IWYU pragma: export
 #include "lockstep/pde.hpp"                // IWYU pragma: export
 #include "lockstep/pde/check.hpp"          // IWYU pragma: export
+#include "lockstep/pde/commands.hpp"       // IWYU pragma: export
 #include "lockstep/pde/examples.hpp"       // IWYU pragma: export
 #include "lockstep/pde/run.hpp"            // IWYU pragma: export
 #include "lockstep/pde/study.hpp"          // IWYU pragma: export

@@ -24,6 +24,7 @@
 
 #include "lockstep/autodiff.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::pde {
 
@@ -181,6 +182,7 @@ enum class Path : uint8_t {
   fused,       // one sweep along z with planes in shared memory
   two_sweep,   // a sweep for each kernel: columns in registers, cotangents through memory
 };
+std::span<const Choice<Path>> choices(Path);  // "auto" of automatic
 std::string_view name(Path path);
 
 /// Data of one evaluation, on one device.

@@ -111,7 +111,13 @@ struct Option {
   bool low_open = false, high_open = false;
   std::optional<double> off;  // outside of the range: as if not given
   std::string in_errors;      // of a value out of range: "a share of {share}"
+  std::string form;           // of a text that stands for more than itself: "none, or KIND:SCALE"
+  std::string example;        // a text of that form
+  bool parts = false;         // Python may give the parts of the text as a sequence or a dictionary
+  std::string heading;        // in help texts; empty: those without one
+  bool in_shell = true;       // else only the library and Python have it
   std::vector<std::string> choices;
+  std::vector<std::string> endings;  // of an output file's name; empty: any
   std::function<OptionValue(const void*)> get;
   std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
 
@@ -180,7 +186,9 @@ class OptionList {
     std::string what, expected;
   };
   const std::vector<Rule>& rules() const { return rules_; }
-  const std::vector<std::function<void(void*, const Given&)>>& derived() const { return derived_; }
+  using Work = std::function<void(void*, const Given&)>;
+  const std::vector<Work>& prepared() const { return prepared_; }
+  const std::vector<Work>& derived() const { return derived_; }
 
  protected:
   Option& add(Option option);
@@ -192,10 +200,14 @@ class OptionList {
   std::vector<Option> options_;
   std::vector<OptionGroup> groups_;
   std::vector<Rule> rules_;
-  std::vector<std::function<void(void*, const Given&)>> derived_;
+  std::vector<Work> prepared_, derived_;
+  std::string heading_;
   std::shared_ptr<const void> defaults_;
 };
 
+/// Thrown by the reader of an option's text, which does not know the option. Nothing expected: the option's form. `where`: for callers
+/// without options.
+OptionError bad_text(std::string what, std::string expected, std::string where = "");
 /// The name that is nearest to a word, or empty where none is near.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
 
@@ -247,6 +259,8 @@ OptionValue to_value(const T& value, const std::vector<Choice<T>>& choices) {
     return value.string();
   else if constexpr (std::is_same_v<T, std::string>)
     return value;
+  else if constexpr (IsOptional<T>::value)
+    return std::monostate();
   else
     return std::string("?");
 }
@@ -279,6 +293,19 @@ struct Element<std::vector<T>> {
   using type = T;
 };
 
+/// Names of an enumeration's values, also where there may be none.
+template <class E>
+std::vector<Choice<E>> names_of() {
+  std::vector<Choice<E>> all;
+  if constexpr (std::is_enum_v<E>) {
+    const auto table = choices(E{});
+    all.assign(table.begin(), table.end());
+  } else if constexpr (IsOptional<E>::value) {
+    for (const auto& c : names_of<typename E::value_type>()) all.push_back({c.name, c.value});
+  }
+  return all;
+}
+
 }  // namespace schema_detail
 
 /// Completes the option that was added last.
@@ -299,11 +326,18 @@ class OptionBuilder {
   }
   OptionBuilder& unit(std::string unit) { return o_->unit = std::move(unit), *this; }
   OptionBuilder& shown(std::string placeholder) { return o_->placeholder = std::move(placeholder), *this; }
+  OptionBuilder& endings(std::vector<std::string> all) { return o_->endings = std::move(all), *this; }
   OptionBuilder& or_else(std::string note) { return o_->default_note = std::move(note), *this; }
   OptionBuilder& effect(Effect effect) { return o_->effect = effect, *this; }
   OptionBuilder& required() { return o_->required = true, *this; }
   OptionBuilder& positional() { return o_->positional = true, *this; }
   OptionBuilder& file(Option::Use use) { return o_->use = use, *this; }
+  OptionBuilder& example(std::string text) { return o_->example = std::move(text), *this; }
+  OptionBuilder& parts() { return o_->parts = true, *this; }
+  /// A choice among these names, fewer than all.
+  OptionBuilder& among(std::vector<std::string> names);
+  /// Whether the shell has it too.
+  OptionBuilder& in_shell(bool yes) { return o_->in_shell = yes, *this; }
 
  private:
   Option* o_;
@@ -320,13 +354,35 @@ class Schema : public OptionList {
   /// `name` as in Python; its flag is the same with hyphens.
   template <class B, class M>
   OptionBuilder option(const std::string& name, M B::* member, std::string help) {
-    using E = typename schema_detail::Element<M>::type;
-    std::vector<Choice<E>> all;
-    if constexpr (std::is_enum_v<E>) {
-      const auto table = choices(E{});
-      all.assign(table.begin(), table.end());
-    }
-    return option(name, member, std::move(help), std::move(all));
+    return option(name, member, std::move(help),
+                  schema_detail::names_of<typename schema_detail::Element<M>::type>());
+  }
+  /// An option of any type that is read from a text and printed as one. `form` says what the text must look like; `read` throws
+  /// InputError for others, and bad_text() where it knows better what is wrong.
+  template <class B, class M>
+  OptionBuilder text(const std::string& name, M B::* member, std::string help, std::string form,
+                     std::string (*print)(const M&), M (*read)(const std::string&)) {
+    static_assert(std::is_base_of_v<B, Options>);
+    return text(
+        name, std::move(help), std::move(form),
+        [member, print](const Options& options) { return print(options.*member); },
+        [member, read](Options& options, const std::string& value) { options.*member = read(value); });
+  }
+  /// The same of what is no single member.
+  OptionBuilder text(const std::string& name, std::string help, std::string form,
+                     std::function<std::string(const Options&)> print,
+                     std::function<void(Options&, const std::string&)> read) {
+    Option o;
+    o.name = name;
+    o.help = std::move(help);
+    o.form = std::move(form);
+    o.get = [print = std::move(print)](const void* options) {
+      return print(*static_cast<const Options*>(options));
+    };
+    o.set = [read = std::move(read)](void* options, const OptionValue& value) {
+      read(*static_cast<Options*>(options), std::get<std::string>(value));
+    };
+    return OptionBuilder(add(std::move(o)));
   }
   template <class B, class M>
   OptionBuilder option(const std::string& name, M B::* member, std::string help,
@@ -407,6 +463,8 @@ class Schema : public OptionList {
         without);
   }
 
+  /// The heading, in help texts, of the options that are added or included after this.
+  void heading(std::string heading) { heading_ = std::move(heading); }
   /// Changes an option that was included.
   OptionBuilder change(std::string_view name) { return OptionBuilder(find_mutable(name)); }
   void group(OptionGroup group) { groups_.push_back(std::move(group)); }
@@ -425,16 +483,22 @@ class Schema : public OptionList {
     rules_.push_back({OptionError::Kind::missing, option, "", erased(std::move(where)), std::move(what),
                       std::move(expected)});
   }
-  /// Work that sets options which follow from the given ones.
+  /// Work that sets options which follow from the given ones: prepare() before the rules, derive() after them.
+  void prepare(std::function<void(Options&, const Given&)> work) {
+    prepared_.push_back(erased_work(std::move(work)));
+  }
   void derive(std::function<void(Options&, const Given&)> work) {
-    derived_.push_back([work = std::move(work)](void* options, const Given& given) {
-      work(*static_cast<Options*>(options), given);
-    });
+    derived_.push_back(erased_work(std::move(work)));
   }
 
  private:
   static std::function<bool(const void*)> erased(std::function<bool(const Options&)> f) {
     return [f = std::move(f)](const void* options) { return f(*static_cast<const Options*>(options)); };
+  }
+  static Work erased_work(std::function<void(Options&, const Given&)> work) {
+    return [work = std::move(work)](void* options, const Given& given) {
+      work(*static_cast<Options*>(options), given);
+    };
   }
   template <class M, class Into>
   void include(const Schema<M>& inner, Into into, const std::set<std::string>& without) {
@@ -443,6 +507,7 @@ class Schema : public OptionList {
       if (without.contains(o.name)) continue;
       o.get = [get = o.get, into](const void* options) { return get(into(options)); };
       o.set = [set = o.set, into](void* options, const OptionValue& value) { set(into(options), value); };
+      if (o.heading.empty()) o.heading = heading_;
       options_.push_back(std::move(o));
     }
     for (const OptionGroup& g : list.groups()) groups_.push_back(g);
@@ -451,8 +516,11 @@ class Schema : public OptionList {
         r.broken = [broken = r.broken, into](const void* options) { return broken(into(options)); };
       rules_.push_back(std::move(r));
     }
-    for (const auto& work : list.derived())
-      derived_.push_back([work, into](void* options, const Given& given) { work(into(options), given); });
+    const auto of_member = [into](const Work& work) {
+      return [work, into](void* options, const Given& given) { work(into(options), given); };
+    };
+    for (const Work& work : list.prepared()) prepared_.push_back(of_member(work));
+    for (const Work& work : list.derived()) derived_.push_back(of_member(work));
   }
 };
 

@@ -28,6 +28,7 @@
 #include "lockstep/autodiff.hpp"
 #include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::solve {
 
@@ -83,6 +84,8 @@ struct RobustLoss {
 /// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text, a kind without its scale, or a
 /// scale that is not positive.
 RobustLoss parse_robust_loss(const std::string& text);
+/// As parse_robust_loss() reads it; "expression" of one that has no text.
+std::string to_text(const RobustLoss& loss);
 /// rho(s) by a function that is called once, when terms are added. It should grow with s; where its slope is
 /// negative, the Jacobian takes 0 for it.
 RobustLoss expression_loss(std::function<Value(const Value& s)> rho);
@@ -259,11 +262,17 @@ enum class Placement : uint8_t { gpu, cpu, automatic };
 /// D in the damped J^T J + lambda D: diag J^T J, which does not depend on the unknowns' units, or the identity. The radius
 /// of dogleg is measured in sqrt(D).
 enum class Damping : uint8_t { diagonal, identity };
-std::string_view name(Method method);
-std::string_view name(Linear linear);
-std::string_view name(Damping damping);
-std::string_view name(Precision precision);
-std::string_view name(Termination termination);
+std::span<const Choice<Method>> choices(Method);
+std::span<const Choice<Linear>> choices(Linear);
+std::span<const Choice<Precision>> choices(Precision);
+std::span<const Choice<Placement>> choices(Placement);
+std::span<const Choice<Damping>> choices(Damping);
+std::span<const Choice<Termination>> choices(Termination);
+template <class E>
+  requires requires { choices(E{}); }
+std::string_view name(E value) {
+  return name_among(choices(value), value);
+}
 bool converged(Termination termination);
 
 /// One row of the trace.
@@ -329,6 +338,8 @@ struct Options {
   /// exists and belongs to this problem, the minimisation goes on from it.
   std::string checkpoint;
 };
+void describe(Schema<Options::Graduation>& schema);
+void describe(Schema<Options>& schema);
 
 /// Instances that were evaluated at once. Seconds are on the clock of KernelReport.
 struct BatchReport {

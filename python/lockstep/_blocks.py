@@ -62,8 +62,8 @@ def _instructions(code):
 
 
 def _assigned(frame, begin):
-    """Names that the body which began at an offset, and ends here, assigns; but for targets of Python's own loops."""
-    found, targets, end = set(), 0, frame.f_lasti
+    """Names that the body which began at an offset, and ends here, assigns, and the targets of Python's own loops in it."""
+    found, of_loops, targets, end = set(), set(), 0, frame.f_lasti
     for i in _instructions(frame.f_code):
         if i.offset == frame.f_lasti and i.opname == "FOR_ITER":
             begin, end = i.offset, i.argval  # a for statement comes back to its head
@@ -77,11 +77,12 @@ def _assigned(frame, begin):
             for name in i.argval if isinstance(i.argval, tuple) else (i.argval,):
                 if targets:
                     targets -= 1
+                    of_loops.add(name)
                 else:
                     found.add(name)
         else:
             targets = 0
-    return found
+    return found, of_loops
 
 
 def _is_traced(value):
@@ -97,6 +98,11 @@ def _changes(before, after):
     return _is_traced(before) or _is_traced(after) or type(before) is not type(after) or before != after
 
 
+def _items(container):
+    """What a list or a dictionary holds, by number or key."""
+    return dict(container) if isinstance(container, dict) else dict(enumerate(container))
+
+
 class Names:
     """The names of the function that opens a block, as they are bound there."""
 
@@ -106,11 +112,11 @@ class Names:
         self._frame = frame_of_caller()
         self._offset = self._frame.f_lasti
         bound = self._frame.f_locals
-        self._bound = {n: v for n, v in bound.items() if _is_traced(v) or isinstance(v, (bool, int, float, str))}
-        self._lists = {n: (v, list(v)) for n, v in bound.items() if isinstance(v, list)}
+        self._bound = {n: v for n, v in bound.items() if _is_traced(v) or isinstance(v, (bool, int, float, str, type(None)))}
+        self._items = {n: (v, _items(v)) for n, v in bound.items() if isinstance(v, (list, dict))}
 
     def check(self, word):
-        """The block ends. Refuses names and items of lists that it has bound to other values."""
+        """The block ends. Refuses names and items of lists and dictionaries that it has bound to other values."""
         trace.scope.pop()
         frame = frame_of_caller()
         if frame is not self._frame:
@@ -118,10 +124,12 @@ class Names:
         now = frame.f_locals
         changed = [n for n, v in self._bound.items() if n in now and _changes(v, now[n])]
         if changed:
-            assigned = _assigned(frame, self._offset)
-            changed = [n for n in changed if n in assigned]
-        changed += [n for n, (held, items) in self._lists.items()
-                    if any(_changes(a, b) for a, b in zip(items, held) if _is_traced(a) or _is_traced(b))]
+            assigned, of_loops = _assigned(frame, self._offset)
+            changed = [n for n in changed if n in assigned or n not in of_loops]  # a nested function assigns by nonlocal
+        for n, (held, items) in self._items.items():
+            after = _items(held)
+            changed += [n for key, a in items.items() if key in after and (_is_traced(a) or _is_traced(after[key]))
+                        and _changes(a, after[key])]
         if changed:
             name = changed[0]
             raise InputError(f"{name} bound to another value inside of {word}", caller(),

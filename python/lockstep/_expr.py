@@ -1,5 +1,6 @@
 """Traced expressions: of kernels (`Val`) and of residuals (`Value`), and the functions that take both."""
 import functools
+import itertools
 import math
 import os
 import sys
@@ -33,10 +34,13 @@ def caller():
 class _Trace(threading.local):
     """What this thread traces now: the blocks around the current line, by number; statements that began; what was left."""
 
+    _numbers = itertools.count(1)
+
     def __init__(self):
         self.reset()
 
     def reset(self):
+        self.number = next(self._numbers)
         self.scope, self.blocks, self.unused, self.left_open, self.last_if = [0], 0, [], [], None
 
 

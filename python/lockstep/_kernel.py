@@ -156,7 +156,6 @@ class Kernel:
 
     def _trace(self, rank, kinds):
         code = self._function.__code__
-        place = _language.Group(rank) if self._domain == "groups" else _language.At(rank)
 
         def body(handles):
             arguments = []
@@ -166,6 +165,7 @@ class Kernel:
                 else:
                     arguments.append(_language.TracedGrid(handle, _types.BY_NAME[kind], axes, access, name))
             with _blocks.traced():
+                place = _language.Group(rank) if self._domain == "groups" else _language.At(rank)
                 result = self._function(place, *arguments)
             if result is not None:
                 raise InputError("a kernel that returns a value",

@@ -41,6 +41,11 @@ class _NoSequence:
         raise InputError("len of traced memory", caller(), "size(axis), which is traced")
 
 
+def _check_trace(handle, what):
+    if handle._trace != trace.number:
+        raise InputError(f"{what} of another kernel", caller(), "that of the kernel that is being traced")
+
+
 class Axis(Val):
     """One coordinate of a point. As a value: the coordinate, i32. Called with a whole number: the shifted point."""
 
@@ -50,12 +55,12 @@ class Axis(Val):
         self._point, self._axis = point, axis
 
     def _core_value(self):
+        shift = self._point._shifts()[self._axis]
         at = _core.place("coord", self._axis)
-        shift = self._point._offsets[self._axis]
         return (Val(at) + shift)._core_value() if shift else at
 
     def __call__(self, shift):
-        offsets = list(self._point._offsets)
+        offsets = list(self._point._shifts())
         offsets[self._axis] += _whole(shift, "a shift of a point by")
         return Point(offsets)
 
@@ -63,10 +68,15 @@ class Axis(Val):
 class Point:
     """A point of the domain plus offsets known while tracing; x is the last, fastest axis."""
 
-    __slots__ = ("_offsets",)
+    __slots__ = ("_offsets", "_trace")
 
     def __init__(self, offsets):
-        self._offsets = tuple(offsets)
+        self._offsets, self._trace = tuple(offsets), trace.number
+
+    def _shifts(self):
+        """The offsets, in the trace that made the point."""
+        _check_trace(self, "a point")
+        return self._offsets
 
     def _axis_at(self, axis, name):
         if axis >= len(self._offsets):
@@ -92,6 +102,7 @@ class At(Point):
 
     def extent(self, axis):
         """Extent of the domain along an axis, 0 = x."""
+        self._shifts()
         return Val(_core.place("extent", axis))
 
     def __class_getitem__(cls, rank):
@@ -101,20 +112,28 @@ class At(Point):
 class Group:
     """The lane's place in a groups kernel; the extent counts groups. Axis 0 = x. Group[N] as an annotation."""
 
-    __slots__ = ("_rank",)
+    __slots__ = ("_rank", "_trace")
     domain = "groups"
 
     def __init__(self, rank):
-        self._rank = rank
+        self._rank, self._trace = rank, trace.number
 
-    def id(self, axis=0): return Val(_core.place("coord", axis))
-    def count(self, axis=0): return Val(_core.place("extent", axis))
-    def local(self, axis=0): return Val(_core.place("local", axis))
-    def lane(self): return Val(_core.place("lane", 0))
-    def size(self, axis=0): return _core.group_sizes()[axis]
+    def _place(self, what, axis):
+        _check_trace(self, "a group")
+        return Val(_core.place(what, axis))
+
+    def _sizes(self):
+        _check_trace(self, "a group")
+        return _core.group_sizes()
+
+    def id(self, axis=0): return self._place("coord", axis)
+    def count(self, axis=0): return self._place("extent", axis)
+    def local(self, axis=0): return self._place("local", axis)
+    def lane(self): return self._place("lane", 0)
+    def size(self, axis=0): return self._sizes()[axis]
 
     def lanes(self):
-        x, y, z = _core.group_sizes()
+        x, y, z = self._sizes()
         return x * y * z
 
     def global_(self, axis=0):
@@ -189,7 +208,7 @@ class TracedGrid(_NoSequence):
         mark()
         key = key if isinstance(key, tuple) else (key,)
         if key and isinstance(key[-1], Point):
-            return [_index(k) for k in key[:-1]], list(key[-1]._offsets)
+            return [_index(k) for k in key[:-1]], list(key[-1]._shifts())
         if self._boundary in (None, "unchecked"):
             return [_index(k) for k in key], None
         return [core_of("i32", k) if isinstance(k, Val) else number("i32", _whole(k, "a coordinate")) for k in key], None

@@ -3,7 +3,8 @@ import inspect
 
 from . import _core
 
-_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike"}
+_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike",
+          "parts": "str | Sequence[Any] | Mapping[str, Any]"}
 
 
 def options(command):

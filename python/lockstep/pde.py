@@ -20,6 +20,7 @@ from ._device import Device, chosen, warn_fallbacks
 from ._errors import InputError
 from ._expr import Value, Vec
 from ._numpy import np
+from ._options import described
 
 
 class Field:
@@ -412,12 +413,12 @@ def examples():
     return _core.pde_examples()
 
 
-def example(name, *, out, cells=0, parameters=None, device=None, **options):
+@described("pde.example")
+def example(name, *, out, device=None, progress=None, **options):
     """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and gives what the
-    program tells with "fields" {name: (components, ny, nx)}. Options: levels, windows, iterations, tolerance, progress."""
+    program tells with "fields" {name: (components, ny, nx)}. progress: called with the windows done and their number."""
     device = chosen(device)
-    found = _core.pde_example(device._core, {"name": name, "cells": int(cells), "parameters": dict(parameters or {}),
-                                             "out": os.fspath(out), **options})
+    found = _core.pde_example(device._core, {**options, "name": name, "out": out, "progress": progress})
     warn_fallbacks(device)
     return found
 

@@ -1,10 +1,9 @@
 """Types of lockstep.pde."""
-from collections.abc import Mapping, Sequence
-import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import Array, Device, Vec
-from ._typing import ArrayLike, Expr, Operand
+from ._typing import ArrayLike, Expr, Operand, PathLike
 
 Fields = Mapping[str, Sequence[ArrayLike | None] | ArrayLike]
 
@@ -108,8 +107,17 @@ def loss_of(number: int) -> Loss: ...
 def numbers_of(parameters: Mapping[str, Any] | None) -> dict[str, float]: ...
 def check(system: System, mesh: Mesh, fields: Fields, **options: Any) -> dict[str, Any]: ...
 def examples() -> list[str]: ...
-def example(name: str, *, out: str | os.PathLike[str], cells: int = ..., parameters: Mapping[str, float] | None = ...,
-            device: str | Device | None = ..., **options: Any) -> dict[str, Any]: ...
+def example(name: str, *, out: PathLike, device: str | Device | None = ...,
+            progress: Callable[[int, int], object] | None = ...,
+        # options of pde.example
+        cells: int | None = None,
+        parameters: str | Sequence[Any] | Mapping[str, Any] | None = None,
+        levels: int | None = None,
+        windows: int | None = None,
+        iterations: int | None = None,
+        tolerance: float | None = None,
+        # end of options
+        ) -> dict[str, Any]: ...
 
 class BoundLoss:
     device: Device

@@ -16,6 +16,7 @@ from . import _core
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError
 from ._expr import Value, Vec, where  # noqa: F401
+from ._options import described
 
 
 class BlockSet:
@@ -183,18 +184,12 @@ class Problem:
         """Tangent coordinates of blocks that are not fixed."""
         return self._core.variable_count
 
+    @described("solve.minimize")
     def minimize(self, *, device=None, callback=None, **options):
-        """Minimises from the problem's values and leaves the best point there; gives a Summary.
-
-        callback(row) is called after each iteration; False stops. Options: method (lm, gn, dogleg, lbfgs, newton, sgd, adam,
-        adamw), linear (automatic, dense-cholesky, …), precision (f64, f32, mixed), backend (gpu, cpu, automatic) with
-        threshold, damping, batch_size, max_iterations, function_tolerance, gradient_tolerance, parameter_tolerance,
-        initial_damping, initial_radius, max_linear_iterations, forcing, lbfgs_history, learning_rate, momentum,
-        weight_decay, time_limit (s), update_values, checkpoint (a file), graduation (a factor, 1.4 to 4) with
-        graduation_iterations.
-        """
+        """Minimises from the problem's values and leaves the best point there; gives a Summary. callback(row) is called after
+        each iteration; False stops."""
         device = chosen(device)
-        summary = Summary(self._core.minimize(device._core, {**options, "callback": callback}))
+        summary = Summary(self._core.minimize(device._core, _given(options, callback=callback)))
         warn_fallbacks(device)
         return summary
 
@@ -307,9 +302,9 @@ def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, me
             print(f"{row['iteration']:5} cost {row['cost']:.6e} change {row['cost_change']:.2e} step {row['step_norm']:.2e}")
         return callback(row) if callback is not None else None
 
+    damping = {"damping": "identity"} if x_scale == 1 and _METHODS[method] in ("lm", "dogleg") else {}
     summary = problem.minimize(device=device, callback=each, method=_METHODS[method], function_tolerance=float(ftol or 0),
-                               parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0),
-                               damping="identity" if x_scale == 1 else "diag",
+                               parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0), **damping,
                                max_iterations=int(max_nfev or 100 * (len(start) + 1)))
     status = _STATUS[summary.termination]
     message = summary.message or summary.termination.replace("_", " ")
@@ -415,34 +410,41 @@ def write_tum(file, seconds, poses):
     _core.write_tum(str(file), [float(s) for s in seconds], _numbers(poses, "poses", 7))
 
 
-def _command(name, file, device, options):
+def _given(options, **more):
+    """Options as the core takes them. A backend chosen by the number of residuals is "auto"; "automatic" means the same."""
+    return {k: "auto" if (k, v) == ("backend", "automatic") else v for k, v in {**options, **more}.items() if v is not None}
+
+
+def _command(name, device, options, **more):
     device = chosen(device)
-    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items() if v is not None}
-    found = Summary(getattr(_core, "solve_" + name)(device._core, {"file": os.fspath(file), **given}))
+    found = Summary(getattr(_core, "solve_" + name)(device._core, _given(options, **more)))
     warn_fallbacks(device)
     return found
 
 
-def fit(file, *, model, y, device=None, **options):
-    """A curve through the rows of a CSV, as `lockstep solve fit`: model is a text over columns and parameters. Options:
-    initial {name: start}, bounds {name: (lower, upper)}, x, sigma, loss, out, picture, plot and those of minimize."""
-    return _command("fit", file, device, {"model": model, "y": y, **options})
+@described("solve.fit")
+def fit(file, *, model, y, device=None, callback=None, **options):
+    """A curve through the rows of a CSV, as `lockstep solve fit`: model is a text over columns and parameters. initial is
+    {name: start}, bounds {name: (lower, upper)}, or their texts."""
+    return _command("fit", device, options, file=file, model=model, y=y, callback=callback)
 
 
-def posegraph(file, *, device=None, **options):
-    """A g2o file from start to minimum, as `lockstep solve posegraph`: start (file, tree, chordal), loss, out, residuals, plot
-    and the options of minimize."""
-    return _command("posegraph", file, device, options)
+@described("solve.posegraph")
+def posegraph(file, *, device=None, callback=None, **options):
+    """A g2o file from start to minimum, as `lockstep solve g2o`."""
+    return _command("posegraph", device, options, file=file, callback=callback)
 
 
-def bundle(file, *, device=None, **options):
-    """A BAL file, as `lockstep solve bundle`: loss, out, ply, residuals, plot and the options of minimize."""
-    return _command("bundle", file, device, options)
+@described("solve.bundle")
+def bundle(file=None, *, device=None, callback=None, **options):
+    """A BAL file, or a synthetic scene of so many cameras and observations, as `lockstep solve bal`."""
+    return _command("bundle", device, options, file=file, callback=callback)
 
 
-def sketch(file, *, device=None, **options):
-    """A sketch of constraints (TOML), as `lockstep solve sketch`: allow_conflicts, out, plot and the options of minimize."""
-    return _command("sketch", file, device, options)
+@described("solve.sketch")
+def sketch(file, *, device=None, callback=None, **options):
+    """A sketch of constraints (TOML), as `lockstep solve sketch`."""
+    return _command("sketch", device, options, file=file, callback=callback)
 
 
 def mesh_energies():
@@ -450,26 +452,24 @@ def mesh_energies():
     return _core.mesh_energies()
 
 
-def mesh(shape, *, energy, fix=None, handles=None, out=None, device=None, **options):
+@described("solve.mesh")
+def mesh(shape, *, energy, handles=None, device=None, callback=None, **options):
     """An energy of a triangle mesh minimised, as `lockstep solve mesh`; gives what the program tells with "positions" (n, 3)
     and "triangles" (m, 3) of the mesh found: with parameterize the flat one, (u, v, 0).
 
     shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
     "bar:6x36". fix: vertices that stay, by their numbers or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)},
-    or a text. Options: attach, stiffness, bend, gravity, rest_scale, seed, repair, loss, picture with color, view, up, width,
-    edges, smooth and compare, plot, and those of minimize.
+    or a text.
     """
-    if fix is not None and not isinstance(fix, str):
-        fix = ",".join(str(int(v)) for v in fix)
     if isinstance(handles, dict):
         handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
-    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in {**options, "out": out}.items() if v is not None}
     if isinstance(shape, (str, os.PathLike)):
-        given["mesh"] = os.fspath(shape)
+        source = {"mesh": os.fspath(shape)}
     else:
-        given["vertices"], given["triangles"] = _mesh_arrays(*shape)
+        source = dict(zip(("vertices", "triangles"), _mesh_arrays(*shape)))
     device = chosen(device)
-    told, positions, triangles = _core.solve_mesh(device._core, {"energy": energy, "fix": fix or "", "handles": handles or "", **given})
+    told, positions, triangles = _core.solve_mesh(
+        device._core, _given(options, energy=energy, handles=handles or None, callback=callback, **source))
     warn_fallbacks(device)
     return Summary(told, positions=positions, triangles=triangles)
 

@@ -1,6 +1,9 @@
 #include "option_values.hpp"
 
 #include "lockstep/flow/pipeline.hpp"
+#include "lockstep/forecast/run.hpp"
+#include "lockstep/pde/commands.hpp"
+#include "lockstep/solve/run.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -15,13 +18,23 @@ std::optional<OptionValue> cast(const nb::object& value) {
   return nb::try_cast(value, to) ? std::optional<OptionValue>(to) : std::nullopt;
 }
 
+bool is_parts(nb::handle value) { return !nb::isinstance<nb::str>(value) && nb::hasattr(value, "__iter__"); }
+/// A sequence or a dictionary as a text: "1,2", "a=1,b=0:2".
+std::string text_of_parts(nb::handle value, const char* between) {
+  std::string all;
+  const auto add = [&](const std::string& one) { all += (all.empty() ? "" : between) + one; };
+  const auto one = [](nb::handle item) { return is_parts(item) ? text_of_parts(item, ":") : text_of(item); };
+  if (nb::isinstance<nb::dict>(value))
+    for (const auto& [key, item] : nb::cast<nb::dict>(value)) add(text_of(key) + "=" + one(item));
+  else
+    for (const nb::handle item : value) add(one(item));
+  return all;
+}
+
 std::optional<OptionValue> value_of(const Option& option, const nb::object& value) {
-  if (option.list && !nb::isinstance<nb::str>(value)) {
-    std::string all;
-    for (const nb::handle item : value) all += (all.empty() ? "" : ",") + text_of(item);
-    return OptionValue(all);
-  }
-  if (option.list || option.kind == Kind::choice) return OptionValue(text_of(value));
+  if ((option.list || option.parts) && is_parts(value)) return OptionValue(text_of_parts(value, ","));
+  if ((option.list && option.kind != Kind::text) || option.kind == Kind::choice)
+    return OptionValue(text_of(value));
   if (option.use != Option::Use::value)
     return cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
   switch (option.kind) {
@@ -49,6 +62,7 @@ std::optional<OptionValue> value_of(const Option& option, const nb::object& valu
 
 const char* type_of(const Option& o) {
   if (o.use != Option::Use::value) return "path";
+  if (o.parts) return "parts";
   switch (o.kind) {
     case Kind::flag: return "bool";
     case Kind::whole:
@@ -137,10 +151,11 @@ nb::list options_table(const OptionList& list) {
 void bind_options(nb::module_& module) {
   module.def("options", [](const std::string& command) {
     std::vector<std::string> names;
-    for (const NamedSchema& known : flow::schemas()) {
-      if (known.command == command) return options_table(*known.options);
-      names.push_back(known.command);
-    }
+    for (const auto& schemas : {flow::schemas(), forecast::schemas(), pde::schemas(), solve::schemas()})
+      for (const NamedSchema& known : schemas) {
+        if (known.command == command) return options_table(*known.options);
+        names.push_back(known.command);
+      }
     const std::string nearest = nearest_name(command, names);
     throw InputError("'" + command + "'", "lockstep.options", "a command such as flow.run")
         .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");

@@ -13,12 +13,11 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
 /// A function's options: name, type, default, choices, help and the rest.
 nb::list options_table(const OptionList& list);
 
-/// Work with options of keyword arguments, without the interpreter's lock.
+/// Work with options of keyword arguments on top of `options`, without the interpreter's lock.
 template <class Options, class Work>
 auto with_options(const nb::dict& arguments, const std::string& call, Work work,
-                  const std::set<std::string>& others = {}, const Given& had = {}) {
+                  const std::set<std::string>& others = {}, const Given& had = {}, Options options = {}) {
   const Schema<Options>& schema = schema_of<Options>();
-  Options options;
   fill_options(schema, &options, arguments, call, others, had);
   try {
     const nb::gil_scoped_release free;

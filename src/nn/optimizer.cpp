@@ -31,6 +31,18 @@ Schedule::Decay parse_decay(std::string_view text) {
   throw InputError(fmt::format("schedule '{}'", text), "optimizer", "constant, cosine, linear or step");
 }
 
+void describe(lockstep::Schema<Schedule>& s) {
+  s.of("nn::Schedule");
+  s.option("rate", &Schedule::rate, "learning rate").above(0).shown("R");
+}
+void describe(lockstep::Schema<OptimizerOptions>& s) {
+  s.of("nn::OptimizerOptions");
+  s.include(&OptimizerOptions::schedule);
+  s.option("clip_norm", &OptimizerOptions::clip_norm, "gradients beyond this norm are scaled down; 0: none")
+      .at_least(0)
+      .shown("N");
+}
+
 void Schedule::check() const {
   expect(rate >= 0 && std::isfinite(rate), fmt::format("rate {}", rate), "0 or more");
   expect(warmup >= 0, fmt::format("warmup {}", warmup), "0 or more steps");

@@ -28,7 +28,7 @@ BASES = {
     "urban pet": ["--ta", "30", "--rh", "45", "--wind", "2", "--tmrt", "60"], "urban run": [*RADIATION, "--out", "{out}"],
     "urban check": RADIATION, "urban validate": [*RADIATION, "--measured", "{weather}", "--out", "{out}"], "urban gates": RADIATION,
     "pde loss": DERIVATIVES, "pde trajectory": DERIVATIVES, "pde check": DERIVATIVES, "pde study": ["--sizes", "8"],
-    "pde example": ["gray_scott", "--out", "{out}"], "pde convergence": ["--sizes", "8,16"],
+    "pde example": ["gray_scott", "--out", "{out}"], "pde convergence": ["--sizes", "12,16"],
     "solve nist": ["{text}"], "solve g2o": ["{graph}", "--device", "cpu"], "solve bal": ["--synthetic", "3,20", "--device", "cpu"],
     "solve fit": FIT, "solve mesh": ["{mesh}", "--energy", "springs", "--device", "cpu"], "solve sketch": ["{text}"],
     "flow run": [*SIMULATION, "--format", "npz"], "flow compare": ["{fields}", "{fields}"], "flow encode": ["{fields}", "--out", "{out}.npz"],

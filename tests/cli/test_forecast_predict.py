@@ -60,7 +60,7 @@ class Predictive(TrainingTest):
                                   (["--schedule", "wave"], "wave"), (["--rate", "1e38"], "rollbacks")):
             with self.subTest(arguments):
                 self.refuses("forecast", "train", *JUMPS, *arguments, *out, saying=saying)
-        self.refuses("forecast", "train", *JUMPS[:5], "--ema-decay", "1", "--control", "ema", *out, saying="EMA")
+        self.refuses("forecast", "train", *JUMPS[:5], "--ema-decay", "1", "--control", "ema", *out, saying="--ema-decay")
         self.refuses("forecast", "train", "xor", "--control", "zero", *out, saying="--trainer predictive")
 
 

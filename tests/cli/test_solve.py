@@ -219,7 +219,7 @@ class Bal(SolveTest):
 
     def test_bad_input(self):
         self.refuses("solve", "bal", saying="no input")
-        self.refuses("solve", "bal", "x.txt", *self.SCENE, saying="a file and --synthetic")
+        self.refuses("solve", "bal", "x.txt", *self.SCENE, saying="FILE with --synthetic")
         for scene in ("12", "12,", "a,b", "12,10", "2,1000", "12.5,1000", "1,2,3"):
             self.refuses("solve", "bal", "--synthetic", scene, "--quiet", saying="synthetic")
         self.refuses("solve", "bal", "--synthetic", "1000,100000000000000", "--quiet", saying="memory [--synthetic]")
@@ -265,7 +265,7 @@ class Landmarks(SolveTest):
         for line, saying in (("EDGE_SE2_XY 10 0 1 1 1 0 1", "vertex 10 is a landmark"), ("EDGE_SE2_XY 0 77 1 1 1 0 1", "vertex 77 is not in the file"),
                              ("EDGE_SE2_XY 0 10 1 1 1 5 1", "information matrix"), ("VERTEX_XY 10 0 0", "a second time")):
             self.refuses("solve", "g2o", self.write("bad.g2o", landmarks2() + line + "\n"), "--quiet", saying=saying)
-        self.refuses("solve", "g2o", "", saying="an empty name [FILE]")
+        self.refuses("solve", "g2o", "", saying="an empty text [FILE]")
 
 
 class Batches(SolveTest):

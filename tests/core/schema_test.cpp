@@ -55,7 +55,89 @@ void describe(Schema<Options>& s) {
   s.derive([](Options& o, const Given& given) { o.seed += given.contains("loud") ? 1 : 0; });
 }
 
+/// Options that are more than a number or a name.
+struct Point {
+  int x = 0, y = 0;
+};
+struct Texts {
+  Point at;
+  std::optional<Shape> shape;
+  int64_t most = 5, rows = 0, columns = 0;
+  int level = 1;
+};
+std::string print_point(const Point& p) { return std::to_string(p.x) + "," + std::to_string(p.y); }
+Point read_point(const std::string& text) {
+  const size_t comma = text.find(',');
+  if (comma == text.npos) throw InputError("no comma", "read_point", "one");
+  if (text[0] == '-') throw bad_text("x below 0", "a point at the right of {shape}");
+  return {std::stoi(text), std::stoi(text.substr(comma + 1))};
+}
+void describe(Schema<Texts>& s) {
+  s.of("Texts");
+  s.text("at", &Texts::at, "where", "X,Y", &print_point, &read_point).example("3,4");
+  s.option("shape", &Texts::shape, "of a cell").or_else("by the level");
+  s.heading("Limits");
+  s.option("most", &Texts::most, "at most").at_least(1);
+  s.option("level", &Texts::level, "of detail", {{"1", 1}, {"2", 2}}).in_shell(false);
+  s.option("rows", &Texts::rows, "rows").at_least(1).off(0);
+  s.option("columns", &Texts::columns, "columns").at_least(1).off(0);
+  s.group({"size", "{rows},{columns}", "of a table", "", "", false, ""});
+  s.useless(
+      "most", [](const Texts& o) { return o.shape != Shape::square; }, "nothing is square", "{shape} square");
+  s.prepare([](Texts& o, const Given&) {
+    if (!o.shape) o.shape = o.level == 2 ? Shape::square : Shape::round;
+  });
+}
+
 namespace {
+
+TEST(Schema, TextsAreReadAndPrintedByTheirOwnFunctions) {
+  const OptionList& all = schema_of<Texts>();
+  test::expect_refusals(all, [] { return std::make_shared<Texts>(); });
+  test::expect_texts(all, [] { return std::make_shared<Texts>(); });
+  const auto refusal = [&](const std::string& text) {
+    Texts o;
+    Given given;
+    try {
+      all.set_text(&o, "at", text, given);
+    } catch (const OptionError& e) { return std::string(e.in(all.in_shell("program")).what()); }
+    return std::string();
+  };
+  EXPECT_EQ(refusal("34"), "'34' [--at]: expected X,Y");
+  EXPECT_EQ(refusal("-1,2"), "x below 0 [--at]: expected a point at the right of --shape");
+}
+
+TEST(Schema, AnEnumerationMayBeLeftToOthers) {
+  const OptionList& all = schema_of<Texts>();
+  Texts o;
+  EXPECT_EQ(all.text(&o, "shape"), "");
+  EXPECT_EQ(all.at("shape").choices, (std::vector<std::string>{"round", "square"}));
+  // The rules see options that follow from others.
+  EXPECT_THROW(all.finish(&o, {"most"}), OptionError);
+  o = {};
+  o.level = 2;
+  EXPECT_NO_THROW(all.finish(&o, {"most"}));
+  o.level = 3;
+  EXPECT_THROW(all.check(&o), OptionError) << "no value of a choice";
+}
+
+TEST(Schema, WholeNumbersMayHaveAnExponent) {
+  const OptionList& all = schema_of<Texts>();
+  Texts o;
+  Given given;
+  all.set_text(&o, "most", "1e6", given);
+  EXPECT_EQ(o.most, 1'000'000);
+  for (const char* text : {"1e-1", "2.0", "1e400", "9e18x"})
+    EXPECT_THROW(all.set_text(&o, "most", text, given), OptionError) << text;
+}
+
+TEST(Schema, HelpHasHeadingsAndNoDefaultOfNone) {
+  const OptionList& all = schema_of<Texts>();
+  EXPECT_EQ(all.at("at").heading, "");
+  EXPECT_EQ(all.at("most").heading, "Limits");
+  EXPECT_EQ(all.help_of(*all.group_of("rows"), all.in_shell("")), "of a table");
+  EXPECT_EQ(all.help_of(all.at("shape"), all.in_shell("")), "of a cell (default: by the level)");
+}
 
 const OptionList& list() { return schema_of<Options>(); }
 std::shared_ptr<void> made() { return std::make_shared<Options>(); }

@@ -24,8 +24,11 @@ inline std::vector<OptionValue> values_outside(const Option& o) {
     else if (o.kind == Option::Kind::whole)
       bad.emplace_back(static_cast<int64_t>(v));
   };
-  if (o.kind == Option::Kind::choice) bad.emplace_back(std::string("no such thing"));
-  if (o.kind == Option::Kind::number) bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
+  if (o.kind == Option::Kind::choice || !o.form.empty()) bad.emplace_back(std::string("no such thing"));
+  if (o.kind == Option::Kind::number && o.list)
+    for (const char* text : {"nan", "inf", "1,"}) bad.emplace_back(std::string(text));
+  else if (o.kind == Option::Kind::number)
+    bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
   if (o.kind == Option::Kind::number || o.kind == Option::Kind::whole) {
     if (std::isfinite(o.low)) number(o.low_open ? o.low : o.low - std::max(1.0, std::abs(o.low) * 1e-9));
     if (std::isfinite(o.high)) number(o.high_open ? o.high : o.high + std::max(1.0, o.high * 1e-9));
@@ -41,7 +44,7 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
       for (const std::string& c : o.choices)
         if (OptionValue(c) != now) return c;
       return now;
-    case Option::Kind::text: return std::string("other");
+    case Option::Kind::text: return o.example.empty() ? "other" : o.example;
     case Option::Kind::natural: return uint64_t{7919};
     case Option::Kind::whole: {
       const auto low = static_cast<int64_t>(std::max(o.low, 1.0));
@@ -51,6 +54,7 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
     case Option::Kind::number: {
       const double low = std::isfinite(o.low) ? o.low : 0, high = std::isfinite(o.high) ? o.high : low + 1;
       const double middle = low + (std::min(high, low + 1) - low) / 3;
+      if (o.list) return text_of(middle);
       return now == OptionValue(middle) ? low + (std::min(high, low + 1) - low) / 2 : middle;
     }
   }
@@ -90,7 +94,10 @@ inline void expect_refusals(const OptionList& list, const std::function<std::sha
         has(e, "[" + o.member + "]");
         has(e.in(shell), "[" + shell.name(o.name) + "]");
         has(e.in(python), "argument " + python.name(o.name) + "=]");
-        has(e, o.expected());
+        if (o.form.empty())
+          has(e, o.expected());
+        else  // the reader of a text may know better
+          EXPECT_FALSE(e.parts().expected.empty()) << e.what();
       }
     }
 }
@@ -113,6 +120,34 @@ inline void expect_texts(const OptionList& list, const std::function<std::shared
       EXPECT_EQ(list.value(options.get(), o.name), value) << o.name << " " << text;
     }
   }
+}
+
+/// Both of all options of a struct.
+template <class Options>
+void walk() {
+  const auto made = [] { return std::make_shared<Options>(); };
+  expect_refusals(schema_of<Options>(), made);
+  expect_texts(schema_of<Options>(), made);
+}
+
+/// Whether an enumeration's table has all of its values: one without a name would print as "?".
+template <class E>
+bool is_complete() {
+  int k = 0;
+  while (k < 64 && name_among(choices(E{}), E(k)) != "?") ++k;
+  return size_t(k) == choices(E{}).size();
+}
+
+/// The shell's error for options by their names, or empty.
+template <class Options>
+std::string refusal(Options& options, Given given,
+                    const std::vector<std::pair<std::string, std::string>>& texts) {
+  const OptionList& list = schema_of<Options>();
+  try {
+    for (const auto& [name, text] : texts) list.set_text(&options, name, text, given);
+    list.finish(&options, given);
+  } catch (const OptionError& e) { return e.in(list.in_shell("lockstep command")).what(); }
+  return "";
 }
 
 }  // namespace lockstep::test

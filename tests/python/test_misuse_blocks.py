@@ -101,6 +101,91 @@ def buffer_chosen_in_a_branch(at, x, i, o, n):
     o[at] = source[at.x(1)]
 
 
+@refused("chosen bound to another value inside of if_")
+def local_array_chosen_in_a_branch(at, x, i, o, n):
+    chosen, other = ls.local(ls.f32, 2), ls.local(ls.f32, 2)
+    with ls.if_(i[at] > 0):
+        chosen = other
+    chosen[0] = x[at]
+    o[at] = chosen[0]
+
+
+@refused("chosen bound to another value inside of else_")
+def buffer_chosen_in_both_branches(at, x, i, o, n):
+    with ls.if_(i[at] > 0):
+        chosen = x
+    with ls.else_():
+        chosen = x.periodic()
+    o[at] = chosen[at.x(1)]
+
+
+@refused("chosen bound to another value inside of for_")
+def buffer_that_begins_as_none(at, x, i, o, n):
+    chosen = None
+    for _ in ls.for_(3):
+        chosen = x
+    o[at] = chosen[at]
+
+
+@refused("chosen bound to another value inside of if_")
+def buffer_chosen_by_a_nested_function(at, x, i, o, n):
+    chosen = x
+
+    def choose():
+        nonlocal chosen
+        chosen = x.periodic()
+    with ls.if_(i[at] > 0):
+        choose()
+    o[at] = chosen[at.x(1)]
+
+
+@refused("count bound to another value inside of for_")
+def counter_of_a_nested_function(at, x, i, o, n):
+    count = 0
+
+    def passed():
+        nonlocal count
+        count += 1
+    for k in ls.for_(3):
+        passed()
+        n[k] = count
+
+
+@refused("a point of another kernel")
+def point_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel
+    def inner(own, y: ls.Out[ls.f32, 1]):
+        y[at] = 1.0
+    inner.trace()
+
+
+@refused("a point of another kernel")
+def coordinate_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel
+    def inner(own, y: ls.Out[ls.f32, 1]):
+        y[own] = ls.cast(ls.f32, at.x)
+    inner.trace()
+
+
+@refused("a group of another kernel")
+def group_of_the_kernel_around(at, x, i, o, n):
+    @ls.kernel(group=(4,))
+    def outer(g, y: ls.Out[ls.f32, 1]):
+        @ls.kernel(group=(8,))
+        def inner(own, z: ls.Out[ls.f32, 1]):
+            z[own.lane()] = ls.cast(ls.f32, ls.var(g.lanes()))
+        inner.trace()
+    outer.trace()
+
+
+@refused("state bound to another value inside of if_")
+def item_of_a_dictionary(at, x, i, o, n):
+    state = {"from": x}
+    with ls.if_(i[at] > 0):
+        state["from"] = x.periodic()
+    o[at] = state["from"][at.x(1)]
+
+
 @refused("outside of the block")
 def values_gathered_in_a_list(at, x, i, o, n):
     values = []

@@ -9,11 +9,13 @@ import pytest
 
 import lockstep as ls
 from conftest import HOST
-from lockstep import _options, flow
+from lockstep import _options, flow, forecast, pde, solve
 
 DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
-             "flow.pipeline": flow.pipeline}
-STUB = os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", "flow.pyi")
+             "flow.pipeline": flow.pipeline, "forecast.curve": forecast.curve, "forecast.rollout": forecast.rollout, "forecast.train": forecast.train,
+             "pde.example": pde.example, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
+             "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch}
+STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name) for name in ("flow.pyi", "forecast/__init__.pyi", "pde.pyi", "solve.pyi")]
 
 
 def calls(tmp_path):
@@ -23,7 +25,17 @@ def calls(tmp_path):
             "flow.run": lambda **o: flow.run(tmp_path / "run", device=HOST, **o),
             "flow.encode": lambda **o: flow.encode(fields, device=HOST, **o),
             "flow.learn": lambda **o: flow.learn(np.zeros((8, 2)), **o),
-            "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o)}
+            "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o),
+            "forecast.curve": lambda **o: forecast.curve(np.arange(40.0), np.exp(-np.arange(40.0) / 9) + 1, **o),
+            "forecast.rollout": lambda **o: forecast.rollout(device=HOST, **o),
+            "forecast.train": lambda **o: forecast.train("xor", device=HOST, **{"steps": 2, **o}),
+            "pde.example": lambda **o: pde.example("heat", out=tmp_path / "heat", device=HOST, **o),
+            "solve.minimize": lambda **o: solve.Problem().minimize(device=HOST, **o),
+            "solve.fit": lambda **o: solve.fit("d.csv", model="a*x", y="y", device=HOST, **o),
+            "solve.posegraph": lambda **o: solve.posegraph("ring.g2o", device=HOST, **o),
+            "solve.bundle": lambda **o: solve.bundle(device=HOST, **o),
+            "solve.mesh": lambda **o: solve.mesh("icosphere:1", device=HOST, **{"energy": "springs", **o}),
+            "solve.sketch": lambda **o: solve.sketch("t.toml", device=HOST, **o)}
 
 
 @pytest.mark.parametrize("command", DESCRIBED)
@@ -34,7 +46,7 @@ def test_a_signature_is_its_declaration(command):
         if option["argument"] != option["name"] or option["required"]:
             continue
         assert option["name"] in parameters
-        if option["name"] not in ("members", "precision", "max_error"):
+        if option["name"] not in DESCRIBED[command].own_parameters:
             assert parameters[option["name"]].default == option["default"]
             assert re.search(rf"(?m)^    {option['name']} \(", DESCRIBED[command].__doc__)
 
@@ -48,13 +60,14 @@ def stub_lines(command):
             yield f"        {o['name']}: {_options.annotation(o)} = {default},\n"
 
 
-def test_the_stub_is_its_declaration():
-    with open(STUB, encoding="utf-8") as file:
+@pytest.mark.parametrize("stub", STUBS)
+def test_the_stub_is_its_declaration(stub):
+    with open(stub, encoding="utf-8") as file:
         committed = file.read()
     now = re.sub(r"(        # options of ([\w.]+)\n)(?:.*\n)*?(        # end of options\n)",
                  lambda m: m[1] + "".join(stub_lines(m[2])) + m[3], committed)
     if os.environ.get("LOCKSTEP_UPDATE"):
-        with open(STUB, "w", encoding="utf-8") as file:
+        with open(stub, "w", encoding="utf-8") as file:
             file.write(now)
     else:
         assert committed == now, "LOCKSTEP_UPDATE=1 writes it anew"
@@ -72,7 +85,7 @@ def outside(option):
 
 def test_values_that_do_not_fit_name_their_argument(tmp_path):
     for command, call in calls(tmp_path).items():
-        known = {"rollout"} if command == "flow.learn" else set()
+        known = {"flow.learn": {"rollout"}, "forecast.curve": {"column"}}.get(command, set())  # of logs and files
         for option in ls.options(command):
             if option["argument"] != option["name"] or option["required"] or option["name"] in known | {"members", "max_error"}:
                 continue
@@ -97,7 +110,27 @@ def test_rules_speak_of_arguments(tmp_path):
             ("flow.run", dict(initial="absent.nc"), "argument initial="),
             ("flow.encode", dict(codec="classic", share=0.5), "argument share=.*codec v2"),
             ("flow.learn", dict(vectors=2, vector_share=0.5), "vectors and vector_share"),
-            ("flow.pipeline", dict(save_every=3), "argument save_every")):
+            ("flow.pipeline", dict(save_every=3), "argument save_every"),
+            ("forecast.curve", dict(coverage=2.0), "'2'.*lockstep.forecast.curve, argument coverage="),
+            ("forecast.rollout", dict(model="m.npz", hidden=3), "argument hidden="),
+            ("forecast.rollout", dict(model={}, members=8192), "argument members="),
+            ("forecast.train", dict(spacing=3), "argument spacing=.*trainer predictive"),
+            ("forecast.train", dict(trainer="predictive", control="lr", correct=3), "argument correct=.*control none"),
+            ("forecast.train", dict(trainer="predictive", horizons=[1e9]), "'1000000000'.*argument horizons="),
+            ("pde.example", dict(cells=3), "'3'.*lockstep.pde.example, argument cells="),
+            ("pde.example", dict(parameters={"wind": 1}), "unknown parameter wind.*argument parameters="),
+            ("solve.minimize", dict(method="gn", damping="identity"), "argument damping=.*method lm, dogleg or newton"),
+            ("solve.minimize", dict(graduation=0.5), r"'0.5' \[lockstep.solve.Problem.minimize, argument graduation=\]"),
+            ("solve.fit", dict(loss="huber"), "'huber'.*argument loss="),
+            ("solve.fit", dict(bounds={"a": (2, 1)}), "'2:1'.*argument bounds=.*LOW below HIGH"),
+            ("solve.fit", dict(initial={"a": "b"}), "'b'.*argument initial="),
+            ("solve.fit", dict(plot="absent/p.png"), "no folder 'absent'.*argument plot="),
+            ("solve.bundle", dict(), "no input.*expected file or cameras"),
+            ("solve.bundle", dict(noise=2.0), "argument noise=.*cameras and observations"),
+            ("solve.mesh", dict(view=(0, 0)), "'0,0'.*argument view="),
+            ("solve.mesh", dict(edges=True), "argument edges=.*picture"),
+            ("solve.mesh", dict(gravity=2.0), "energy springs.*argument gravity="),
+            ("solve.sketch", dict(loss="huber:1"), "argument loss=|t.toml")):
         with pytest.raises(ls.InputError, match=words):
             call[command](**options)
 

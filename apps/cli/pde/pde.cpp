@@ -1,52 +1,83 @@
-// `lockstep pde`: loss and trajectory. The other commands have files of their own.
+// `lockstep pde`: each command is one call of the library.
 #include <fmt/format.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/reports/log.hpp"
-#include "lockstep/error.hpp"
-#include "pde/run/files.hpp"
-#include "pde_options.hpp"
+#include "core/reports/progress.hpp"
+#include "pde_text.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
 namespace {
 
-using Run = pde::RunResult (*)(Context&, const pde::NamedArrays&, const pde::RunOptions&);
+/// A command: work(session, options) shows its result and gives the exit code.
+template <class Options, class Work>
+void add_pde_call(CommandList& commands, Command& pde, const char* name, const char* help,
+                  const char* example, Work work) {
+  Command& command = add_command(commands, *pde.app, name, help);
+  const Options& options = add_options<Options>(command);
+  add_common(command, example);
+  command.run = [&command, &options, work] {
+    Session session(command.common);
+    return work(session, options);
+  };
+}
 
-int run(const CommonOptions& common, const PdeOptions& options, Run work) {
-  Session session(common);
-  pde::RunOptions wanted = parse_run(options);
-  wanted.any_path = !common.no_fallback;
-  if (!options.out.empty() && options.gradients == "none")
-    throw InputError("nothing to write with --gradients none", "--out", "other gradients, or no --out");
-  const pde::FileRun run =
-      pde::run_files(session.context(), work, {options.input, options.out, options.residuals}, wanted);
+template <class Options>
+int run_loss(Session& session, Options options) {
+  options.run.any_path = !session.options().no_fallback;
+  const pde::FileRun run = pde::run(session.context(), options);
   for (const StageRecord& stage : run.host_stages) session.note(stage);
-  const pde::RunResult& result = run.result;
-  if (!result.path_refused.empty()) logging::line(fmt::format("{}; two-kernel is used", result.path_refused));
-
-  std::string text = fmt::format("loss {:.9g}\n", result.loss);
-  for (const auto& [name, value] : result.terms) text += fmt::format("  {} {:.9g}\n", name, value);
-  for (const auto& [name, slope] : result.by_number) text += fmt::format("  by {} {:.9g}\n", name, slope);
-  if (!options.out.empty()) text += fmt::format("gradients: {}\n", options.out);
-  if (!options.residuals.empty()) text += fmt::format("residual fields: {}\n", options.residuals);
-  session.finish(nlohmann::ordered_json::parse(to_json(run)), text);
+  if (!run.result.path_refused.empty())
+    logging::line(fmt::format("{}; two-kernel is used", run.result.path_refused));
+  session.finish(nlohmann::ordered_json::parse(to_json(run)), text_of(run));
   return 0;
 }
 
-void add_run(CommandList& commands, CLI::App& parent, const std::string& name, const std::string& help,
-             Run work, const std::vector<std::string>& kernels, const std::vector<std::string>& gradients,
-             const std::string& example) {
-  Command& command = add_command(commands, parent, name, help);
-  auto options = std::make_shared<PdeOptions>();
-  add_pde_options(*command.app, *options, kernels, gradients);
-  if (name == "loss")
-    add_output_file(*command.app, "--residuals", options->residuals, "where the residual fields go (.npz)",
-                    {".npz"});
-  add_common(command, example);
-  command.run = [&command, options, work] { return run(command.common, *options, work); };
+int run_check(Session& session, const pde::CheckRunOptions& options) {
+  const pde::CheckResult result = pde::run(session.context(), options);
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  return result.passed() ? 0 : 1;
+}
+
+int run_study(Session& session, const pde::StudyOptions& options) {
+  const Device device = session.open_device();
+  std::optional<Progress> progress;
+  const pde::StudyResult result = pde::run_study(device, options, [&](int64_t done, int64_t rows) {
+    if (!progress) progress.emplace("pde study", rows);
+    progress->set(done);
+  });
+  progress.reset();
+  session.note_device(result.device, device.counters().peak_bytes);
+  session.finish(json_of(result, options), text_of(result));
+  return 0;
+}
+
+int run_example(Session& session, pde::ExampleOptions options) {
+  std::optional<Progress> progress;
+  options.progress = [&](int64_t, int64_t windows) {
+    if (!progress) progress.emplace("pde example " + options.name, windows, "windows");
+    progress->add();
+  };
+  const pde::ExampleResult result = pde::run_example(session.context(), options);
+  progress.reset();
+  for (const StageRecord& stage : result.host_stages) session.note(stage);
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  if (result.converged()) return 0;
+  logging::error("{} of {} windows did not converge: try more --iterations",
+                 result.train.windows - result.train.converged, result.train.windows);
+  return 1;
+}
+
+int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
+  const pde::ConvergenceResult result = pde::run_convergence(session.context(), options);
+  session.finish(json_of(result, options), text_of(result));
+  return 0;
 }
 
 }  // namespace
@@ -68,17 +99,27 @@ void add_pde(CommandList& commands, CLI::App& root) {
              "level, (T,) and (T,…).\n"
              "Their derivatives go to d_lid of --out.\n"
              "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
-  add_run(commands, *pde.app, "loss", "loss and gradients of three time levels", pde::run_loss,
-          {"auto", "fused", "two-sweep", "two-kernel", "reference"}, {"all", "t1", "t1t2", "none"},
-          "lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary "
-          "x=no_slip,z=clamp --out gradients.npz");
-  add_run(commands, *pde.app, "trajectory", "loss and gradients of T time levels in one go",
-          pde::run_trajectory, {"auto", "fused", "two-kernel"}, {"all", "none"},
-          "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
-  add_pde_check(commands, *pde.app);
-  add_pde_study(commands, *pde.app);
-  add_pde_example(commands, *pde.app);
-  add_pde_convergence(commands, *pde.app);
+  add_pde_call<pde::LossRunOptions>(commands, pde, "loss", "loss and gradients of three time levels",
+                                    "lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary "
+                                    "x=no_slip,z=clamp --out gradients.npz",
+                                    &run_loss<pde::LossRunOptions>);
+  add_pde_call<pde::TrajectoryRunOptions>(
+      commands, pde, "trajectory", "loss and gradients of T time levels in one go",
+      "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz",
+      &run_loss<pde::TrajectoryRunOptions>);
+  add_pde_call<pde::CheckRunOptions>(
+      commands, pde, "check",
+      "compares residuals, gradients and products with J and its transpose with complex steps and each other",
+      "lockstep pde check frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary x=no_slip,z=clamp",
+      &run_check);
+  add_pde_call<pde::StudyOptions>(commands, pde, "study", "times over sizes, boundaries, kernels and orders",
+                                  "lockstep pde study --sizes 64,128 --csv study.csv", &run_study);
+  add_pde_call<pde::ExampleOptions>(commands, pde, "example",
+                                    "solve a shipped equation by the gradients of its residuals",
+                                    "lockstep pde example gray_scott --out out", &run_example);
+  add_pde_call<pde::ConvergenceOptions>(commands, pde, "convergence",
+                                        "residuals of exact solutions over the cell size",
+                                        "lockstep pde convergence --out convergence.svg", &run_convergence);
 }
 
 }  // namespace lockstep::cli

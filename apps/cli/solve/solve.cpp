@@ -1,104 +1,107 @@
-// `lockstep solve`: the commands that fit curves. Graphs, meshes and sketches have files of their own.
+// `lockstep solve`: each command is one run of the library.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
-#include "solve_options.hpp"
+#include "lockstep/solve/run.hpp"
+#include "session.hpp"
+#include "solve/minimize/report.hpp"
 
 namespace lockstep::cli {
 namespace {
 
-struct NistCommand {
-  std::string input, start = "1";
-  SolveOptions solve{solve::NistRun().options};
+/// The rows that are shown, and the outcomes that count as failures.
+struct Shown {
+  bool verbose = false, require_convergence = false;
 };
 
-int run_nist(const CommonOptions& common, const NistCommand& command) {
-  check_solve_options(command.solve, common);
-  if (command.solve.robust != "none")
-    throw InputError(fmt::format("'{}'", command.solve.robust), "--robust",
-                     "none: the certified values are those of least squares");
-  Session session(common);
-  solve::NistRun run;
-  run.file = command.input;
-  run.start = command.start == "1" ? 1 : 2;
-  return run_and_print(session, command.solve, run);
-}
-
-void add_nist(CommandList& commands, CLI::App& parent) {
-  Command& command = add_command(commands, parent, "nist",
-                                 "a reference dataset of NIST, scored in digits of its certified values");
-  auto options = std::make_shared<NistCommand>();
-  add_positional(*command.app, "FILE", options->input, "a .dat file of StRD nonlinear regression", true);
-  add_choice(*command.app, "--start", options->start, "which of the file's two starts (1)", {"1", "2"});
-  add_solve_options(*command.app, options->solve);
-  add_common(command, "lockstep solve nist Misra1a.dat --start 2 --json");
-  command.run = [&command, options] { return run_nist(command.common, *options); };
-}
-
-struct FitCommand {
-  std::string input, model, x, y, sigma, initial, bounds, out, picture;
-  SolveOptions solve;
-};
-
-/// --bounds, and --initial within them.
-void set_ranges(const FitCommand& command, solve::FitRun& run) {
-  for (const auto& [name, value] : assignments(command.initial, "--initial"))
-    run.initial[name] = number_of(value, "--initial");
-  for (const auto& [name, value] : assignments(command.bounds, "--bounds")) {
-    const size_t colon = value.find(':');
-    if (colon == std::string::npos)
-      throw InputError(fmt::format("'{}'", value), "--bounds", "NAME=LOW:HIGH, inf and -inf for none");
-    const double low = number_of(value.substr(0, colon), "--bounds"),
-                 high = number_of(value.substr(colon + 1), "--bounds");
-    if (!(low < high)) throw InputError(fmt::format("'{}'", value), "--bounds", "LOW below HIGH");
-    run.bounds[name] = {low, high};
-    if (const auto start = run.initial.find(name);
-        start != run.initial.end() && !(start->second >= low && start->second <= high))
-      throw InputError(fmt::format("{} starts at {}", name, start->second), "--initial",
-                       fmt::format("a start within {} of --bounds", value));
+/// The line that shows how far a minimisation has come; it goes with the options that hold it.
+class StatusLine {
+ public:
+  explicit StatusLine(bool shown) : shown_(shown && logging::is_terminal()) {}
+  ~StatusLine() {
+    if (shown_) logging::set_status("");
   }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  void show(const solve::Iteration& i) const {
+    if (shown_)
+      logging::set_status(fmt::format("iteration {:>4}  cost {:.6e}  gradient {:.1e}  step {:.1e}  {:.1f} s",
+                                      i.iteration, i.cost, i.gradient_max, i.step_norm, i.seconds));
+  }
+
+ private:
+  const bool shown_;
+};
+
+/// A device that is named is used: nothing chooses between it and the CPU.
+void place(const Command& command, solve::Options& o) {
+  if (command.common.device == "auto" || o.backend != solve::Placement::automatic) return;
+  for (const char* option : {"backend", "threshold"})
+    if (command.bound->given.contains(option))
+      throw command.bound->list->error({OptionError::Kind::useless, option,
+                                        "nothing uses it with --device " + command.common.device,
+                                        "--device auto", ""});
+  o.backend = solve::Placement::gpu;
 }
 
-int run_fit(const CommonOptions& common, const FitCommand& command) {
-  check_solve_options(command.solve, common);
-  Session session(common);
-  solve::FitRun run;
-  run.file = command.input;
-  run.model = command.model;
-  run.y = command.y;
-  run.sigma = command.sigma;
-  if (!command.x.empty()) run.x = split_list(command.x, "--x");
-  set_ranges(command, run);
-  run.loss = robust_option(command.solve);
-  run.out = command.out;
-  run.picture = command.picture;
-  return run_and_print(session, command.solve, run);
+/// Exit code: 1 for a minimisation that failed, or that did not converge although it must.
+int print_run(Session& session, const Command& command, const Shown& shown, const solve::RunResult& result,
+              const std::string& text, const std::string& json) {
+  const solve::Summary& summary = result.summary;
+  for (const StageRecord& stage : result.host_stages) session.note(stage);
+  if (!session.options().quiet)
+    logging::line(solve::report(summary, shown.verbose ? std::numeric_limits<int>::max() : 10));
+  const bool broken = summary.termination == solve::Termination::failure,
+             failed = broken || (shown.require_convergence && !solve::converged(summary.termination));
+  const std::string why = summary.message.empty() ? "" : ": " + summary.message;
+  if (broken)
+    logging::line(
+        fmt::format("lockstep: error: the minimisation failed{} [{}]: expected values and derivatives that "
+                    "are finite, and matrices that are not singular",
+                    why, command_path(*command.app)));
+  else if (failed)
+    logging::line(fmt::format(
+        "lockstep: error: not converged: {}{} [--require-convergence]: expected a tolerance that is met",
+        solve::name(summary.termination), why));
+  session.finish(nlohmann::ordered_json::parse(json), text);
+  return failed ? 1 : 0;
 }
 
-void add_fit(CommandList& commands, CLI::App& parent) {
-  Command& command =
-      add_command(commands, parent, "fit", "a formula fitted to columns of a table, with standard errors");
-  auto options = std::make_shared<FitCommand>();
-  CLI::App& app = *command.app;
-  add_positional(app, "FILE", options->input, "a CSV file with a header line", true);
-  add_text(app, "--model", options->model, "formula over columns and parameters", "FORMULA");
-  add_text(app, "--x", options->x, "columns that the model names (all such but --y)", "NAMES");
-  add_text(app, "--y", options->y, "column of the response", "NAME");
-  add_text(app, "--sigma", options->sigma, "column of the response's standard deviations", "NAME");
-  add_text(app, "--initial", options->initial, "start of parameters, a=1,b=2; others are found", "LIST");
-  add_text(app, "--bounds", options->bounds, "limits of parameters, a=0:10,b=-inf:0", "LIST");
-  add_output_file(app, "--out", options->out, "CSV: the table, fitted values and residuals", kTables);
-  add_output_file(app, "--picture", options->picture, "data and model (.png, .svg)", kDrawings);
-  require(app, "--model");
-  require(app, "--y");
-  add_solve_options(app, options->solve);
-  add_common(command,
-             "lockstep solve fit decay.csv --model \"a*exp(-b*t) + c\" --y count --bounds b=0:inf --picture "
-             "decay.png");
-  command.run = [&command, options] { return run_fit(command.common, *options); };
+template <class Run>
+int run_and_print(const Command& command, Run run, const Shown& shown) {
+  place(command, run.options);
+  Session session(command.common);
+  const auto status = std::make_shared<StatusLine>(!command.common.quiet);
+  run.options.callback = [status](const solve::Iteration& i) {
+    status->show(i);
+    return true;
+  };
+  const auto result = solve::run(session.context(), run);
+  return print_run(session, command, shown, result, to_text(result), to_json(result));
+}
+
+template <class Run>
+void add_run(CommandList& commands, Command& parent, const char* name, const char* help,
+             const char* example) {
+  Command& command = add_command(commands, *parent.app, name, help);
+  Run& options = add_options<Run>(command);
+  options.options.backend = solve::Placement::automatic;
+  const auto shown = std::make_shared<Shown>();
+  add_flag(*command.app, "--verbose", shown->verbose, "all iterations in the report instead of ten");
+  add_flag(*command.app, "--require-convergence", shown->require_convergence,
+           "exit code 1 where no tolerance was reached");
+  for (const char* flag : {"--verbose", "--require-convergence"})
+    command.app->get_option(flag)->group("Minimisation");
+  add_common(command, example);
+  command.run = [&command, &options, shown] { return run_and_print(command, options, *shown); };
 }
 
 }  // namespace
@@ -107,12 +110,23 @@ void add_solve(CommandList& commands, CLI::App& root) {
   Command& solve = add_command(commands, root, "solve", "nonlinear least squares on any device");
   set_footer(*solve.app,
              "Example:\n  lockstep solve g2o sphere2500.g2o --linear cholesky --plot convergence.png");
-  add_nist(commands, *solve.app);
-  add_solve_g2o(commands, *solve.app);
-  add_solve_bal(commands, *solve.app);
-  add_fit(commands, *solve.app);
-  add_solve_mesh(commands, *solve.app);
-  add_solve_sketch(commands, *solve.app);
+  add_run<solve::NistRun>(commands, solve, "nist",
+                          "a reference dataset of NIST, scored in digits of its certified values",
+                          "lockstep solve nist Misra1a.dat --start 2 --json");
+  add_run<solve::PoseGraphRun>(commands, solve, "g2o", "a pose graph in 2 or 3 dimensions",
+                               "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");
+  add_run<solve::BundleRun>(commands, solve, "bal", "bundle adjustment: cameras and points from pixels",
+                            "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply");
+  add_run<solve::FitRun>(
+      commands, solve, "fit", "a formula fitted to columns of a table, with standard errors",
+      "lockstep solve fit decay.csv --model \"a*exp(-b*t) + c\" --y count --bounds b=0:inf --picture "
+      "decay.png");
+  add_run<solve::MeshRun>(
+      commands, solve, "mesh", "an energy of a triangle mesh",
+      "lockstep solve mesh bar:6x36 --energy arap --fix \"z<=0\" --handle \"z>=100%@0,0,1,120\" --out "
+      "twisted.obj --picture twisted.png");
+  add_run<solve::SketchRun>(commands, solve, "sketch", "points, lines and circles under constraints",
+                            "lockstep solve sketch examples/sketches/bracket.toml --out bracket.svg");
 }
 
 }  // namespace lockstep::cli

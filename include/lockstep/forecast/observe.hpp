@@ -26,6 +26,7 @@ enum class Objective : uint8_t {
   logarithmic,  // (log P - log L)^2 / 2: the same for losses in any unit
   squared,      // (P - L)^2 / 2, the published one
 };
+std::span<const Choice<Objective>> choices(Objective);
 std::string_view name(Objective objective);
 
 /// A posterior of the sampled state under two-hot heads. Its logits are Q [h; symlog L] + Q_b, with the loss L that

@@ -18,6 +18,7 @@
 #include "lockstep/array.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/nn/model.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::forecast {
 
@@ -48,20 +49,19 @@ class Trainee {
 /// moves as far in a random direction. rate: no jumps, all steps after the warm-up at another learning rate. ema and
 /// lawa: no jumps; an exponential average, or the mean of the last snapshots, is what is evaluated.
 enum class Control : uint8_t { none, zero, random, rate, ema, lawa };
+std::span<const Choice<Control>> choices(Control);
 std::string_view name(Control control);
-/// Throws InputError for other text than the names above.
-Control parse_control(std::string_view text);
 
 /// Effect of an accepted jump on the optimiser's moments.
 enum class Moments : uint8_t { keep, decay, reset };
+std::span<const Choice<Moments>> choices(Moments);
 std::string_view name(Moments moments);
-Moments parse_moments(std::string_view text);
 
 /// How the next difference of a path is foretold. ridge: a linear recursion of each tensor. mlp: one small network for
 /// every parameter, in units of its tensor's differences, fitted at each jump to some of the parameters.
 enum class Directions : uint8_t { ridge, mlp };
+std::span<const Choice<Directions>> choices(Directions);
 std::string_view name(Directions directions);
-Directions parse_directions(std::string_view text);
 
 enum class Phase : uint8_t { warm_up, full, predict, correct };
 std::string_view name(Phase phase);
@@ -94,6 +94,7 @@ struct PredictOptions {
   double ema_decay = 0.99;  // Control::ema
   uint64_t seed = 0;        // of Control::random
 };
+void describe(Schema<PredictOptions>& schema);
 
 /// The outcome of one call of step().
 struct StepReport {

@@ -19,10 +19,12 @@
 #include "lockstep/context.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/nn/network.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::nn {
+std::span<const Choice<GruForm>> choices(GruForm);
 std::string_view name(GruForm form);  // reset-before, reset-after
-}
+}  // namespace lockstep::nn
 
 namespace lockstep::forecast {
 
@@ -35,6 +37,7 @@ using nn::name;
 /// two_hot: s = one sampled class of each categorical, of logits P h + P_b mixed with 1 % of the uniform distribution;
 /// L = the mean of symexp(bin) under softmax(V [h; s] + V_b), bins evenly from -20 to 20.
 enum class Heads : uint8_t { classic, two_hot };
+std::span<const Choice<Heads>> choices(Heads);
 std::string_view name(Heads heads);
 
 /// Weights on the host, all f32 or all f64; gates in the order z, r, h.
@@ -92,6 +95,7 @@ enum class RolloutPath : uint8_t {
 /// How the portable kernels keep U of a model in f32; all else stays f32. fp8: e4m3 times a power of two for each row,
 /// whose greatest magnitude is then in (224, 448]. The bits are those of the model with U rounded, round_weights().
 enum class WeightType : uint8_t { f32, bf16, fp8 };
+std::span<const Choice<WeightType>> choices(WeightType);
 std::string_view name(WeightType type);
 /// (M, D, K) f32, rounded to the nearest, ties to even. Throws InputError, naming `where`, for a weight that rounds to infinity.
 Array round_weights(const Array& matrices, WeightType type, std::string_view where = "round_weights");

@@ -76,6 +76,7 @@ struct TrainOptions {
   PolicyFactory policy;                                          // empty: plain_policy
   std::function<void(int64_t done, int64_t total)> on_progress;  // steps of all seeds
 };
+void describe(Schema<TrainOptions>& schema);
 
 /// After `step` steps.
 struct LogRow {

@@ -12,6 +12,7 @@
 
 #include "lockstep/device.hpp"
 #include "lockstep/optimize.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::nn {
 
@@ -37,6 +38,7 @@ struct Schedule {
   void check() const;
 };
 std::string_view name(Schedule::Decay decay);
+void describe(lockstep::Schema<Schedule>& schema);
 /// Throws InputError for an unknown name.
 Schedule::Decay parse_decay(std::string_view text);
 
@@ -47,6 +49,7 @@ struct OptimizerOptions {
   double weight_decay = 0;  // adamw: decoupled (Loshchilov and Hutter 2019), times the rate of the step
   double clip_norm = 0;     // gradients beyond this 2-norm are scaled down to it; 0: none
 };
+void describe(lockstep::Schema<OptimizerOptions>& schema);
 
 /// Launches only; one thread at a time.
 class Optimizer {

@@ -26,8 +26,10 @@ namespace lockstep::solve {
 /// Options of all runs. Folders of files to be written must exist.
 struct RunOptions {
   Options options;
+  RobustLoss loss;   // of every residual; none of NIST's datasets and of sketches
   std::string plot;  // picture of cost and gradient over the iterations; empty: none
 };
+void describe(Schema<RunOptions>& schema);
 
 /// Results of all runs.
 struct RunResult {
@@ -45,6 +47,7 @@ struct NistRun : RunOptions {
   std::string file;
   int start = 1;  // 1 or 2
 };
+void describe(Schema<NistRun>& schema);
 struct NistRunResult : RunResult {
   std::string name;
   int start = 1;
@@ -66,10 +69,10 @@ struct FitRun : RunOptions {
   std::vector<std::string> x;  // columns that the model names; empty: all of them
   std::map<std::string, double> initial;
   std::map<std::string, std::pair<double, double>> bounds;
-  RobustLoss loss;
   std::string out;      // CSV: the table, fitted values, residuals
   std::string picture;  // data and model
 };
+void describe(Schema<FitRun>& schema);
 struct FitRunResult : RunResult {
   std::string model;
   int64_t rows = 0;
@@ -88,16 +91,16 @@ std::string to_text(const FitRunResult& result);
 // ── pose graphs ──
 
 enum class PoseStart : uint8_t { file, tree, chordal };
-std::string_view name(PoseStart start);
+std::span<const Choice<PoseStart>> choices(PoseStart);
 
 struct PoseGraphRun : RunOptions {
   PoseGraphRun();  // 500 iterations: noisy odometry starts far from the minimum, and steps are cheap
   std::string file;
   PoseStart start = PoseStart::file;  // tree where the file has no poses
-  RobustLoss loss;
   std::string out;
   std::string residuals;  // CSV by instance at the end: term, instance, norm, weight
 };
+void describe(Schema<PoseGraphRun>& schema);
 struct PoseGraphResult : RunResult {
   int dimension = 3;
   int64_t vertices = 0, landmarks = 0, edges = 0, fixed = 0;
@@ -110,20 +113,21 @@ std::string to_text(const PoseGraphResult& result);
 
 // ── bundle adjustment ──
 
-/// A ring of cameras around a column, with known truth.
+/// A ring of cameras around a column, with known truth; no cameras: none.
 struct SyntheticScene {
   int64_t cameras = 0, observations = 0;
   uint64_t seed = 1;
   double noise_px = 0.5, disturbance = 1;
 };
 struct BundleRun : RunOptions {
-  BundleRun();                              // function tolerance 1e-6, as is usual
-  std::string file;                         // BAL's text format, or
-  std::optional<SyntheticScene> synthetic;  // this instead
-  RobustLoss loss;
+  BundleRun();               // function tolerance 1e-6, as is usual
+  std::string file;          // BAL's text format, or
+  SyntheticScene synthetic;  // this instead
   std::string out, ply;
   std::string residuals;  // as PoseGraphRun::residuals
 };
+void describe(Schema<SyntheticScene>& schema);
+void describe(Schema<BundleRun>& schema);
 struct BundleResult : RunResult {
   int64_t cameras = 0, points = 0, observations = 0;
   std::optional<double> rms_px;  // without a robust loss
@@ -136,6 +140,8 @@ std::string to_text(const BundleResult& result);
 
 enum class MeshColor : uint8_t { plain, displacement, curvature };
 enum class UpAxis : uint8_t { x, y, z };
+std::span<const Choice<MeshColor>> choices(MeshColor);
+std::span<const Choice<UpAxis>> choices(UpAxis);
 
 struct MeshPictureRun {
   std::string file;
@@ -145,6 +151,7 @@ struct MeshPictureRun {
   int width = 900;  // pixels
   bool edges = false, smooth = false, compare = false;
 };
+void describe(Schema<MeshPictureRun>& schema);
 
 struct MeshArrays {
   Array vertices;   // (n, 3) f64
@@ -157,14 +164,14 @@ struct MeshRun : RunOptions {
   std::string energy;
   std::optional<Method> method;            // by the energy
   std::optional<int> iterations;           // by the energy
-  std::string fix, handles, handles_file;  // as --fix, --handle and --handles
+  std::string fix, handles, handles_file;  // texts of selection.hpp, and a file of handles
   std::optional<double> attach, stiffness, bend, gravity, rest_scale;
   std::optional<uint64_t> seed;
-  RobustLoss loss;
   bool repair = false;
   std::string out;  // .obj, .ply or .stl
   MeshPictureRun picture;
 };
+void describe(Schema<MeshRun>& schema);
 /// Names of MeshRun::energy.
 std::vector<std::string> mesh_energies();
 Method usual_method(const std::string& energy);
@@ -201,6 +208,7 @@ struct SketchRun : RunOptions {
   bool allow_conflicts = false;  // else constraints that contradict each other throw InputError
   std::string out;               // a drawing, or .toml: the sketch as found
 };
+void describe(Schema<SketchRun>& schema);
 struct SketchRunResult : RunResult {
   std::string name;
   bool satisfied = false;
@@ -235,5 +243,8 @@ struct SketchRunResult : RunResult {
 SketchRunResult run(Context& context, const SketchRun& options);
 std::string to_json(const SketchRunResult& result);
 std::string to_text(const SketchRunResult& result);
+
+/// The options of all commands, and of minimize() as "solve.minimize".
+std::vector<NamedSchema> schemas();
 
 }  // namespace lockstep::solve

@@ -14,6 +14,7 @@ from .. import _core
 from .._array import Array as _Array
 from .._device import chosen as _chosen, warn_fallbacks as _warn_fallbacks
 from .._errors import InputError as _InputError
+from .._options import described as _described
 
 _LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
 
@@ -31,12 +32,12 @@ def _column(log, column, where):
     return name, log[name]
 
 
-def curve(log, losses=None, *, column=None, out=None, **options):
+@_described("forecast.curve")
+def curve(log, losses=None, *, column=None, **options):
     """Where the loss of a running training will be, with bands and advice.
 
-    log: a log's path, or the steps (rising, from 0) of `losses`. Options: horizon (last step), points, coverage (share
-    of later values in the bands), target (a loss to be reached), least_gain. out: a PNG. Gives prediction [{step, mean,
-    low, high, …}], members, backtest, advice …
+    log: a log's path, or the steps (rising, from 0) of `losses`. Gives prediction [{step, mean, low, high, …}], members,
+    backtest, advice …
     """
     where = "loss"
     if losses is None:
@@ -45,10 +46,7 @@ def curve(log, losses=None, *, column=None, out=None, **options):
         where = _os.fspath(log)
         name, (log, losses) = _column(read_log(log), column, where)
         where = f"{name} of {where}"
-    given = {k: v for k, v in options.items() if v is not None}
-    if out is not None:
-        given["out"] = _os.fspath(out)
-    return _core.forecast_curve(_np.asarray(log, float).ravel(), _np.asarray(losses, float).ravel(), {**given, "where": where})
+    return _core.forecast_curve(_np.asarray(log, float).ravel(), _np.asarray(losses, float).ravel(), where, options)
 
 
 def sweep(steps, losses, *, check_every=0.05, first_check=0.1):
@@ -57,34 +55,28 @@ def sweep(steps, losses, *, check_every=0.05, first_check=0.1):
                                 float(first_check))
 
 
+@_described("forecast.rollout")
 def rollout(model=None, *, device=None, **options):
     """Forecasts of a loss by an ensemble of recurrent networks, all steps in one launch.
 
     model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S), features
-    (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights of hidden, members, features, batch
-    and precision. Options: steps, seed, gru (reset-before, reset-after), heads (classic, two-hot), weights
-    (f32, bf16, fp8: how U is kept on the device). Gives trajectory, final, sigma, aleatoric, epistemic, entropy, confidence and members.
+    (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights. Gives trajectory, final, sigma,
+    aleatoric, epistemic, entropy, confidence and members.
     """
     device = _chosen(device)
-    if isinstance(model, dict):
-        model = {name: _np.ascontiguousarray(array) for name, array in model.items()}
-    elif model is not None:
-        model = _os.fspath(model)
-    found = _core.forecast_rollout(device._core, model, {k: v for k, v in options.items() if v is not None})
+    arrays = {name: _np.ascontiguousarray(array) for name, array in model.items()} if isinstance(model, dict) else {}
+    found = _core.forecast_rollout(device._core, arrays, options if isinstance(model, dict) else {**options, "model": model})
     _warn_fallbacks(device)
     return found
 
 
-def train(task, *, device=None, **options):
-    """Trains a network on this engine: xor, mnist, charlm or a task's TOML file.
-
-    Options: model, data (a folder), out (a folder), seeds, seed, steps, batch, evaluate_every, rate, schedule, target_loss,
-    precision (f32, f64), checkpoint, progress; trainer="predictive" with control, moments, horizons, spacing, snapshots,
-    order, warm_up, correct, rate_factor, ema_decay, max_rollbacks. Gives val_loss, accuracy, steps, seconds, runs …
+@_described("forecast.train")
+def train(task, *, out=None, device=None, progress=None, **options):
+    """Trains a network on this engine: xor, mnist, charlm or a task's TOML file. out: a folder for log.csv, log.jsonl and
+    loss.png. progress: called with the steps done and their number. Gives val_loss, accuracy, steps, seconds, runs …
     """
     device = _chosen(device)
-    given = {k: _os.fspath(v) if isinstance(v, _os.PathLike) else v for k, v in options.items() if v is not None}
-    found = _core.forecast_train(device._core, {"task": _os.fspath(task), **given})
+    found = _core.forecast_train(device._core, {**options, "task": task, "out": out, "progress": progress})
     _warn_fallbacks(device)
     return found
 

@@ -5,11 +5,8 @@
 #include "forecast/predict/policy/monitor.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "keywords.hpp"
-#include "lockstep/forecast/curve.hpp"
-#include "lockstep/forecast/encoder.hpp"
-#include "lockstep/forecast/rollout.hpp"
-#include "lockstep/forecast/sweep.hpp"
-#include "lockstep/forecast/train.hpp"
+#include "lockstep/forecast/run.hpp"
+#include "option_values.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -20,24 +17,17 @@ using Numbers = std::vector<double>;
 
 // ── curves and logs ──
 
-nb::object curve(const Numbers& steps, const Numbers& losses, const nb::dict& given) {
-  Keywords k(given, "lockstep.forecast.curve");
-  CurveOptions o;
-  std::string title = "loss";
-  std::filesystem::path out;
-  k.take("horizon", o.horizon)
-      .take("points", o.points)
-      .take("coverage", o.coverage)
-      .take("target", o.target)
-      .take("least_gain", o.least_gain)
-      .take("out", out)
-      .take("where", title)
-      .done();
-  return from_json(freely([&] {
-    const CurveForecast found = forecast_curve(steps, losses, o, title);
-    if (!out.empty()) draw_forecast(out, steps, losses, found, title);
-    return to_json(found);
-  }));
+nb::object curve(const Numbers& steps, const Numbers& losses, const std::string& title,
+                 const nb::dict& arguments) {
+  return from_json(with_options<CurveRunOptions>(arguments, "lockstep.forecast.curve",
+                                                 [&](const CurveRunOptions& o) {
+                                                   const CurveForecast found =
+                                                       forecast_curve(steps, losses, o.curve, title);
+                                                   if (!o.out.empty())
+                                                     draw_forecast(o.out, steps, losses, found, title);
+                                                   return to_json(found);
+                                                 },
+                                                 {}, {"log"}));
 }
 
 /// {column: (steps, values)}; columns with a flaw are left out.
@@ -151,82 +141,30 @@ RolloutModel model_of(const nb::dict& arrays) {
   return model;
 }
 
-nb::object rollout(OpenDevice& open, const nb::object& model, const nb::dict& given) {
-  Keywords k(given, "lockstep.forecast.rollout");
-  RolloutOptions o;
-  RandomModelOptions random;
-  Storage precision = Storage::f32;
-  k.choose("gru", o.form, {GruForm::reset_before, GruForm::reset_after})
-      .choose("heads", o.heads, {Heads::classic, Heads::two_hot})
-      .choose("weights", o.weights, {WeightType::f32, WeightType::bf16, WeightType::fp8})
-      .take("steps", o.steps)
-      .take("seed", o.seed);
-  const bool own = !model.is_none();
-  if (!own)
-    k.take("hidden", random.hidden)
-        .take("members", random.members)
-        .take("features", random.features)
-        .take("batch", random.batch)
-        .choose("precision", precision, {{"f32", Storage::f32}, {"f64", Storage::f64}});
-  k.done();
-  random.seed = o.seed;
-  random.storage = precision;
-  RolloutModel weights;
-  if (nb::isinstance<nb::dict>(model)) weights = model_of(nb::cast<nb::dict>(model));
-  const std::string file =
-      own && !nb::isinstance<nb::dict>(model) ? nb::cast<std::string>(model) : std::string();
-  return from_json(freely([&] {
-    if (!file.empty()) weights = load_rollout_model(file, o.heads);
-    if (!own) weights = random_rollout_model(random);
-    check(weights, o.form, o.heads, "lockstep.forecast.rollout");
-    return to_json(run_rollout(*open.context, weights, o));
-  }));
+/// `arrays`: those of a model, or empty where the arguments tell its file or random weights.
+nb::object rollout(OpenDevice& open, const nb::dict& arrays, const nb::dict& arguments) {
+  constexpr auto kCall = "lockstep.forecast.rollout";
+  RolloutRunOptions options;
+  if (nb::len(arrays) > 0) options.given = model_of(arrays);
+  return from_json(with_options<RolloutRunOptions>(
+      arguments, kCall,
+      [&](const RolloutRunOptions& o) {
+        if (o.given) check(*o.given, o.rollout.form, o.rollout.heads, kCall);
+        return to_json(run_rollout(*open.context, o));
+      },
+      {}, {}, options));
 }
 
 // ── training ──
 
-void take_predict(Keywords& k, PredictOptions& p) {
-  k.choose("control", p.control,
-           {Control::none, Control::zero, Control::random, Control::rate, Control::ema, Control::lawa})
-      .choose("moments", p.moments, {Moments::keep, Moments::decay, Moments::reset})
-      .take("horizons", p.horizons)
-      .take("spacing", p.spacing)
-      .take("snapshots", p.snapshots)
-      .take("order", p.order)
-      .take("warm_up", p.warm_up)
-      .take("correct", p.correct)
-      .take("rate_factor", p.rate_factor)
-      .take("ema_decay", p.ema_decay)
-      .take("max_rollbacks", p.max_rollbacks);
-}
-
-nb::object train(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.forecast.train");
-  TrainOptions o;
-  PredictOptions predict;
-  std::string decay;
-  k.take("task", o.task)
-      .take("model", o.model)
-      .take("data", o.data)
-      .take("out", o.folder)
-      .take("checkpoint", o.checkpoint)
-      .take("seeds", o.seeds)
-      .take("seed", o.first_seed)
-      .take("steps", o.steps)
-      .take("batch", o.batch)
-      .take("evaluate_every", o.evaluate_every)
-      .take("schedule", decay)
-      .take("rate", o.rate)
-      .take("target_loss", o.target_loss)
-      .choose("precision", o.precision, {{"f32", Storage::f32}, {"f64", Storage::f64}})
-      .choose("trainer", o.trainer,
-              {{"plain", std::string("plain")}, {"predictive", std::string("predictive")}})
-      .progress("progress", o.on_progress);
-  take_predict(k, predict);
-  k.done();
-  if (!decay.empty()) o.decay = nn::parse_decay(decay);
-  if (o.trainer == "predictive") o.policy = predictive_policy(predict);
-  return from_json(freely([&] { return to_json(forecast::train(*open.context, o)); }));
+nb::object train(OpenDevice& open, const nb::dict& arguments) {
+  constexpr auto kCall = "lockstep.forecast.train";
+  Keywords other(arguments, kCall);
+  TrainRunOptions options;
+  other.progress("progress", options.train.on_progress);
+  return from_json(with_options<TrainRunOptions>(
+      arguments, kCall, [&](const TrainRunOptions& o) { return to_json(run_train(*open.context, o)); },
+      {"progress"}, {"out"}, options));
 }
 
 // ── what decides on jumps, for trainers of other frameworks ──
@@ -279,7 +217,7 @@ void bind_forecast(nb::module_& module) {
   module.def("forecast_curve", &curve);
   module.def("forecast_read_log", &read_log);
   module.def("forecast_sweep", &sweep);
-  module.def("forecast_rollout", &rollout, nb::arg("device"), nb::arg("model").none(), nb::arg("options"));
+  module.def("forecast_rollout", &rollout);
   module.def("forecast_train", &train);
   bind_encoder(module);
   bind_control_of_jumps(module);

@@ -1,7 +1,7 @@
 // Losses of partial differential equations on a device's buffers.
 #include "keywords.hpp"
-#include "lockstep/pde/check.hpp"
-#include "lockstep/pde/examples.hpp"
+#include "lockstep/pde/commands.hpp"
+#include "option_values.hpp"
 #include "pde/kernels/plan.hpp"
 
 namespace lockstep::python {
@@ -71,20 +71,13 @@ nb::dict dictionary_of(const std::map<std::string, std::array<Buffer, 3>>& field
   return d;
 }
 
-nb::object example(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.pde.example");
-  pde::ExampleOptions o;
-  k.take("name", o.name)
-      .take("cells", o.cells)
-      .take("parameters", o.parameters)
-      .take("out", o.folder)
-      .take("levels", o.train.levels)
-      .take("windows", o.train.windows)
-      .take("iterations", o.train.iterations)
-      .take("tolerance", o.train.tolerance)
-      .progress("progress", o.progress)
-      .done();
-  pde::ExampleResult result = freely([&] { return pde::run_example(*open.context, o); });
+nb::object example(OpenDevice& open, const nb::dict& arguments) {
+  constexpr auto kCall = "lockstep.pde.example";
+  pde::ExampleOptions options;
+  Keywords(arguments, kCall).progress("progress", options.progress);
+  pde::ExampleResult result = with_options<pde::ExampleOptions>(
+      arguments, kCall, [&](const pde::ExampleOptions& o) { return pde::run_example(*open.context, o); },
+      {"progress"}, {}, options);
   nb::dict d = nb::cast<nb::dict>(from_json(pde::to_json(result))), fields;
   const size_t ny = size_t(result.cells[0]), nx = size_t(result.cells[1]);
   for (auto& [name, values] : result.train.fields) {

@@ -7,6 +7,7 @@
 #include "lockstep/solve/evaluation.hpp"
 #include "lockstep/solve/files.hpp"
 #include "lockstep/solve/run.hpp"
+#include "option_values.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -67,41 +68,10 @@ nb::dict row_of(const Iteration& i) {
   return d;
 }
 
-/// Takes the options of every minimisation.
-void take_options(Keywords& k, Options& o) {
-  k.choose("method", o.method,
-           {Method::lm, Method::gn, Method::dogleg, Method::lbfgs, Method::newton, Method::sgd, Method::adam,
-            Method::adamw})
-      .choose("linear", o.linear,
-              {Linear::automatic, Linear::dense_cholesky, Linear::dense_qr, Linear::cholesky, Linear::pcg,
-               Linear::schur_pcg, Linear::dense_schur, Linear::device_cholesky})
-      .choose("precision", o.precision, {Precision::f64, Precision::f32, Precision::mixed})
-      .choose("backend", o.backend,
-              {{"gpu", Placement::gpu}, {"cpu", Placement::cpu}, {"automatic", Placement::automatic}})
-      .choose("damping", o.damping, {Damping::diagonal, Damping::identity})
-      .take("threshold", o.threshold)
-      .take("batch_size", o.batch_size)
-      .take("max_iterations", o.max_iterations)
-      .take("function_tolerance", o.function_tolerance)
-      .take("gradient_tolerance", o.gradient_tolerance)
-      .take("parameter_tolerance", o.parameter_tolerance)
-      .take("initial_damping", o.initial_damping)
-      .take("initial_radius", o.initial_radius)
-      .take("max_linear_iterations", o.max_linear_iterations)
-      .take("forcing", o.forcing)
-      .take("lbfgs_history", o.lbfgs_history)
-      .take("learning_rate", o.learning_rate)
-      .take("momentum", o.momentum)
-      .take("weight_decay", o.weight_decay)
-      .take("time_limit", o.time_limit)
-      .take("update_values", o.update_values)
-      .take("checkpoint", o.checkpoint)
-      .take("graduation", o.graduation.factor)
-      .take("graduation_iterations", o.graduation.iterations);
-  nb::object callback;
-  k.take("callback", callback);
-  o.callback = [kept = callback.is_valid() ? keep<void>(callback)
-                                           : std::shared_ptr<void>()](const Iteration& i) {
+/// The callback among the arguments, called under the lock; Ctrl-C is seen then, given or not.
+std::function<bool(const Iteration&)> callback_of(const nb::dict& arguments) {
+  const nb::object given = arguments.contains("callback") ? nb::object(arguments["callback"]) : nb::none();
+  return [kept = given.is_none() ? std::shared_ptr<void>() : keep<void>(given)](const Iteration& i) {
     const nb::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (!kept) return true;
@@ -248,59 +218,41 @@ void bind_readers(nb::module_& module) {
              });
 }
 
-/// A run of the program's `solve`, from files to files.
-template <class Run, class Take>
-void bind_run(nb::module_& module, const char* name, Take take) {
-  module.def(name, [where = "lockstep.solve." + std::string(name).substr(6), take](OpenDevice& open,
-                                                                                   const nb::dict& given) {
-    Keywords k(given, where);
-    Run o;
-    take_options(k, o.options);
-    k.take("file", o.file).take("plot", o.plot).take("out", o.out);
-    take(k, o);
-    k.done();
-    return from_json(freely([&] { return to_json(run(*open.context, o)); }));
+/// A run of the program's `solve`, from files to files: work(options).
+template <class Run, class Work>
+auto with_run(const nb::dict& arguments, const char* call, Work work,
+              const std::set<std::string>& others = {}, const Given& had = {}) {
+  std::set<std::string> all = others;
+  all.insert("callback");
+  return with_options<Run>(
+      arguments, call,
+      [&, callback = callback_of(arguments)](Run& o) {
+        o.options.callback = callback;
+        return work(o);
+      },
+      all, had);
+}
+template <class Run>
+void bind_run(nb::module_& module, const char* name, const char* call) {
+  module.def(name, [call](OpenDevice& open, const nb::dict& arguments) {
+    return from_json(
+        with_run<Run>(arguments, call, [&](const Run& o) { return to_json(run(*open.context, o)); }));
   });
 }
-void take_loss(Keywords& k, RobustLoss& loss) {
-  std::string text;
-  k.take("loss", text);
-  if (!text.empty()) loss = parse_robust_loss(text);
-}
-void take_picture(Keywords& k, MeshPictureRun& o) {
-  k.take("picture", o.file).take("width", o.width).take("edges", o.edges).take("smooth", o.smooth);
-  k.take("compare", o.compare);
-  k.choose("color", o.color,
-           {{"plain", MeshColor::plain},
-            {"displacement", MeshColor::displacement},
-            {"curvature", MeshColor::curvature}});
-  k.choose("up", o.up, {{"x", UpAxis::x}, {"y", UpAxis::y}, {"z", UpAxis::z}});
-  std::vector<double> view;
-  k.take("view", view);
-  if (view.empty()) return;
-  if (view.size() != 3)
-    throw InputError(std::to_string(view.size()) + " numbers", "lockstep.solve.mesh, argument view", "3");
-  o.view = {view[0], view[1], view[2]};
-}
 
-nb::object mesh_run(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.solve.mesh");
-  MeshRun o;
-  take_options(k, o.options);
-  if (k.has("method")) o.method = o.options.method;
-  if (k.has("max_iterations")) o.iterations = o.options.max_iterations;
-  if (k.has("vertices") && k.has("triangles")) {
-    o.given.emplace(array_of(given["vertices"], "lockstep.solve.mesh, vertices"),
-                    array_of(given["triangles"], "lockstep.solve.mesh, triangles"));
-  }
-  k.take("mesh", o.mesh).take("energy", o.energy).take("fix", o.fix).take("handles", o.handles);
-  k.take("attach", o.attach).take("stiffness", o.stiffness).take("bend", o.bend).take("gravity", o.gravity);
-  k.take("rest_scale", o.rest_scale).take("seed", o.seed).take("repair", o.repair).take("out", o.out);
-  k.take("plot", o.plot);
-  take_loss(k, o.loss);
-  take_picture(k, o.picture);
-  k.done();
-  const MeshRunResult found = freely([&] { return run(*open.context, o); });
+nb::object mesh_run(OpenDevice& open, const nb::dict& arguments) {
+  constexpr auto kCall = "lockstep.solve.mesh";
+  std::optional<MeshArrays> given;
+  if (arguments.contains("vertices"))
+    given.emplace(array_of(arguments["vertices"], "lockstep.solve.mesh, vertices"),
+                  array_of(arguments["triangles"], "lockstep.solve.mesh, triangles"));
+  const MeshRunResult found = with_run<MeshRun>(
+      arguments, kCall,
+      [&](MeshRun& o) {
+        o.given = given;
+        return run(*open.context, o);
+      },
+      {"vertices", "triangles"}, given ? Given{"mesh"} : Given{});
   return nb::make_tuple(from_json(to_json(found)), to_numpy(found.found.vertices),
                         to_numpy(found.found.triangles));
 }
@@ -308,22 +260,10 @@ nb::object mesh_run(OpenDevice& open, const nb::dict& given) {
 void bind_runs(nb::module_& module) {
   module.def("solve_mesh", &mesh_run);
   module.def("mesh_energies", &mesh_energies);
-  bind_run<FitRun>(module, "solve_fit", [](Keywords& k, FitRun& o) {
-    k.take("model", o.model).take("y", o.y).take("sigma", o.sigma).take("x", o.x).take("initial", o.initial);
-    k.take("bounds", o.bounds).take("picture", o.picture);
-    take_loss(k, o.loss);
-  });
-  bind_run<PoseGraphRun>(module, "solve_posegraph", [](Keywords& k, PoseGraphRun& o) {
-    k.choose("start", o.start, {PoseStart::file, PoseStart::tree, PoseStart::chordal})
-        .take("residuals", o.residuals);
-    take_loss(k, o.loss);
-  });
-  bind_run<BundleRun>(module, "solve_bundle", [](Keywords& k, BundleRun& o) {
-    k.take("ply", o.ply).take("residuals", o.residuals);
-    take_loss(k, o.loss);
-  });
-  bind_run<SketchRun>(module, "solve_sketch",
-                      [](Keywords& k, SketchRun& o) { k.take("allow_conflicts", o.allow_conflicts); });
+  bind_run<FitRun>(module, "solve_fit", "lockstep.solve.fit");
+  bind_run<PoseGraphRun>(module, "solve_posegraph", "lockstep.solve.posegraph");
+  bind_run<BundleRun>(module, "solve_bundle", "lockstep.solve.bundle");
+  bind_run<SketchRun>(module, "solve_sketch", "lockstep.solve.sketch");
 }
 
 nb::object covariance_of(const Problem& p, OpenDevice& open,
@@ -402,17 +342,13 @@ void bind_solve(nb::module_& module) {
       .def_prop_ro("variable_count", &Problem::variable_count)
       .def_prop_ro("batch_count", &Problem::batch_count)
       .def("minimize",
-           [](Problem& p, OpenDevice& open, const nb::dict& options) {
-             Keywords k(options, "Problem.minimize");
-             Options o;
-             take_options(k, o);
-             k.done();
-             Summary summary;
-             {
-               const nb::gil_scoped_release free;
-               summary = minimize(p, *open.context, o);
-             }
-             return summary_of(summary);
+           [](Problem& p, OpenDevice& open, const nb::dict& arguments) {
+             return summary_of(with_options<Options>(arguments, "lockstep.solve.Problem.minimize",
+                                                     [&, callback = callback_of(arguments)](Options& o) {
+                                                       o.callback = callback;
+                                                       return minimize(p, *open.context, o);
+                                                     },
+                                                     {"callback"}));
            })
       .def("evaluate", &evaluation)
       .def("instances", &instances)

@@ -115,8 +115,8 @@ class AnyBuffer : public detail::BufferRef {
     if (found == ops.end() || (type != Type::i32 && type != Type::u32) || value.type() != type)
       throw InputError("atomic " + op + " on " + std::string(name(storage_)), where(),
                        "add, min, max, or, and or exchange on i32 or u32, with a value of that type");
-    detail::builder().function().buffers[buffer_].atomic = true;
-    const ir::AtomicTarget target{found->second, false, buffer_};
+    detail::builder().function().buffers[index()].atomic = true;
+    const ir::AtomicTarget target{found->second, false, index()};
     return detail::any_value(
         detail::builder().emit(ir::Op::atomic, type, {place(at), detail::id_of(value)}, target.bits()));
   }
@@ -153,7 +153,7 @@ class AnyBuffer : public detail::BufferRef {
     ir::Instruction load{ir::Op::load};
     load.type = value_type(storage_);
     load.flags = streaming ? ir::kStreaming : 0;
-    load.imm = buffer_;
+    load.imm = index();
     load.args[0] = at;
     return detail::any_value(detail::builder().append(load));
   }
@@ -164,7 +164,7 @@ class AnyBuffer : public detail::BufferRef {
           where(), "a value of " + std::string(name(value_type(storage_))) + " (lockstep.cast converts)");
     ir::Instruction store{ir::Op::store};
     store.flags = streaming ? ir::kStreaming : 0;
-    store.imm = buffer_;
+    store.imm = index();
     store.args[0] = at;
     store.args[1] = detail::id_of(value);
     detail::builder().append(store);

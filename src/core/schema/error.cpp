@@ -47,6 +47,12 @@ std::string OptionError::option() const {
   return open == text.npos ? text : text.substr(open + 1, text.find('}', open) - open - 1);
 }
 
+OptionError bad_text(std::string what, std::string expected, std::string where) {
+  const auto plain = [](const std::string& name) { return name; };
+  return {{OptionError::Kind::invalid, "", std::move(what), std::move(expected), ""},
+          {plain, plain, std::move(where)}};
+}
+
 Wording OptionList::in_cpp() const {
   const auto name = [this](const std::string& option) {
     const Option* known = find(option);

@@ -7,6 +7,13 @@
 
 namespace lockstep {
 
+OptionBuilder& OptionBuilder::among(std::vector<std::string> names) {
+  o_->kind = Option::Kind::choice;
+  o_->choices = std::move(names);
+  o_->placeholder = fmt::format("{}", fmt::join(o_->choices, "|"));
+  return *this;
+}
+
 Option& OptionList::add(Option option) {
   if (find(option.name)) throw InternalError("option " + option.name + " twice", type_, "each option once");
   option.flag = option.name;
@@ -16,6 +23,7 @@ Option& OptionList::add(Option option) {
                        : option.kind == Option::Kind::text ? "TEXT"
                                                            : "N";
   if (option.kind == Option::Kind::natural) option.low = 0;
+  option.heading = heading_;
   return options_.emplace_back(std::move(option));
 }
 
@@ -42,7 +50,12 @@ const OptionGroup* OptionList::group_of(std::string_view option) const {
 void OptionList::set(void* options, const std::string& name, const OptionValue& value, Given& given) const {
   const Option& option = at(name);
   check_value(options, option, value);
-  option.set(options, value);
+  try {
+    option.set(options, value);
+  } catch (const OptionError& e) {
+    const OptionError::Parts& p = e.parts();
+    throw error({p.kind, name, p.what, p.expected.empty() ? option.expected() : p.expected, p.hint});
+  } catch (const InputError&) { refuse(nullptr, option, value); }
   given.insert(name);
 }
 
@@ -55,6 +68,7 @@ void OptionList::finish(void* options, const Given& given) const {
   for (const Option& option : options_)
     if (option.required && !given.contains(option.name))
       throw error({Error::missing, "", fmt::format("{{{}}} is missing", option.name), "", ""});
+  for (const Work& work : prepared_) work(options, given);
   for (const Rule& rule : rules_) {
     const bool has = given.contains(rule.option);
     if (rule.kind == Error::conflict) {
@@ -65,7 +79,7 @@ void OptionList::finish(void* options, const Given& given) const {
       throw error({rule.kind, rule.option, rule.what, rule.expected, ""});
     }
   }
-  for (const auto& work : derived_) work(options, given);
+  for (const Work& work : derived_) work(options, given);
 }
 
 }  // namespace lockstep

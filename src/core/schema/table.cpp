@@ -44,10 +44,11 @@ std::string markdown_table(const OptionList& list) {
   std::string text =
       "| shell | Python | C++ | values | default | changes | |\n|---|---|---|---|---|---|---|\n";
   for (const Option& o : list.options()) {
+    const std::string flag = o.in_shell ? fmt::format("`{}`", shell.name(o.name)) : "";
     const std::string help = o.unit.empty() ? o.help : o.help + ", " + o.unit;
-    text += fmt::format("| `{}` | `{}` | `{}` | {} | {} | {} | {} |\n", shell.name(o.name),
-                        python.name(o.name), o.member, escaped(values_of(o)),
-                        spelled(default_of(list, o), python), effect_of(o), escaped(spelled(help, python)));
+    text += fmt::format("| {} | `{}` | `{}` | {} | {} | {} | {} |\n", flag, python.name(o.name), o.member,
+                        escaped(values_of(o)), spelled(default_of(list, o), python), effect_of(o),
+                        escaped(spelled(help, python)));
   }
   return text;
 }

@@ -51,7 +51,13 @@ std::optional<OptionValue> parsed(const Option& option, const std::string& text)
     case Kind::flag:
       if (text == "true" || text == "false") return OptionValue(text == "true");
       return std::nullopt;
-    case Kind::whole: return as(number_of<int64_t>(text));
+    case Kind::whole: {
+      if (const auto number = number_of<int64_t>(text)) return as(number);
+      const auto number = number_of<double>(text);  // 1e6
+      const bool whole = number && text.find('.') == text.npos && std::abs(*number) < 0x1p53 &&
+                         *number == std::floor(*number);
+      return whole ? std::optional<OptionValue>(static_cast<int64_t>(*number)) : std::nullopt;
+    }
     case Kind::natural: return as(number_of<uint64_t>(text));
     case Kind::number: return as(number_of<double>(text));
     default: return OptionValue(text);
@@ -76,8 +82,8 @@ bool is_inside(const Option& o, const OptionValue& value) {
         return std::nullopt;
       },
       value);
-  if (const auto* text = std::get_if<std::string>(&value); text && o.kind == Kind::choice)
-    return std::find(o.choices.begin(), o.choices.end(), *text) != o.choices.end();
+  if (o.kind == Kind::choice && !std::holds_alternative<std::monostate>(value))
+    return std::find(o.choices.begin(), o.choices.end(), text_of(value)) != o.choices.end();
   if (!number || (o.off && *number == *o.off)) return true;
   return std::isfinite(*number) && (o.low_open ? *number > o.low : *number >= o.low) &&
          (o.high_open ? *number < o.high : *number <= o.high);
@@ -132,7 +138,7 @@ std::vector<OptionValue> list_items(const Option& option, const std::string& tex
 }  // namespace schema_detail
 
 std::string Option::expected() const {
-  std::string one = "a text";
+  std::string one = form.empty() ? "a text" : form;
   const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
   if (kind == Kind::flag) one = "true or false";
   if (kind == Kind::choice) one = fmt::format("one of {}", fmt::join(choices, "|"));
@@ -247,9 +253,14 @@ std::string OptionList::text(const void* options, const OptionGroup& group) cons
     if (part.optional) tail = tail || text(options, part.name) != text(defaults(), part.name);
   if (group.pair) tail = text(options, parts.front().name) != text(options, parts.back().name);
   std::string all;
-  for (const Part& part : parts)
-    if (!part.optional || tail) all += part.separator + text(options, part.name);
-  return all;
+  bool some = false;
+  for (const Part& part : parts) {
+    if (part.optional && !tail) continue;
+    const std::string one = text(options, part.name);
+    some = some || !one.empty();
+    all += part.separator + one;
+  }
+  return some ? all : "";
 }
 
 std::vector<std::string> OptionList::members_of(const OptionGroup& group) const {

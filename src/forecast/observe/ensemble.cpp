@@ -42,9 +42,12 @@ const T* from_columns(const T* from, int64_t m, int64_t width, std::array<Array,
 
 }  // namespace
 
-std::string_view name(Objective objective) {
-  return objective == Objective::squared ? "squared" : "logarithmic";
+std::span<const Choice<Objective>> choices(Objective) {
+  static constexpr auto kAll = std::to_array<Choice<Objective>>(
+      {{"logarithmic", Objective::logarithmic}, {"squared", Objective::squared}});
+  return kAll;
 }
+std::string_view name(Objective objective) { return name_among(choices(objective), objective); }
 
 struct OnlineEnsemble::State {
   Device device;

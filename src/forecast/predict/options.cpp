@@ -1,52 +1,35 @@
 // Names and ranges of the trainer's options.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "forecast/predict/trainer_impl.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {
-namespace {
-
-constexpr std::array<std::pair<Control, std::string_view>, 6> kControls{{{Control::none, "none"},
-                                                                         {Control::zero, "zero"},
-                                                                         {Control::random, "random"},
-                                                                         {Control::rate, "lr"},
-                                                                         {Control::ema, "ema"},
-                                                                         {Control::lawa, "lawa"}}};
-constexpr std::array<std::pair<Moments, std::string_view>, 3> kMomentRules{
-    {{Moments::keep, "keep"}, {Moments::decay, "decay"}, {Moments::reset, "reset"}}};
-constexpr std::array<std::pair<Directions, std::string_view>, 2> kDirections{
-    {{Directions::ridge, "ridge"}, {Directions::mlp, "mlp"}}};
-
-template <class E, size_t N>
-std::string_view name_in(const std::array<std::pair<E, std::string_view>, N>& names, E wanted) {
-  for (const auto& [value, text] : names)
-    if (value == wanted) return text;
-  return "";
+std::span<const Choice<Control>> choices(Control) {
+  static constexpr auto kAll = std::to_array<Choice<Control>>({{"none", Control::none},
+                                                               {"zero", Control::zero},
+                                                               {"random", Control::random},
+                                                               {"lr", Control::rate},
+                                                               {"ema", Control::ema},
+                                                               {"lawa", Control::lawa}});
+  return kAll;
 }
-
-template <class E, size_t N>
-E parse_in(const std::array<std::pair<E, std::string_view>, N>& names, std::string_view wanted,
-           const char* where) {
-  std::string all;
-  for (const auto& [value, text] : names) {
-    if (text == wanted) return value;
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", text);
-  }
-  throw InputError(fmt::format("\"{}\"", wanted), where, all);
+std::span<const Choice<Moments>> choices(Moments) {
+  static constexpr auto kAll = std::to_array<Choice<Moments>>(
+      {{"keep", Moments::keep}, {"decay", Moments::decay}, {"reset", Moments::reset}});
+  return kAll;
 }
-
-}  // namespace
-
-std::string_view name(Control control) { return name_in(kControls, control); }
-Control parse_control(std::string_view text) { return parse_in(kControls, text, "control"); }
-std::string_view name(Moments moments) { return name_in(kMomentRules, moments); }
-Moments parse_moments(std::string_view text) { return parse_in(kMomentRules, text, "moments"); }
-std::string_view name(Directions directions) { return name_in(kDirections, directions); }
-Directions parse_directions(std::string_view text) { return parse_in(kDirections, text, "directions"); }
+std::span<const Choice<Directions>> choices(Directions) {
+  static constexpr auto kAll =
+      std::to_array<Choice<Directions>>({{"ridge", Directions::ridge}, {"mlp", Directions::mlp}});
+  return kAll;
+}
+std::string_view name(Control control) { return name_among(choices(control), control); }
+std::string_view name(Moments moments) { return name_among(choices(moments), moments); }
+std::string_view name(Directions directions) { return name_among(choices(directions), directions); }
 std::string_view name(Phase phase) {
   switch (phase) {
     case Phase::warm_up: return "warm-up";
@@ -56,24 +39,65 @@ std::string_view name(Phase phase) {
   }
 }
 
+void describe(Schema<PredictOptions>& s) {
+  constexpr double kMost = 1 << 20;
+  s.of("forecast::PredictOptions");
+  s.option("control", &PredictOptions::control, "what stands in for predicted jumps");
+  s.option("moments", &PredictOptions::moments, "of the optimiser after a jump");
+  s.option("horizons", &PredictOptions::horizons, "steps that jumps may reach ahead").above(0).shown("K,K");
+  s.option("spacing", &PredictOptions::spacing, "steps between snapshots")
+      .at_least(1)
+      .at_most(kMost)
+      .shown("P");
+  s.option("warm_up", &PredictOptions::warm_up, "steps before the first snapshot")
+      .at_least(0)
+      .at_most(0x1p40);
+  s.option("correct", &PredictOptions::correct, "steps until a jump is judged").at_least(1).at_most(kMost);
+  s.option("directions", &PredictOptions::directions, "what predicts the next differences");
+  s.option("network_units", &PredictOptions::network_units, "of {directions} mlp").at_least(1).at_most(64);
+  s.option("network_samples", &PredictOptions::network_samples, "parameters that the network is fitted to")
+      .at_least(8)
+      .at_most(kMost);
+  s.option("rate_factor", &PredictOptions::rate_factor, "of {control} lr").above(0).shown("F");
+  s.option("ema_decay", &PredictOptions::ema_decay, "of {control} ema").at_least(0).below(1).shown("D");
+  s.option("snapshots", &PredictOptions::snapshots, "snapshots that a jump is fitted to")
+      .at_least(2)
+      .at_most(8)
+      .in_shell(false);
+  s.option("order", &PredictOptions::order, "differences that the next one is regressed on")
+      .at_least(1)
+      .at_most(8)
+      .in_shell(false);
+  s.option("ridge", &PredictOptions::ridge, "share of the mean diagonal that is added to it")
+      .at_least(0)
+      .in_shell(false);
+  s.option("max_growth", &PredictOptions::max_growth, "of a mode within a spacing; faster ones are damped")
+      .above(0)
+      .in_shell(false);
+  s.option("exploration", &PredictOptions::exploration, "alpha of LinUCB").at_least(0).in_shell(false);
+  s.option("growth_of_doubt", &PredictOptions::growth_of_doubt, "how fast old failures fade")
+      .at_least(0)
+      .in_shell(false);
+  s.option("moment_decay", &PredictOptions::moment_decay, "factor of {moments} decay")
+      .at_least(0)
+      .at_most(1)
+      .in_shell(false);
+  s.option("norm_every", &PredictOptions::norm_every, "steps between gradient norms; 0: never")
+      .at_least(0)
+      .in_shell(false);
+  s.option("max_rollbacks", &PredictOptions::max_rollbacks, "without a calm stretch between them")
+      .at_least(0)
+      .in_shell(false);
+  s.option("control_seed", &PredictOptions::seed, "of {control} random").member("seed").in_shell(false);
+}
+
 void check_options(const PredictOptions& o) {
-  const auto require = [](bool good, const char* what, double value, const char* expected) {
-    if (!good) throw InputError(fmt::format("{} {}", what, value), "forecast: predictive trainer", expected);
-  };
-  require(o.spacing >= 1, "spacing", double(o.spacing), "1 step or more");
-  require(o.warm_up >= 0, "warm-up", double(o.warm_up), "0 steps or more");
-  require(o.correct >= 1, "correct", double(o.correct), "1 step or more");
-  require(!o.horizons.empty(), "horizons", 0, "one or more");
-  for (const double k : o.horizons)
-    require(k > 0 && std::isfinite(k) && k <= 1000 * double(o.spacing), "horizon", k,
-            "more than 0, to 1000 spacings");
-  require(o.exploration >= 0, "exploration", o.exploration, "0 or more");
-  require(o.growth_of_doubt >= 0, "growth_of_doubt", o.growth_of_doubt, "0 or more");
-  require(o.moment_decay >= 0 && o.moment_decay <= 1, "moment decay", o.moment_decay, "0 to 1");
-  require(o.norm_every >= 0, "norm_every", double(o.norm_every), "0 or more");
-  require(o.max_rollbacks >= 0, "max_rollbacks", o.max_rollbacks, "0 or more");
-  require(o.rate_factor > 0 && std::isfinite(o.rate_factor), "rate factor", o.rate_factor, "more than 0");
-  require(o.ema_decay >= 0 && o.ema_decay < 1, "EMA decay", o.ema_decay, "0 to less than 1");
+  const OptionList& list = schema_of<PredictOptions>();
+  list.check(&o);
+  const double most = 1000 * double(o.spacing);
+  if (o.horizons.empty() || *std::max_element(o.horizons.begin(), o.horizons.end()) > most)
+    throw list.error({OptionError::Kind::invalid, "horizons", fmt::format("'{}'", list.text(&o, "horizons")),
+                      fmt::format("one or more, none above {} (1000 times {{spacing}})", most), ""});
 }
 
 std::string settings_of(const PredictOptions& o, nn::TrainableModel& model) {

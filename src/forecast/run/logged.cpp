@@ -1,5 +1,4 @@
-#include "forecast/run/logged.hpp"
-
+// Forecasts from logs of trainings: which columns are read, and what the results go to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "io/arrays/npy.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/forecast/run.hpp"
 
 namespace lockstep::forecast {
 namespace {
@@ -39,25 +39,25 @@ LoggedSignals read_signals(const LoggedLoss& wanted) {
 
 }  // namespace
 
-CurveRun run_curve(const LoggedLoss& wanted, const CurveOptions& options,
-                   const std::filesystem::path& picture) {
-  const io::TrainingLog log = io::read_training_log(wanted.file);
-  const io::LogColumn& loss = wanted.column.empty() ? log.loss() : log.column(wanted.column);
-  const std::string file = wanted.file.string();
-  CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = picture};
+CurveRun run_curve(const CurveRunOptions& options) {
+  schema_of<CurveRunOptions>().check(&options);
+  const io::TrainingLog log = io::read_training_log(options.log.file);
+  const io::LogColumn& loss = options.log.column.empty() ? log.loss() : log.column(options.log.column);
+  const std::string file = options.log.file.string();
+  CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = options.out};
   run.forecast = host_stage(run.host_stages, "forecast.curve",
-                            [&] { return forecast_curve(loss.steps, loss.values, options, file); });
-  if (!picture.empty())
-    draw_forecast(picture, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
+                            [&] { return forecast_curve(loss.steps, loss.values, options.curve, file); });
+  if (!options.out.empty())
+    draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
   return run;
 }
 
-EncodeRun run_encode(Context& context, const LoggedLoss& log, const EncodeOptions& options,
-                     const std::filesystem::path& out) {
-  const auto [column, table] = read_signals(log);
-  const EncodedStates states = encode_states(context, table, options.history, options.storage);
+EncodeRun run_encode(Context& context, const EncodeRunOptions& options) {
+  schema_of<EncodeRunOptions>().check(&options);
+  const auto [column, table] = read_signals(options.log);
+  const EncodedStates states = encode_states(context, table, options.history, options.precision);
   const Array& features = options.normalised ? states.normalised : states.features;
-  EncodeRun run{column, table.rows(), {}, table.filled, options, out};
+  EncodeRun run{column, table.rows(), {}, table.filled, options.history, options.normalised, options.out};
   io::NpzArrays arrays;
   arrays.emplace_back("step", Array::of(table.steps));
   for (int64_t f = 0; f < kFeatures; ++f) {
@@ -69,18 +69,22 @@ EncodeRun run_encode(Context& context, const LoggedLoss& log, const EncodeOption
   for (size_t s = 0; s < size_t(kSignals); ++s)
     for (size_t row = 0; row < rows; ++row) given[row * size_t(kSignals) + s] = table.given[s * rows + row];
   arrays.emplace_back("given", Array::of(std::move(given), {table.rows(), kSignals}));
-  io::write_npz(out, arrays);
+  io::write_npz(options.out, arrays);
   return run;
 }
 
-LoggedObservations run_observe(Context& context, const LoggedLoss& log, const RolloutModel& start,
-                               const ObserveOptions& options, int64_t history,
-                               const std::filesystem::path& out) {
-  const auto [column, table] = read_signals(log);
-  LoggedObservations run{column, table.filled, observe_log(context, table, start, options, history), out};
-  save_rollout_model(run.run.model, out);
+LoggedObservations run_observe(Context& context, const ObserveRunOptions& options) {
+  schema_of<ObserveRunOptions>().check(&options);
+  const RolloutModel start = options.model.empty() ? random_rollout_model(options.random)
+                                                   : load_rollout_model(options.model, options.observe.heads);
+  const auto [column, table] = read_signals(options.log);
+  LoggedObservations run{column, table.filled,
+                         observe_log(context, table, start, options.observe, options.history), options.out};
+  save_rollout_model(run.run.model, options.out);
   return run;
 }
+
+namespace {
 
 Sweep read_sweep(const std::filesystem::path& file) {
   const io::TrainingLog log = io::read_training_log(file);
@@ -103,6 +107,27 @@ Sweep read_sweep(const std::filesystem::path& file) {
   return sweep;
 }
 
+}  // namespace
+
+SweepRun run_sweep(const SweepRunOptions& options) {
+  const OptionList& list = schema_of<SweepRunOptions>();
+  list.check(&options);
+  if (options.log.empty() == (options.synthetic == 0))
+    throw list.error({OptionError::Kind::conflict, "",
+                      options.log.empty() ? "neither a {log} nor {synthetic}" : "a {log} and {synthetic}",
+                      "one of both", ""});
+  SweepRun run;
+  std::vector<std::vector<SweepRow>> all;
+  host_stage(run.host_stages, "forecast.sweep", [&] {
+    if (!options.log.empty()) all.push_back(stop_sweep(read_sweep(options.log)));
+    for (int64_t k = 0; k < options.synthetic; ++k)
+      all.push_back(stop_sweep(synthetic_sweep(int(options.runs), options.seed + uint64_t(k))));
+  });
+  run.rows = mean_rows(all);
+  run.sweeps = int64_t(all.size());
+  return run;
+}
+
 std::string to_json(const CurveRun& run) {
   auto json = nlohmann::ordered_json::parse(to_json(run.forecast));
   json["column"] = run.column;
@@ -112,9 +137,9 @@ std::string to_json(const CurveRun& run) {
 }
 
 std::string to_json(const EncodeRun& run) {
-  const nlohmann::ordered_json json{{"states", run.states},           {"features", run.features},
-                                    {"filled", run.filled},           {"column", run.column},
-                                    {"history", run.options.history}, {"normalised", run.options.normalised},
+  const nlohmann::ordered_json json{{"states", run.states},   {"features", run.features},
+                                    {"filled", run.filled},   {"column", run.column},
+                                    {"history", run.history}, {"normalised", run.normalised},
                                     {"out", run.out.string()}};
   return json_text(json);
 }
@@ -124,6 +149,12 @@ std::string to_json(const LoggedObservations& run) {
   json["column"] = run.column;
   json["filled"] = run.filled;
   json["out"] = run.out.string();
+  return json_text(json);
+}
+
+std::string to_json(const SweepRun& run) {
+  const nlohmann::ordered_json json{{"policies", nlohmann::ordered_json::parse(to_json(run.rows))},
+                                    {"sweeps", run.sweeps}};
   return json_text(json);
 }
 

@@ -195,9 +195,6 @@ Task make_task(const TrainOptions& options) {
   } else {
     throw InputError(fmt::format("task '{}'", options.task), kWhere, "xor, mnist, charlm or a .toml file");
   }
-  if (options.steps < 0 || options.batch < 0 || options.evaluate_every < 0 || options.seeds < 1)
-    throw InputError("a count below 0", kWhere,
-                     "steps, batch, evaluate_every of 0 or more, seeds of 1 or more");
   if (options.steps > 0) task.steps = task.optimizer.schedule.total = options.steps;
   if (options.batch > 0) task.batch = options.batch;
   if (options.evaluate_every > 0) task.evaluate_every = options.evaluate_every;

@@ -298,6 +298,7 @@ std::filesystem::path checkpoint_of(const TrainOptions& options, int64_t k) {
 std::unique_ptr<StepPolicy> plain_policy() { return std::make_unique<PlainPolicy>(); }
 
 TrainResult train(Context& context, const TrainOptions& options) {
+  schema_of<TrainOptions>().check(&options);
   const Task task = make_task(options);
   TrainResult result;
   result.task = task.name;

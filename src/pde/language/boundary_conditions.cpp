@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "lockstep/error.hpp"
 #include "lockstep/pde.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::pde {
 
@@ -38,15 +38,15 @@ Side parse_side(std::string_view text) {
     if (r.name != rule) continue;
     if (!r.value) {
       if (colon != std::string_view::npos)
-        throw InputError(fmt::format("boundary {} with a value", rule), fmt::format("boundary {}", text),
-                         "no value");
+        throw bad_text(fmt::format("boundary {} with a value", rule), "no value",
+                       fmt::format("boundary {}", text));
       return {r.rule, 0};
     }
     if (colon != std::string_view::npos && text.substr(colon + 1).starts_with('@')) {
       const std::string_view parameter = text.substr(colon + 2);
       if (parameter.empty())
-        throw InputError(fmt::format("boundary {} without a parameter's name", rule),
-                         fmt::format("boundary {}", text), fmt::format("{}:@NAME", rule));
+        throw bad_text(fmt::format("boundary {} without a parameter's name", rule),
+                       fmt::format("{}:@NAME", rule), fmt::format("boundary {}", text));
       return {r.rule, 0, std::string(parameter)};
     }
     double value = NAN;
@@ -56,11 +56,11 @@ Side parse_side(std::string_view text) {
       if (error != std::errc() || end != digits.data() + digits.size()) value = NAN;
     }
     if (!std::isfinite(value))
-      throw InputError(fmt::format("boundary {} without a number", rule), fmt::format("boundary {}", text),
-                       fmt::format("{0}:NUMBER or {0}:@NAME", rule));
+      throw bad_text(fmt::format("boundary {} without a number", rule),
+                     fmt::format("{0}:NUMBER or {0}:@NAME", rule), fmt::format("boundary {}", text));
     return {r.rule, value};
   }
-  throw InputError(fmt::format("unknown boundary \"{}\"", rule), "boundary", std::string(kKnown));
+  throw bad_text(fmt::format("unknown boundary \"{}\"", rule), std::string(kKnown), "boundary");
 }
 
 std::string side_text(const Side& s) {
@@ -86,8 +86,8 @@ BoundaryConditions BoundaryConditions::parse(std::string_view text) {
     const size_t equals = part.find('=');
     if (equals == std::string_view::npos) {
       if (std::find(named.begin(), named.end(), "") != named.end())
-        throw InputError("two rules for all sides", fmt::format("boundary {}", text),
-                         "one, then axes or sides");
+        throw bad_text("two rules for all sides", "one, then axes or sides",
+                       fmt::format("boundary {}", text));
       named.push_back("");
       const Side side = parse_side(part);
       for (auto& axis : given) axis = {side, side};
@@ -97,11 +97,11 @@ BoundaryConditions BoundaryConditions::parse(std::string_view text) {
     const int axis = where.empty() ? -1 : where[0] - 'x';
     const bool one = where.size() == 2 && (where[1] == '-' || where[1] == '+');
     if (axis < 0 || axis > 2 || (where.size() != 1 && !one))
-      throw InputError(fmt::format("unknown side \"{}\"", where), fmt::format("boundary {}", text),
-                       "x, y, z, x-, x+, y-, y+, z- or z+");
+      throw bad_text(fmt::format("unknown side \"{}\"", where), "x, y, z, x-, x+, y-, y+, z- or z+",
+                     fmt::format("boundary {}", text));
     if (std::find(named.begin(), named.end(), where) != named.end())
-      throw InputError(fmt::format("{} is named twice", where), fmt::format("boundary {}", text),
-                       "one rule for each axis or side");
+      throw bad_text(fmt::format("{} is named twice", where), "one rule for each axis or side",
+                     fmt::format("boundary {}", text));
     named.push_back(where);
     const Side side = parse_side(part.substr(equals + 1));
     for (int end = 0; end < 2; ++end)
@@ -112,8 +112,8 @@ BoundaryConditions BoundaryConditions::parse(std::string_view text) {
       // A side that is not named follows the other side's rule only where both are periodic.
       b.sides[axis][end] = given[axis][end].value_or(Side{});
       if ((b.sides[axis][0].rule == Rule::periodic) != (b.sides[axis][1].rule == Rule::periodic) && end == 1)
-        throw InputError(fmt::format("one side of {} is periodic", char('x' + axis)),
-                         fmt::format("boundary {}", text), "both sides of an axis periodic, or none");
+        throw bad_text(fmt::format("one side of {} is periodic", char('x' + axis)),
+                       "both sides of an axis periodic, or none", fmt::format("boundary {}", text));
     }
   return b;
 }
@@ -134,12 +134,7 @@ std::string BoundaryConditions::text() const {
 }
 
 std::string_view name(Path path) {
-  switch (path) {
-    case Path::fused: return "fused";
-    case Path::two_kernel: return "two-kernel";
-    case Path::two_sweep: return "two-sweep";
-    default: return "automatic";
-  }
+  return path == Path::automatic ? "automatic" : name_among(choices(path), path);
 }
 
 }  // namespace lockstep::pde

@@ -7,7 +7,7 @@
 #include "core/files/atomic_file.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/pde/study.hpp"
+#include "lockstep/pde/commands.hpp"
 
 namespace lockstep::pde {
 namespace {
@@ -113,9 +113,7 @@ io::Drawing plot(const std::vector<ConvergencePoint>& points) {
 }  // namespace
 
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options) {
-  for (int64_t n : options.sizes)
-    if (n < 10 || n > 512)
-      throw InputError(fmt::format("size '{}'", n), "--sizes", "cells along each axis, 10 to 512");
+  schema_of<ConvergenceOptions>().check(&options);
   ConvergenceResult result;
   result.points = context.stage("pde.convergence", [&](const Device& device) {
     if (!device.info().limits.f64)

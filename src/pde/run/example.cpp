@@ -11,7 +11,7 @@
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/png.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/pde/examples.hpp"
+#include "lockstep/pde/commands.hpp"
 #include "pde/steady.hpp"
 
 namespace lockstep::pde {
@@ -41,17 +41,19 @@ void draw(const ExampleResult& result, const std::string& shown) {
   io::write_png(result.picture, io::draw_map(picture, ny, nx, map));
 }
 
-InputError unknown_parameter(const Example& example, const std::string& name) {
+OptionError unknown_parameter(const Example& example, const std::string& name) {
   std::string known;
   for (const auto& [parameter, value] : example.parameters)
     known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", parameter, value);
-  return {fmt::format("unknown parameter {}", name), fmt::format("pde example {}", example.name),
-          known.empty() ? "none" : known};
+  return schema_of<ExampleOptions>().error({OptionError::Kind::invalid, "parameters",
+                                            fmt::format("unknown parameter {}", name),
+                                            known.empty() ? "none" : known, ""});
 }
 
 }  // namespace
 
 ExampleResult run_example(Context& context, const ExampleOptions& options) {
+  schema_of<ExampleOptions>().check(&options);
   Example example = make_example(options.name, options.cells);
   for (const auto& [name, value] : options.parameters) {
     if (!example.parameters.contains(name)) throw unknown_parameter(example, name);

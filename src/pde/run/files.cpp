@@ -1,14 +1,17 @@
-#include "pde/run/files.hpp"
-
+// The commands on files.
 #include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
+#include "lockstep/pde/commands.hpp"
 
 namespace lockstep::pde {
 
+namespace {
+
+/// The arrays of a NumPy archive; those of types that nothing here has a use for are left out with a warning.
 NamedArrays read_arrays(const std::filesystem::path& path) {
   const io::NpzArrays file = io::read_npz(path);
   for (const auto& [name, reason] : file.left_out)
@@ -16,26 +19,46 @@ NamedArrays read_arrays(const std::filesystem::path& path) {
   return {file.begin(), file.end()};
 }
 
-FileRun run_files(Context& context, RunResult (*run)(Context&, const NamedArrays&, const RunOptions&),
-                  const RunFiles& files, const RunOptions& options) {
-  FileRun done;
-  done.files = files;
-  const NamedArrays arrays = host_stage(done.host_stages, "read", [&] { return read_arrays(files.input); });
-  done.result = run(context, arrays, options);
+using Work = RunResult (*)(Context&, const NamedArrays&, const RunOptions&);
+
+FileRun run_files(Context& context, Work work, const std::filesystem::path& input, RunOptions options,
+                  const std::filesystem::path& out, const std::filesystem::path& residuals) {
+  FileRun done{.out = out, .residuals = residuals};
+  options.where = input.string();
+  options.residuals = !residuals.empty();
+  const NamedArrays arrays = host_stage(done.host_stages, "read", [&] { return read_arrays(input); });
+  done.result = work(context, arrays, options);
   const auto write = [&](const std::filesystem::path& file, const auto& named) {
     if (file.empty()) return;
     host_stage(done.host_stages, "write",
                [&] { io::write_npz(file, io::NpzArrays(named.begin(), named.end())); });
   };
-  write(files.gradients, done.result.gradients);
-  write(files.residuals, done.result.residuals);
+  write(out, done.result.gradients);
+  write(residuals, done.result.residuals);
   return done;
+}
+
+}  // namespace
+
+FileRun run(Context& context, const LossRunOptions& o) {
+  schema_of<LossRunOptions>().check(&o);
+  return run_files(context, &run_loss, o.input, o.run, o.out, o.residuals);
+}
+FileRun run(Context& context, const TrajectoryRunOptions& o) {
+  schema_of<TrajectoryRunOptions>().check(&o);
+  return run_files(context, &run_trajectory, o.input, o.run, o.out, {});
+}
+CheckResult run(Context& context, const CheckRunOptions& o) {
+  schema_of<CheckRunOptions>().check(&o);
+  RunOptions options = o.run;
+  options.where = o.input.string();
+  return run_check(context, read_arrays(o.input), options, uint32_t(o.seed));
 }
 
 std::string to_json(const FileRun& run) {
   auto json = nlohmann::ordered_json::parse(to_json(run.result));
-  if (!run.files.gradients.empty()) json["out"] = run.files.gradients.string();
-  if (!run.files.residuals.empty()) json["residuals"] = run.files.residuals.string();
+  if (!run.out.empty()) json["out"] = run.out.string();
+  if (!run.residuals.empty()) json["residuals"] = run.residuals.string();
   return json_text(json);
 }
 

@@ -9,6 +9,7 @@
 #include "core/numbers/statistics.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/pde/commands.hpp"
 #include "lockstep/verify.hpp"
 #include "verify/inputs.hpp"
 
@@ -48,8 +49,9 @@ void parse_tile(const std::string& text, LossOptions& o) {
     numbers = parse_size(text);
   } catch (const InputError&) {}
   if (numbers.size() < 3 || numbers.size() > 6 || *std::max_element(numbers.begin(), numbers.end()) > 4096)
-    throw InputError(fmt::format("tile '{}'", text), "--tiles",
-                     "LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]");
+    throw schema_of<StudyOptions>().error({OptionError::Kind::invalid, "tiles",
+                                           fmt::format("tile '{}'", text),
+                                           "LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]", ""});
   for (size_t k = 0; k < numbers.size(); ++k) *parts[k] = int(numbers[k]);
 }
 
@@ -109,27 +111,13 @@ void measure_row(const Device& device, const Loss& loss, const Inputs& inputs, c
 
 bool tiled(const std::string& kernel) { return kernel != "two-kernel"; }
 
-void expect_names(const std::vector<std::string>& names, const char* what, const char* option,
-                  const std::vector<std::string>& known) {
-  for (const std::string& name : names)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw InputError(fmt::format("{} '{}'", what, name), option, fmt::format("{}", fmt::join(known, ", ")));
-}
-
 void check(const StudyOptions& options) {
-  for (int64_t n : options.sizes)
-    if (n < 4 || n > 1024)
-      throw InputError(fmt::format("size '{}'", n), "--sizes", "cells along each axis, 4 to 1024");
+  schema_of<StudyOptions>().check(&options);
   for (const std::string& boundary : options.boundaries) BoundaryConditions::parse(boundary);
-  expect_names(options.kernels, "kernel", "--kernels", {"two-kernel", "two-sweep", "fused", "trajectory"});
-  expect_names(options.gradients, "gradients", "--gradients", {"all", "t1", "t1t2", "none"});
   for (const std::string& t : options.tiles) {
     LossOptions o;
     if (!t.empty()) parse_tile(t, o);
   }
-  for (int order : options.orders)
-    if (order != 2 && order != 4 && order != 6 && order != 8)
-      throw InputError(fmt::format("order '{}'", order), "--orders", "2, 4, 6, 8");
 }
 
 Mesh cube(int64_t n, int order, const std::string& boundary) {

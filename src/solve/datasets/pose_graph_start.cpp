@@ -205,10 +205,6 @@ void solve_along_edges(const io::PoseGraph& graph, const std::vector<bool>& anch
 
 }  // namespace
 
-std::string_view name(PoseStart start) {
-  return start == PoseStart::file ? "file" : start == PoseStart::tree ? "tree" : "chordal";
-}
-
 void start_from_tree(io::PoseGraph& graph) {
   const size_t pose = size_t(graph.pose_size());
   std::vector<std::vector<size_t>> edges_of(graph.ids.size());

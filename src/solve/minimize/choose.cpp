@@ -50,6 +50,10 @@ int eliminable_set(const Problem& problem) {
   return -1;
 }
 
+bool has_linear_solver(Method method) {
+  return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
+}
+
 Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device,
                      Numerics numerics) {
   if (options.linear != Linear::automatic) return options.linear;

@@ -9,6 +9,8 @@ namespace lockstep::solve {
 /// together have that are not fixed. -1 where there is none.
 int eliminable_set(const Problem& problem);
 
+/// Whether steps are solutions of linear systems.
+bool has_linear_solver(Method method);
 /// The meaning of `automatic`; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
-#include "optimize/lbfgs/kernels.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
@@ -15,10 +14,6 @@
 
 namespace lockstep::solve {
 namespace {
-
-bool has_linear_solver(Method method) {
-  return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
-}
 
 std::unique_ptr<Minimizer> make_minimizer(Run& run) {
   switch (run.options().method) {
@@ -35,32 +30,11 @@ std::unique_ptr<Minimizer> make_minimizer(Run& run) {
 }
 
 void check_options(const Options& options) {
-  const auto refuse = [](const std::string& what, const char* expected) {
-    throw InputError(what, "solve options", expected);
-  };
-  if (options.max_iterations < 0)
-    refuse(fmt::format("max_iterations {}", options.max_iterations), "0 or more");
-  for (const auto& [what, value] : {std::pair("function_tolerance", options.function_tolerance),
-                                    {"gradient_tolerance", options.gradient_tolerance},
-                                    {"parameter_tolerance", options.parameter_tolerance},
-                                    {"momentum", options.momentum},
-                                    {"weight_decay", options.weight_decay},
-                                    {"time_limit", options.time_limit}})
-    if (!(value >= 0)) refuse(fmt::format("{} {}", what, value), "a number that is not negative");
-  for (const auto& [what, value] : {std::pair("initial_damping", options.initial_damping),
-                                    {"initial_radius", options.initial_radius},
-                                    {"forcing", options.forcing},
-                                    {"learning_rate", options.learning_rate}})
-    if (!(value > 0) || !std::isfinite(value)) refuse(fmt::format("{} {}", what, value), "a positive number");
-  if (options.batch_size < 0) refuse(fmt::format("batch_size {}", options.batch_size), "0 or more");
-  if (options.lbfgs_history < 1 || options.lbfgs_history > optimize::LbfgsLayout::kMostHistory)
-    refuse(fmt::format("lbfgs_history {}", options.lbfgs_history), "1 to 1000");
-  if (const Options::Graduation& g = options.graduation;
-      g.factor != 0 && !(g.factor > 1 && std::isfinite(g.factor) && g.iterations > 0))
-    refuse(fmt::format("graduation by {} with {} iterations", g.factor, g.iterations),
-           "a factor above 1 and one iteration or more");
-  if (options.max_linear_iterations < 1)
-    refuse(fmt::format("max_linear_iterations {}", options.max_linear_iterations), "1 or more");
+  const OptionList& list = schema_of<Options>();
+  list.check(&options);
+  if (const double factor = options.graduation.factor; factor != 0 && !(factor > 1))
+    throw list.error({OptionError::Kind::invalid, "graduation", fmt::format("'{}'", factor),
+                      "a factor above 1, or 0", ""});
 }
 
 void check_problem(const Problem& problem, const Options& options, Linear linear) {

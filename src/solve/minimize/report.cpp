@@ -7,54 +7,6 @@
 
 namespace lockstep::solve {
 
-std::string_view name(Method method) {
-  switch (method) {
-    case Method::lm: return "lm";
-    case Method::gn: return "gn";
-    case Method::dogleg: return "dogleg";
-    case Method::lbfgs: return "lbfgs";
-    case Method::newton: return "newton";
-    case Method::sgd: return "sgd";
-    case Method::adam: return "adam";
-    case Method::adamw: return "adamw";
-  }
-  return "";
-}
-std::string_view name(Linear linear) {
-  switch (linear) {
-    case Linear::automatic: return "auto";
-    case Linear::dense_cholesky: return "dense";
-    case Linear::dense_qr: return "dense-qr";
-    case Linear::cholesky: return "cholesky";
-    case Linear::pcg: return "pcg";
-    case Linear::schur_pcg: return "schur-pcg";
-    case Linear::dense_schur: return "dense-schur";
-    case Linear::device_cholesky: return "device-cholesky";
-  }
-  return "";
-}
-std::string_view name(Damping damping) { return damping == Damping::diagonal ? "diag" : "identity"; }
-std::string_view name(Precision precision) {
-  switch (precision) {
-    case Precision::f64: return "f64";
-    case Precision::f32: return "f32";
-    case Precision::mixed: return "mixed";
-  }
-  return "";
-}
-std::string_view name(Termination termination) {
-  switch (termination) {
-    case Termination::function_tolerance: return "function_tolerance";
-    case Termination::gradient_tolerance: return "gradient_tolerance";
-    case Termination::parameter_tolerance: return "parameter_tolerance";
-    case Termination::max_iterations: return "max_iterations";
-    case Termination::stopped: return "stopped";
-    case Termination::no_descent: return "no_descent";
-    case Termination::failure: return "failure";
-    case Termination::time_limit: return "time_limit";
-  }
-  return "";
-}
 bool converged(Termination termination) {
   return termination == Termination::function_tolerance || termination == Termination::gradient_tolerance ||
          termination == Termination::parameter_tolerance;

@@ -65,6 +65,13 @@ RobustLoss parse_robust_loss(const std::string& text) {
       "none, huber, cauchy, tukey, geman_mcclure, arctan or soft_l1 with :SCALE, or tolerant:A,B");
 }
 
+std::string to_text(const RobustLoss& loss) {
+  if (loss.kind == RobustLoss::Kind::none) return "none";
+  for (const Named& n : kNames)
+    if (n.kind == loss.kind) return fmt::format("{}:{}", n.name, loss.scale);
+  return "expression";
+}
+
 Value robust_loss(RobustLoss::Kind kind, const Value& s, const Value& scale) {
   const Value a2 = scale * scale;
   switch (kind) {

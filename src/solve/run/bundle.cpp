@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/schema/memory.hpp"
 #include "lockstep/error.hpp"
 #include "solve/datasets/bal.hpp"
 #include "solve/run/common.hpp"
@@ -12,20 +13,22 @@ namespace lockstep::solve {
 BundleRun::BundleRun() { options.function_tolerance = 1e-6; }
 
 BundleResult run(Context& context, const BundleRun& wanted) {
-  if (wanted.file.empty() == !wanted.synthetic.has_value())
-    throw InputError(wanted.file.empty() ? "no input" : "a file and --synthetic", "solve bal",
-                     "FILE, or --synthetic CAMERAS,OBSERVATIONS");
-  check_files(wanted);
-  check_folder(wanted.out, "--out");
-  check_folder(wanted.ply, "--ply");
-  check_folder(wanted.residuals, "--residuals");
+  const SyntheticScene& scene = wanted.synthetic;
+  const bool synthetic = scene.cameras > 0;
+  const OptionList& list = schema_of<BundleRun>();
+  if (wanted.file.empty() != synthetic)
+    throw list.error({OptionError::Kind::missing, "", synthetic ? "{file} with {cameras}" : "no input",
+                      "{file} or {cameras}", ""});
+  check_run(wanted);
+  // An observation as it is read (two indices, two coordinates) and its residual's derivatives, 2 x 12 numbers in the
+  // precision of the products.
+  require_host_memory(list, double(scene.observations) * (24 + 24 * 4), "observations");
   BundleResult out;
-  const io::BalProblem bal = host_stage(out.host_stages, wanted.synthetic ? "generate" : "read", [&] {
-    if (!wanted.synthetic) return io::read_bal(wanted.file);
-    const SyntheticScene& scene = *wanted.synthetic;
+  const io::BalProblem bal = host_stage(out.host_stages, synthetic ? "generate" : "read", [&] {
+    if (!synthetic) return io::read_bal(wanted.file);
     return synthetic_bal({scene.cameras, scene.observations, scene.seed, scene.noise_px, scene.disturbance});
   });
-  const std::string where = wanted.synthetic ? "--synthetic" : wanted.file;
+  const std::string where = synthetic ? "--synthetic" : wanted.file;
   BalGraph graph = host_stage(out.host_stages, "build", [&] { return build(bal, where, wanted.loss); });
   out.summary = minimize(graph.problem, context, observed(wanted.options));
   out.cameras = bal.camera_count();

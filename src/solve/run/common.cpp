@@ -121,16 +121,14 @@ std::string dumped(const ordered_json& document) {
 
 }  // namespace
 
-void check_folder(const std::string& file, const std::string& option) {
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder))
-    throw InputError(fmt::format("no folder '{}'", folder.string()), option,
-                     "a file in a folder that exists");
-}
-
-void check_files(const RunOptions& options) {
-  check_folder(options.plot, "--plot");
-  check_folder(options.options.checkpoint, "--checkpoint");
+void check_folders(const OptionList& list, const void* options) {
+  for (const Option& o : list.options()) {
+    if (o.use != Option::Use::output_file) continue;
+    const auto folder = std::filesystem::path(list.text(options, o.name)).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder))
+      throw list.error({OptionError::Kind::invalid, o.name, fmt::format("no folder '{}'", folder.string()),
+                        "a file in a folder that exists", ""});
+  }
 }
 
 Options observed(const Options& options) {

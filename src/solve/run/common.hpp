@@ -12,10 +12,21 @@ namespace lockstep::solve {
 
 using nlohmann::ordered_json;
 
-/// Throws InputError where the folder of a file to be written is missing; `option` says what the file is of.
-void check_folder(const std::string& file, const std::string& option);
-/// The plot's and the checkpoint's folder.
-void check_files(const RunOptions& options);
+/// Throws OptionError where the folder of a file to be written is missing.
+void check_folders(const OptionList& list, const void* options);
+/// The same of a run, and its ranges.
+template <class Run>
+void check_run(const Run& run) {
+  const OptionList& list = schema_of<Run>();
+  list.check(&run);
+  check_folders(list, &run);
+}
+/// An error of a run's option.
+template <class Run>
+OptionError wrong(const char* option, std::string what, std::string expected) {
+  return schema_of<Run>().error(
+      {OptionError::Kind::invalid, option, std::move(what), std::move(expected), ""});
+}
 /// The same options with a line of telemetry an iteration.
 Options observed(const Options& options);
 /// The plot, if one is wanted, and lines of telemetry.

@@ -79,9 +79,12 @@ bool is_among(const std::vector<std::string>& all, const std::string& name) {
 }  // namespace
 
 FitRunResult run(Context& context, const FitRun& wanted) {
-  check_files(wanted);
-  check_folder(wanted.out, "--out");
-  check_folder(wanted.picture, "--picture");
+  check_run(wanted);
+  for (const auto& [name, range] : wanted.bounds)
+    if (const auto start = wanted.initial.find(name);
+        start != wanted.initial.end() && !(start->second >= range.first && start->second <= range.second))
+      throw wrong<FitRun>("initial", fmt::format("{} starts at {}", name, start->second),
+                          fmt::format("a start within {}:{} of {{bounds}}", range.first, range.second));
   FitRunResult out;
   const io::CsvTable table = host_stage(out.host_stages, "read", [&] { return io::read_csv(wanted.file); });
   if (table.names.empty())

@@ -72,11 +72,6 @@ mesh::MeshProblem read_problem(const MeshRun& wanted, MeshRunResult& out) {
   return mesh::MeshProblem(std::move(shape), std::move(connectivity), options);
 }
 
-void check_output(const std::string& path) {
-  check_folder(path, "--out");
-  if (!path.empty()) io::mesh_suffix(path);
-}
-
 void write_result(const std::string& path, const mesh::MeshProblem& problem, const io::TriangleMesh& result) {
   if (!problem.uv().empty() && io::mesh_suffix(path) == ".obj") {
     write_file(path, mesh::obj_with_uv(problem.rest(), problem.uv()));
@@ -91,9 +86,10 @@ std::vector<std::string> mesh_energies() { return mesh::energy_names(); }
 Method usual_method(const std::string& energy) { return mesh::energy_defaults(energy).method; }
 
 MeshRunResult run(Context& context, const MeshRun& wanted) {
-  check_files(wanted);
-  check_output(wanted.out);
-  check_picture(wanted.picture);
+  check_run(wanted);
+  if (!wanted.out.empty()) io::mesh_suffix(wanted.out);
+  if (wanted.picture.view == std::array<double, 3>{})
+    throw wrong<MeshRun>("view", "a view along nothing", "three numbers X,Y,Z, not all 0");
   MeshRunResult out;
   out.mesh = wanted.given ? "arrays" : wanted.mesh;
   mesh::MeshProblem problem = host_stage(out.host_stages, "read", [&] { return read_problem(wanted, out); });

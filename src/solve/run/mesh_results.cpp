@@ -110,12 +110,6 @@ void measure(const mesh::MeshProblem& problem, const io::TriangleMesh& result, M
   out.developability_after = sum(result);
 }
 
-void check_picture(const MeshPictureRun& picture) {
-  check_folder(picture.file, "--picture");
-  if (picture.view && *picture.view == std::array<double, 3>{})
-    throw InputError("a view along nothing", "--view", "three numbers X,Y,Z, not all 0");
-}
-
 void write_picture(const MeshPictureRun& picture, const mesh::MeshProblem& problem,
                    const io::TriangleMesh& result) {
   if (!problem.uv().empty()) {

@@ -9,8 +9,6 @@ namespace lockstep::solve {
 /// Curvature, developability or the quality of the flat mesh, by the energy.
 void measure(const mesh::MeshProblem& problem, const io::TriangleMesh& result, MeshRunResult& out);
 
-/// Throws InputError for a view along nothing and a missing folder.
-void check_picture(const MeshPictureRun& picture);
 void write_picture(const MeshPictureRun& picture, const mesh::MeshProblem& problem,
                    const io::TriangleMesh& result);
 

@@ -10,7 +10,10 @@ namespace lockstep::solve {
 NistRun::NistRun() { options = nist_options(); }
 
 NistRunResult run(Context& context, const NistRun& wanted) {
-  check_files(wanted);
+  check_run(wanted);
+  if (wanted.loss.kind != RobustLoss::Kind::none)
+    throw wrong<NistRun>("loss", fmt::format("'{}'", to_text(wanted.loss)),
+                         "none: the certified values are those of least squares");
   NistRunResult out;
   const NistProblem nist = host_stage(out.host_stages, "read", [&] { return read_nist(wanted.file); });
   NistResult solved = solve_nist(nist, wanted.start, context, observed(wanted.options));

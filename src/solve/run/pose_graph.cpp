@@ -12,9 +12,7 @@ namespace lockstep::solve {
 PoseGraphRun::PoseGraphRun() { options.max_iterations = 500; }
 
 PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
-  check_files(wanted);
-  check_folder(wanted.out, "--out");
-  check_folder(wanted.residuals, "--residuals");
+  check_run(wanted);
   PoseGraphResult out;
   const io::PoseGraph graph = host_stage(out.host_stages, "read", [&] {
     io::PoseGraph read = io::read_g2o(wanted.file);

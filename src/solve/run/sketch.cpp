@@ -71,9 +71,11 @@ SketchRun::SketchRun() { options.function_tolerance = 1e-12; }
 SketchRunResult run(Context& context, const SketchRun& wanted) {
   const std::string suffix = std::filesystem::path(wanted.out).extension().string();
   if (!wanted.out.empty() && suffix != ".svg" && suffix != ".png" && suffix != ".toml")
-    throw InputError(fmt::format("'{}'", wanted.out), "--out", "a name that ends in .svg, .png or .toml");
-  check_files(wanted);
-  check_folder(wanted.out, "--out");
+    throw wrong<SketchRun>("out", fmt::format("'{}'", wanted.out), "a name that ends in .svg, .png or .toml");
+  check_run(wanted);
+  if (wanted.loss.kind != RobustLoss::Kind::none)
+    throw wrong<SketchRun>("loss", fmt::format("'{}'", to_text(wanted.loss)),
+                           "none: constraints hold or do not");
   RunResult stages;
   const sketch::Sketch given =
       host_stage(stages.host_stages, "read", [&] { return sketch::read_sketch(wanted.file); });

@@ -185,11 +185,12 @@ double satisfied_below(Precision precision) { return precision == Precision::f32
 
 SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options& options) {
   if (options.method == Method::sgd || options.method == Method::adam || options.method == Method::adamw)
-    throw InputError(fmt::format("method {}", name(options.method)), "sketch",
-                     "lm, gn, dogleg, newton or lbfgs: constraints hold to rounding or not at all");
+    throw schema_of<Options>().error(
+        {OptionError::Kind::invalid, "method", fmt::format("'{}'", name(options.method)),
+         "lm, gn, dogleg, newton or lbfgs: constraints hold to rounding or not at all", ""});
   if (options.damping != Damping::diagonal)
-    throw InputError("damping by the identity", "sketch",
-                     "the usual damping, which is that of a sketch already");
+    throw schema_of<Options>().error(
+        {OptionError::Kind::invalid, "damping", "'identity'", "diag, which is that of a sketch already", ""});
   const ConstraintSystem system(sketch);
   const Solver solver(sketch, system, context, options);
   SketchResult result;

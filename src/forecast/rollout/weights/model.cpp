@@ -10,13 +10,21 @@
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
-std::string_view lockstep::nn::name(GruForm form) {
-  return form == GruForm::reset_after ? "reset-after" : "reset-before";
+std::span<const lockstep::Choice<lockstep::nn::GruForm>> lockstep::nn::choices(GruForm) {
+  static constexpr auto kAll = std::to_array<Choice<GruForm>>(
+      {{"reset-before", GruForm::reset_before}, {"reset-after", GruForm::reset_after}});
+  return kAll;
 }
+std::string_view lockstep::nn::name(GruForm form) { return name_among(choices(form), form); }
 
 namespace lockstep::forecast {
 
-std::string_view name(Heads heads) { return heads == Heads::two_hot ? "two-hot" : "classic"; }
+std::span<const Choice<Heads>> choices(Heads) {
+  static constexpr auto kAll =
+      std::to_array<Choice<Heads>>({{"classic", Heads::classic}, {"two-hot", Heads::two_hot}});
+  return kAll;
+}
+std::string_view name(Heads heads) { return name_among(choices(heads), heads); }
 
 namespace {
 

@@ -48,14 +48,13 @@ float row_scale(std::span<const float> row) {
   return std::ldexp(1.0f, std::max(part == 0.5 ? exponent - 1 : exponent, kLeastScaleExponent));
 }
 
-std::string_view name(WeightType type) {
-  switch (type) {
-    case WeightType::f32: return "f32";
-    case WeightType::bf16: return "bf16";
-    case WeightType::fp8: return "fp8";
-  }
-  throw InternalError("unknown type of weights", "forecast rollout", "f32, bf16 or fp8");
+std::span<const Choice<WeightType>> choices(WeightType) {
+  using enum WeightType;
+  static constexpr auto kAll =
+      std::to_array<Choice<WeightType>>({{"f32", f32}, {"bf16", bf16}, {"fp8", fp8}});
+  return kAll;
 }
+std::string_view name(WeightType type) { return name_among(choices(type), type); }
 
 Array round_weights(const Array& matrices, WeightType type, std::string_view where) {
   if (matrices.storage() != Storage::f32 || matrices.rank() != 3)

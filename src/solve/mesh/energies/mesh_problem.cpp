@@ -8,6 +8,7 @@
 #include <map>
 
 #include "lockstep/error.hpp"
+#include "lockstep/solve/run.hpp"
 #include "solve/mesh/energies/terms.hpp"
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/parameterize.hpp"
@@ -58,15 +59,16 @@ void check_used(const MeshOptions& options) {
   } all[] = {
       {"attach", options.attach.has_value(), energy != "parameterize", "every energy but parameterize"},
       {"stiffness", options.stiffness.has_value(), springs, "springs, bend and cloth"},
-      {"rest scale", options.rest_scale.has_value(), springs, "springs, bend and cloth"},
+      {"rest_scale", options.rest_scale.has_value(), springs, "springs, bend and cloth"},
       {"bend", options.bend.has_value(), energy == "bend" || energy == "cloth", "bend and cloth"},
       {"gravity", options.gravity.has_value(), energy == "cloth", "cloth"},
       {"seed", options.seed.has_value(), energy == "partition-sampled", "partition-sampled"},
   };
   for (const auto& o : all)
     if (o.given && !o.used)
-      throw InputError(fmt::format("{} with energy '{}'", o.option, energy), "mesh",
-                       fmt::format("none; it is of {}", o.by));
+      throw schema_of<MeshRun>().error({OptionError::Kind::useless, o.option,
+                                        fmt::format("nothing uses it with {{energy}} {}", energy),
+                                        fmt::format("an {{energy}} of {}", o.by), ""});
 }
 
 }  // namespace
@@ -109,8 +111,9 @@ MeshProblem::MeshProblem(TriangleMesh mesh, Connectivity connectivity, const Mes
   }
   build();
   if (options_.loss.kind != RobustLoss::Kind::none && !has_residuals_)
-    throw InputError(fmt::format("a robust loss of energy '{}'", options_.energy), "mesh robust",
-                     "an energy of residuals, or attachments");
+    throw schema_of<MeshRun>().error({OptionError::Kind::useless, "loss",
+                                      fmt::format("{{energy}} {} has no residuals", options_.energy),
+                                      "an {energy} of residuals, or {attach}", ""});
 }
 
 void MeshProblem::build() {
@@ -375,8 +378,9 @@ Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& option
   Options part = options;
   if (sampled) part.max_iterations = std::min(kAllCuts, options.max_iterations);
   if (mesh.options().seed && options.max_iterations <= kAllCuts)
-    throw InputError(fmt::format("a seed for {} iterations", options.max_iterations), "mesh",
-                     fmt::format("more than {}, from which on cuts are drawn", kAllCuts));
+    throw schema_of<MeshRun>().error(
+        {OptionError::Kind::useless, "seed", fmt::format("a seed for {} iterations", options.max_iterations),
+         fmt::format("more than {} {{iterations}}, from which on cuts are drawn", kAllCuts), ""});
   Summary whole = minimize_next(mesh.problem(), context, part, file);
   const auto goes_on = [&] {
     return sampled && options.max_iterations > kAllCuts && whole.iterations < options.max_iterations &&

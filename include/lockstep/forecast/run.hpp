@@ -1,0 +1,144 @@
+// `lockstep forecast` for programs: files in, forecasts, files out. to_json() has the members of the program's JSON.
+//
+//   Context context;
+//   forecast::EncodeRunOptions options;
+//   options.log.file = "log.csv", options.out = "features.npz";
+//   const forecast::EncodeRun run = forecast::run_encode(context, options);
+//
+// All of them throw InputError for files and options that are not as described here, before anything is written.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/context.hpp"
+#include "lockstep/forecast/curve.hpp"
+#include "lockstep/forecast/observe.hpp"
+#include "lockstep/forecast/sweep.hpp"
+#include "lockstep/forecast/train.hpp"
+#include "lockstep/schema.hpp"
+
+namespace lockstep::forecast {
+
+/// A log (.csv, .jsonl, tfevents) and the column of its loss; empty: the first of the usual names.
+struct LoggedLoss {
+  std::filesystem::path file;
+  std::string column;
+};
+
+struct CurveRunOptions {
+  LoggedLoss log;
+  CurveOptions curve;
+  std::filesystem::path out;  // log and prediction (.png); empty: no picture
+};
+struct CurveRun {
+  std::string column;  // the one that was read
+  size_t rows = 0;
+  CurveForecast forecast;
+  std::filesystem::path picture;
+  std::vector<StageRecord> host_stages;
+};
+/// Host stage "forecast.curve".
+CurveRun run_curve(const CurveRunOptions& options);
+
+struct EncodeRunOptions {
+  LoggedLoss log;
+  int64_t history = kMostHistory;
+  Storage precision = Storage::f32;
+  bool normalised = false;
+  std::filesystem::path out;  // "step" and an array for each feature (.npz)
+};
+struct EncodeRun {
+  std::string column;
+  int64_t states = 0;
+  std::vector<std::string> features, filled;  // names; what the log lacks and what stands there
+  int64_t history = 0;
+  bool normalised = false;
+  std::filesystem::path out;
+};
+/// Stage "forecast.encode".
+EncodeRun run_encode(Context& context, const EncodeRunOptions& options);
+
+struct ObserveRunOptions {
+  LoggedLoss log;
+  std::filesystem::path model;  // weights to begin with; empty: random ones
+  RandomModelOptions random{.hidden = 128, .features = kFeatures};
+  ObserveOptions observe;
+  int64_t history = kMostHistory;
+  std::filesystem::path out;  // the model as the last row left it (.npz)
+};
+struct LoggedObservations {
+  std::string column;
+  std::vector<std::string> filled;
+  ObserveRun run;
+  std::filesystem::path out;
+};
+/// Stage "forecast.observe".
+LoggedObservations run_observe(Context& context, const ObserveRunOptions& options);
+
+struct RolloutRunOptions {
+  std::filesystem::path model;        // empty: random weights
+  std::optional<RolloutModel> given;  // instead of `model`
+  RandomModelOptions random;
+  RolloutOptions rollout;
+  int64_t batch = 0;           // starting points, of one row of features; 0: the model's
+  std::filesystem::path plot;  // members, mean and bands of the first starting point (.png)
+};
+struct ModelRollout {
+  RolloutRun run;
+  std::filesystem::path plot;
+  std::vector<StageRecord> host_stages;
+};
+/// Stage "forecast.rollout"; host stages "forecast.model" and "forecast.picture".
+ModelRollout run_rollout(Context& context, const RolloutRunOptions& options);
+
+struct SweepRunOptions {
+  std::filesystem::path log;  // with a column of losses for each run, or
+  int64_t synthetic = 0;      // so many synthetic sweeps
+  int64_t runs = 16;          // of a synthetic sweep
+  uint64_t seed = 1;          // of the first one
+};
+struct SweepRun {
+  std::vector<SweepRow> rows;
+  int64_t sweeps = 0;
+  std::vector<StageRecord> host_stages;
+};
+/// Host stage "forecast.sweep". Throws InputError where the steps of runs differ.
+SweepRun run_sweep(const SweepRunOptions& options);
+
+enum class Trainer : uint8_t { plain, predictive };
+struct TrainRunOptions {
+  TrainOptions train;  // but for its policy, which follows from the others
+  Trainer trainer = Trainer::plain;
+  PredictOptions predict;  // of the predictive one
+};
+TrainResult run_train(Context& context, const TrainRunOptions& options);
+
+/// Members of the program's JSON.
+std::string to_json(const CurveRun& run);
+std::string to_json(const EncodeRun& run);
+std::string to_json(const LoggedObservations& run);
+std::string to_json(const ModelRollout& run);
+std::string to_json(const SweepRun& run);
+
+std::span<const Choice<Trainer>> choices(Trainer);
+
+void describe(Schema<LoggedLoss>& schema);
+void describe(Schema<CurveOptions>& schema);
+void describe(Schema<CurveRunOptions>& schema);
+void describe(Schema<EncodeRunOptions>& schema);
+void describe(Schema<RandomModelOptions>& schema);
+void describe(Schema<PosteriorTerm>& schema);
+void describe(Schema<ObserveOptions>& schema);
+void describe(Schema<ObserveRunOptions>& schema);
+void describe(Schema<RolloutOptions>& schema);
+void describe(Schema<RolloutRunOptions>& schema);
+void describe(Schema<SweepRunOptions>& schema);
+void describe(Schema<TrainRunOptions>& schema);
+/// The options of all commands.
+std::vector<NamedSchema> schemas();
+
+}  // namespace lockstep::forecast
