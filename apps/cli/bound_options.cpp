@@ -48,7 +48,7 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
   std::string& text = bound.texts[option.flag];
   if (option.use != Option::Use::value) {
     text = option.required ? "" : bound.list->default_text(name);
-    note_file(app, flag, text, use_of(option.use), option.endings);
+    note_file(app, flag, text, use_of(option.use));
   }
   const bool is_file = option.use != Option::Use::value;
   note_setting(

@@ -124,9 +124,8 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
   return option;
 }
 
-void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use,
-               const Endings& endings) {
-  files_of(app).push_back({option, &value, use, endings});
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use) {
+  files_of(app).push_back({option, &value, use});
 }
 
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display) {

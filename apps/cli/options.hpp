@@ -56,14 +56,13 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
                          const std::string& placeholder, std::string value,
                          std::function<void(const std::string&)> set);
 /// The file of an option, for check_files().
-void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use,
-               const std::vector<std::string>& endings = {});
+void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use);
 /// The value that the record of a run has of an option, and whether it changes no number.
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
 
 /// Endings of the files that a writer makes; a name without an ending is any of them. Empty: any name.
 using Endings = std::vector<std::string>;
-inline const Endings kTables{".csv", ".txt"};
+inline const Endings kTables{".csv", ".txt"}, kDrawings{".png", ".svg"};
 /// A file, a folder that is written: see check_files().
 void add_output_file(CLI::App& app, const std::string& names, std::string& value, const std::string& help,
                      const Endings& endings);

@@ -116,8 +116,7 @@ struct Option {
   bool parts = false;         // Python may give the parts of the text as a sequence or a dictionary
   std::string heading;        // in help texts; empty: those without one
   bool in_shell = true;       // else only the library and Python have it
-  std::vector<std::string> choices;
-  std::vector<std::string> endings;  // of an output file's name; empty: any
+  std::vector<std::string> choices, endings;
   std::function<OptionValue(const void*)> get;
   std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
 
@@ -326,12 +325,14 @@ class OptionBuilder {
   }
   OptionBuilder& unit(std::string unit) { return o_->unit = std::move(unit), *this; }
   OptionBuilder& shown(std::string placeholder) { return o_->placeholder = std::move(placeholder), *this; }
-  OptionBuilder& endings(std::vector<std::string> all) { return o_->endings = std::move(all), *this; }
   OptionBuilder& or_else(std::string note) { return o_->default_note = std::move(note), *this; }
   OptionBuilder& effect(Effect effect) { return o_->effect = effect, *this; }
   OptionBuilder& required() { return o_->required = true, *this; }
   OptionBuilder& positional() { return o_->positional = true, *this; }
-  OptionBuilder& file(Option::Use use) { return o_->use = use, *this; }
+  /// A file; `endings` are those that its writer makes, in small letters. A name without an ending is any of them.
+  OptionBuilder& file(Option::Use use, std::vector<std::string> endings = {}) {
+    return o_->use = use, o_->endings = std::move(endings), *this;
+  }
   OptionBuilder& example(std::string text) { return o_->example = std::move(text), *this; }
   OptionBuilder& parts() { return o_->parts = true, *this; }
   /// A choice among these names, fewer than all.

@@ -31,15 +31,6 @@ namespace {
 
 constexpr uint32_t kInPlace = ~uint32_t(0);  // of a function that is traced at each call
 
-/// Accesses of a function to arrays of its caller, which come first in the list.
-void refuse_outer_arrays(const ir::Function& f, size_t outer) {
-  for (const ir::Instruction& i : f.instructions)
-    if ((i.op == ir::Op::local_load || i.op == ir::Op::local_store) && i.imm < outer)
-      throw InputError(
-          "an array of the caller in a function", ir::where_of(f, i.place),
-          "elements as arguments, an array of its own, or a plain C++ function, which is inlined");
-}
-
 ir::Function trace_function(const FunctionTrace& function, ir::Builder& caller, const ir::Function& kernel) {
   ir::Function f;
   f.name = function.name;
@@ -48,7 +39,6 @@ ir::Function trace_function(const FunctionTrace& function, ir::Builder& caller, 
   f.contract = kernel.contract;
   f.files = kernel.files;
   f.place = caller.place();
-  f.locals = kernel.locals;
   ir::Builder own(f);
   own.at(f.place);
   const TraceScope trace(own);
@@ -62,7 +52,6 @@ ir::Function trace_function(const FunctionTrace& function, ir::Builder& caller, 
   ir::Instruction result{ir::Op::result};
   std::copy(given.begin(), given.end(), result.args.begin());
   own.append(result);
-  refuse_outer_arrays(f, kernel.locals.size());
   for (const auto& [key, number] : own.traced)
     if (number == kInPlace) caller.traced.emplace(key, number);  // and need not be tried again
   return f;
@@ -79,12 +68,11 @@ uint32_t number_of(const FunctionTrace& function) {
                      "functions whose calls end while they are traced");
   ir::Function& kernel = caller.function();
   ir::Function f = trace_function(function, caller, kernel);
-  if (f.locals.size() > kernel.locals.size()) {
+  if (!f.locals.empty()) {
     ir::verify(ir::with_index(
         f, Type::i32));  // what belongs to the kernel is refused before the body is traced in it
     return caller.traced[key] = kInPlace;
   }
-  f.locals.clear();
   kernel.functions.push_back(std::move(f));
   return caller.traced[key] = uint32_t(kernel.functions.size() - 1);
 }

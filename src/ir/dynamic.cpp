@@ -70,13 +70,14 @@ AnyVar& AnyVar::operator=(const AnyVal& value) {
 }
 Type AnyVar::type() const { return builder().type(traced_.id()); }
 
-AnyVal powi(const AnyVal& a, int n) {
+AnyVal powi(const AnyVal& a, detail::Whole<int> power) {
+  const int n = power;
   const uint64_t size = n < 0 ? 0 - uint64_t(n) : uint64_t(n);
   if (is_float(a.type()) && size > kProductPower) return pow(a, n);
   if (n == 0) return AnyVal::number(a.type(), 1);
-  const AnyVal power =
+  const AnyVal product =
       detail::power_by_squaring(a, size, [](const AnyVal& x, const AnyVal& y) { return x * y; });
-  return n < 0 ? 1 / power : power;
+  return n < 0 ? 1 / product : product;
 }
 AnyVal round(const AnyVal& a) {
   const AnyVal t = trunc(a);
@@ -129,14 +130,14 @@ AnyArray::AnyArray(bool shared, Storage storage, int64_t count)
       count_(count) {}
 AnyVal AnyArray::load(const Index& at) const {
   return any_value(
-      builder().emit(shared_ ? ir::Op::shared_load : ir::Op::local_load, type(), {array_place(at)}, array_));
+      builder().emit(shared_ ? ir::Op::shared_load : ir::Op::local_load, type(), {array_place(at)}, array()));
 }
 void AnyArray::store(const Index& at, const AnyVal& value) const {
   if (value.type() != type())
     throw InputError(fmt::format("{} stored in an array of {}", name(value.type()), name(type())),
                      traced_kernel(), fmt::format("{}, or convert({})", name(type()), name(type())));
   builder().emit(shared_ ? ir::Op::shared_store : ir::Op::local_store, Type::none,
-                 {array_place(at), id_of(value)}, array_);
+                 {array_place(at), id_of(value)}, array());
 }
 
 namespace {
@@ -149,7 +150,7 @@ void require_atomic(Type type, Type value) {
 
 AnyVal AnyShared::atomic_add(const Index& at, const AnyVal& value) const {
   require_atomic(type(), value.type());
-  const ir::AtomicTarget target{ir::AtomicOp::add, true, array_};
+  const ir::AtomicTarget target{ir::AtomicOp::add, true, array()};
   return any_value(builder().emit(ir::Op::atomic, type(), {array_place(at), id_of(value)}, target.bits()));
 }
 
@@ -157,7 +158,7 @@ Index AnyGrid::place(std::initializer_list<Index> at) const {
   if (int(at.size()) != rank_)
     throw InputError(
         fmt::format("{} coordinates", at.size()),
-        fmt::format("{}, buffer {}", traced_kernel(), builder().function().buffers[buffer_].name),
+        fmt::format("{}, buffer {}", traced_kernel(), builder().function().buffers[index()].name),
         fmt::format("{}", rank_));
   std::array<ir::Id, 4> ids{};
   std::transform(at.begin(), at.end(), ids.begin(), [](const Index& c) { return id_of(c.value()); });
@@ -167,14 +168,14 @@ AnyVal AnyGrid::load_at(const Index& offset) const {
   ir::Instruction load{ir::Op::load};
   load.type = type();
   load.flags = flags_;
-  load.imm = buffer_;
+  load.imm = index();
   load.args[0] = id_of(offset.offset().value());
   return any_value(builder().append(load));
 }
 void AnyGrid::store_at(const Index& offset, const AnyVal& value) const {
   ir::Instruction store{ir::Op::store};
   store.flags = flags_;
-  store.imm = buffer_;
+  store.imm = index();
   store.args[0] = id_of(offset.offset().value());
   store.args[1] = id_of(value.convert(type()));
   builder().append(store);
@@ -182,15 +183,15 @@ void AnyGrid::store_at(const Index& offset, const AnyVal& value) const {
 void AnyGrid::copy_async(const AnyShared& shared, const Index& to, const Index& offset, int lanes) const {
   ir::Instruction copy{ir::Op::async_copy};
   copy.lanes = uint8_t(lanes);
-  copy.imm = uint64_t(shared.id()) << 32 | buffer_;
+  copy.imm = uint64_t(shared.id()) << 32 | index();
   copy.args[0] = array_place(to);
   copy.args[1] = id_of(offset.offset().value());
   builder().append(copy);
 }
 AnyVal AnyGrid::atomic(ir::AtomicOp op, const Index& offset, const AnyVal& value) const {
   require_atomic(type(), value.type());
-  builder().function().buffers[buffer_].atomic = true;
-  const ir::AtomicTarget target{op, false, buffer_};
+  builder().function().buffers[index()].atomic = true;
+  const ir::AtomicTarget target{op, false, index()};
   return any_value(
       builder().emit(ir::Op::atomic, type(), {id_of(offset.offset().value()), id_of(value)}, target.bits()));
 }

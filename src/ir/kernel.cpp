@@ -28,6 +28,22 @@ template <class N>
 void refuse_number(Type type, double number) { refuse(type, number); }
 void refuse_number(Type type, int64_t number) { refuse(type, number); }
 void refuse_number(Type type, uint64_t number) { refuse(type, number); }
+void refuse_floating(Type type, double number) {
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".en") == text.npos) text += ".0";
+  throw InputError(fmt::format("number {} with operands of type {}", text, name(type)), builder().where(),
+                   "a whole number, or cast<f32>(…) of the operands: C++ computes this in floating point");
+}
+void refuse_shift(Type type, int64_t count) {
+  throw InputError(fmt::format("shift of {} by {} bits", name(type), count), builder().where(),
+                   fmt::format("0 to {}", 8 * size_of(type) - 1));
+}
+uint64_t axis_of(int rank, int axis) {
+  if (axis < 0 || axis >= rank)
+    throw InputError(fmt::format("axis {} of rank {}", axis, rank), builder().where(),
+                     fmt::format("0 to {}, counted from x", rank - 1));
+  return uint64_t(axis);
+}
 
 uint32_t declare_array(bool shared, Storage storage, int64_t count) {
   ir::Function& f = builder().function();
@@ -62,7 +78,7 @@ void add_rule(const ir::ShapeRule& rule) {
 }  // namespace
 
 Val<i32> BufferRef::size(int axis) const {
-  return Val<i32>::from(builder().convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis)));
+  return Val<i32>::from(builder().convert(Type::i32, buffer_word(ir::Op::shape, index(), axis)));
 }
 
 void BufferRef::require(int axis, int64_t size, const std::source_location& where) const {
@@ -70,7 +86,7 @@ void BufferRef::require(int axis, int64_t size, const std::source_location& wher
   if (axis < 0 || axis >= rank_ || size < 0)
     throw InputError(fmt::format("size {} required of axis {}", size, axis), builder().where(),
                      fmt::format("a size of 0 or more and an axis from 0 to {}", rank_ - 1));
-  add_rule({buffer_, axis, size, 0, 0, builder().place()});
+  add_rule({index(), axis, size, 0, 0, builder().place()});
 }
 void BufferRef::require(int axis, const BufferRef& other, int other_axis,
                         const std::source_location& where) const {
@@ -79,7 +95,7 @@ void BufferRef::require(int axis, const BufferRef& other, int other_axis,
     throw InputError(fmt::format("axis {} required to be as long as axis {}", axis, other_axis),
                      builder().where(),
                      fmt::format("axes from 0 to {} and from 0 to {}", rank_ - 1, other.rank_ - 1));
-  add_rule({buffer_, axis, -1, other.buffer_, other_axis, builder().place()});
+  add_rule({index(), axis, -1, other.index(), other_axis, builder().place()});
 }
 
 ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
@@ -89,7 +105,7 @@ ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
   int axis = 0;
   for (ir::Id c : coordinates) {
     ir::Id term = b.convert(type, c);
-    if (axis < rank_ - 1) term = index_op(ir::Op::imul, term, buffer_word(ir::Op::stride, buffer_, axis));
+    if (axis < rank_ - 1) term = index_op(ir::Op::imul, term, buffer_word(ir::Op::stride, index(), axis));
     sum = sum == ir::kNone ? term : index_op(ir::Op::iadd, sum, term);
     ++axis;
   }
@@ -99,11 +115,11 @@ ir::Id BufferRef::offset(std::span<const ir::Id> coordinates) const {
 ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const {
   if (!ruled_) return offset(coordinates);
   ir::Builder& b = builder();
-  if (buffer_ < b.function().buffers.size()) b.function().buffers[buffer_].ruled = true;
+  if (index() < b.function().buffers.size()) b.function().buffers[index()].ruled = true;
   std::array<ir::Id, 4> ruled{};
   int axis = 0;
   for (ir::Id c : coordinates) {
-    const ir::Id size = b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
+    const ir::Id size = b.convert(Type::i32, buffer_word(ir::Op::shape, index(), axis));
     if (boundary_ == Boundary::periodic) {
       const ir::Id rest = b.op(ir::Op::irem, {c, size});
       c = b.select(b.op(ir::Op::ilt, {rest, b.i32(0)}), index_op(ir::Op::iadd, rest, size), rest);
@@ -122,8 +138,8 @@ ir::Id BufferRef::offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::
 ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n,
                             Boundary boundary, ir::Id* inside) const {
   ir::Builder& b = builder();
-  if (buffer_ < b.function().buffers.size()) {
-    ir::BufferParam& param = b.function().buffers[buffer_];
+  if (index() < b.function().buffers.size()) {
+    ir::BufferParam& param = b.function().buffers[index()];
     param.by_point = true;
     if (boundary != Boundary::unchecked)
       param.reach = std::max(param.reach, *std::max_element(offsets, offsets + n));
@@ -139,7 +155,7 @@ ir::Id BufferRef::offset_at(std::initializer_list<ir::Id> leading, const int* of
       c = index_op(ir::Op::iadd, c, b.i32(offsets[a]));
       const ir::Id size = boundary == Boundary::unchecked
                               ? ir::kNone
-                              : b.convert(Type::i32, buffer_word(ir::Op::shape, buffer_, axis));
+                              : b.convert(Type::i32, buffer_word(ir::Op::shape, index(), axis));
       if (boundary == Boundary::clamp || boundary == Boundary::zero) {
         if (boundary == Boundary::zero) {
           const ir::Id ok = b.op(ir::Op::ilt, {b.bitcast(Type::u32, c), b.bitcast(Type::u32, size)});

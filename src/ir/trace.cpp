@@ -25,6 +25,15 @@ std::string kernel_of(uint32_t trace) {
   const TraceName& known = trace_names[trace % trace_names.size()];
   return known.trace == trace && trace != 0 ? fmt::format("kernel {}", known.name) : "another kernel";
 }
+void check_trace(uint32_t trace, const char* what) {
+  if (trace != current_trace || trace == 0)
+    throw InputError(
+        fmt::format("{} of {}", what, kernel_of(trace)),
+        current_trace ? current_builder->where() : "outside of a kernel",
+        current_trace && current_builder->function().domain == ir::Domain::values
+            ? "what the function is given, an array of its own, or a plain C++ function, which is inlined"
+            : "values, arrays, buffers and points of the kernel that is being traced");
+}
 uint32_t current_block() { return current_builder ? current_builder->current() : 0; }
 
 }  // namespace
@@ -47,6 +56,9 @@ TraceScope::~TraceScope() {
   current_trace = outer_trace_;
 }
 
+OfTrace::OfTrace() : trace_(current_trace) {}
+void OfTrace::check(const char* what) const { check_trace(trace_, what); }
+
 Traced::Traced(ir::Id id) : id_(id), trace_(current_trace), block_(current_block()) {}
 Traced::Traced(const Traced& other) : id_(other.id_), trace_(other.trace_), block_(current_block()) {}
 
@@ -65,10 +77,7 @@ Traced& Traced::operator=(const Traced& other) {
 
 ir::Id Traced::id() const {
   if (empty()) throw InputError("a value that was never given", kernel_of(current_trace), "a value");
-  if (trace_ != current_trace)
-    throw InputError(fmt::format("a value of {}", kernel_of(trace_)),
-                     current_trace ? current_builder->where() : "outside of a kernel",
-                     "values of the kernel that is being traced");
+  check_trace(trace_, "a value");
   return id_;
 }
 

@@ -31,7 +31,7 @@ struct Options {
   double radius = 0.25, side = 0, weight = 1;
   std::optional<double> bound;
   std::vector<int64_t> strides;
-  std::string file;
+  std::string file, picture;
   bool loud = false;
   uint64_t seed = 0;
 };
@@ -45,6 +45,7 @@ void describe(Schema<Options>& s) {
   s.option("bound", &Options::bound, "on the error").at_least(0);
   s.option("strides", &Options::strides, "several").at_least(1);
   s.option("file", &Options::file, "a file").required();
+  s.option("picture", &Options::picture, "of it").file(Option::Use::output_file, {".png", ".svg"});
   s.option("loud", &Options::loud, "says more").effect(Effect::display);
   s.option("seed", &Options::seed, "of numbers");
   s.group({"shape", "{shape}[:{radius}]", "a cell", "", "", false, ""});
@@ -175,6 +176,10 @@ TEST(Schema, ErrorsAreInTheCallersWords) {
   EXPECT_EQ(refused({{"n", "8x2"}}, shell), "8 x 2 points [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8xy"}}, shell), "'y' [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8x"}}, shell), "'8x' [--n]: expected R[xC]");
+  EXPECT_EQ(refused({{"picture", "a.b/x.jpg"}}, shell),
+            "'a.b/x.jpg' ends in .jpg [--picture]: expected a name in .png or .svg");
+  for (const char* name : {"x.png", "X.SVG", "a.jpg/x", ".png"})
+    EXPECT_EQ(refused({{"picture", name}, {"file", "f"}}, shell), "") << name;
   EXPECT_EQ(refused({{"seed", ""}}, shell), "an empty text [--seed]: expected a whole number of at least 0");
 }
 

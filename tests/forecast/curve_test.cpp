@@ -71,8 +71,8 @@ void judge(const std::vector<double>& steps, const std::vector<double>& losses, 
   const size_t n = steps.size(), tail = n / 20;
   const std::vector<double> past(steps.begin(), steps.begin() + ptrdiff_t(seen)),
       known(losses.begin(), losses.begin() + ptrdiff_t(seen));
-  const CurveForecast f = forecast_curve(
-      past, known, {.horizon = steps.back(), .points = int(n - seen), .coverage = share});
+  const CurveForecast f =
+      forecast_curve(past, known, {.horizon = steps.back(), .points = int(n - seen), .coverage = share});
   double final_loss = 0;
   for (size_t i = n - tail; i < n; ++i) final_loss += losses[i] / double(tail);
   for (size_t i = seen; i < n; ++i) {
@@ -120,7 +120,8 @@ void expect_held_out(const std::string& file) {
 }
 
 TEST(LearningCurves, BandsHoldTheShareThatIsAskedFor) {
-  const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/held_out_more.csv");
+  const io::TrainingLog log =
+      io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/held_out_more.csv");
   for (const double share : {0.3, 0.5, 0.95}) {
     Hits hits;
     for (const size_t seen : {37, 60, 90})

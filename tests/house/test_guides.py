@@ -12,7 +12,7 @@ HEAD = """#include <cstdio>
 using namespace lockstep;
 """
 BUFFERS = "const Device& device, const std::vector<f32>& numbers, const Buffer& floats, const Buffer& few, const Buffer& table"
-# What the blocks of a guide are given, and whether later blocks use the names of earlier ones.
+# The parameters of the functions made of a guide, and whether later blocks use the names of earlier ones.
 GUIDES = {
     "docs/language.md": (BUFFERS, False),
     "docs/fft.md": ("const Device& device, const Buffer& field, const Buffer& spectrum", False),

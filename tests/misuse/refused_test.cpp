@@ -90,6 +90,18 @@ std::vector<Refused> numbers() {
         REFUSED("0 to 3", VarArray<f32, 4> v(0.0f); v[4] = 1.0f; o[at] = v[0];),
         REFUSED("1 to 2^24", LocalArray<f32> l(-1); o[at] = l[0];),
         REFUSED("1 to 2^24", LocalArray<f32> l(int64_t(1) << 25); o[at] = l[0];),
+        REFUSED("2.0", n[at] = n[at] / 2.0;), REFUSED("4.0", n[at] *= 4.0f;),
+        REFUSED("2.0", n[at] = cast<i32>(n[at] < 2.0);), REFUSED("1.0", o[at] = a(1.0);),
+        REFUSED("2.0", AnyVal i = Val<i32>(n[at]); n[at] = (i / 2.0).as<i32>();),
+        REFUSED("1.5", for_(0, 3, 1.5, [&](Val<i32> k) { b[k] = 1.0f; });),
+        REFUSED("5000000000", for_(0, 3, 5000000000, [&](Val<i32> k) { b[k] = 1.0f; });),
+        REFUSED("2.5", o[at] = powi(a[at], 2.5);), REFUSED("0.5", n[at] = powi(n[at], -0.5);),
+        REFUSED("1.5", o[at] = a[at.x(1.5)];), REFUSED("2.5", LocalArray<f32> l(2.5); o[at] = l[0];),
+        REFUSED("1.5", VarArray<f32, 4> v(0.0f); o[at] = v[1.5];), REFUSED("1.5", n[at] = n[at] << 1.5;),
+        REFUSED("by 32 bits", n[at] = n[at] << 32;), REFUSED("by -1 bits", n[at] = n[at] >> -1;),
+        REFUSED("by 33 bits", n[at] <<= 33;), REFUSED("0 to 1", Vec2<f32> v(a[at], b[at]); o[at] = v[2];),
+        REFUSED("0 to 1", const Complex<f32> z{a[at], b[at]}; o[at] = z[2];),
+        REFUSED("axis 1", n[at] = at.extent(1);),
   };
 }
 
@@ -159,6 +171,106 @@ TEST(Refused, ValuesOfAnotherKernel) {
               }),
               of_the_first);
   EXPECT_THAT(refusal([] { (void)Val<f32>(1.0f); }), HasSubstr("outside of a kernel"));
+}
+
+// Handles of one kernel while another is traced, inside of the first or behind it.
+struct Handles {
+  At<1> at;
+  Grid<f32, 1> a;
+  InOut<f32, 1> b;
+  LocalArray<f32> local{4};
+  VarArray<f32, 2> variables{0.0f};
+  AnyLocal any{Storage::f32, 4};
+};
+struct GroupHandles {
+  Group<1> g;
+  SharedArray<f32> shared{4};
+  AnyShared any{Storage::f32, 4};
+};
+
+template <class Use>
+std::string in_a_kernel_of_its_own(Use use) {
+  return refusal([&] {
+    kernel("test.inner",
+           [&](Group<1>, InOut<f32, 1> out) {
+             const LocalArray<f32> l(4);  // the same number as that of the other kernel
+             const SharedArray<f32> s(4);
+             use(out);
+           },
+           {.group = {4}});
+  });
+}
+
+TEST(Refused, HandlesOfAnotherKernel) {
+  using Inner = const InOut<f32, 1>&;
+  using Use = std::function<void(const Handles&, Inner)>;
+  const std::vector<std::pair<const char*, Use>> uses = {
+      {"an array of", [](const Handles& h, Inner) { h.local[0] = 1.0f; }},
+      {"an array of", [](const Handles& h, Inner out) { out[0] = h.local[0]; }},
+      {"a value of", [](const Handles& h, Inner out) { out[0] = h.variables[1]; }},
+      {"an array of", [](const Handles& h, Inner) { (void)h.any.load(0); }},
+      {"an array of", [](const Handles& h, Inner) { h.any.store(0, Val<f32>(1.0f)); }},
+      {"a buffer of", [](const Handles& h, Inner out) { out[0] = h.a(0); }},
+      {"a buffer of", [](const Handles& h, Inner) { h.b[0] = 1.0f; }},
+      {"a buffer of", [](const Handles& h, Inner) { h.b(0).unordered_atomic_add(1.0f); }},
+      {"a buffer of", [](const Handles& h, Inner) { (void)h.a.size(0); }},
+      {"a buffer of", [](const Handles& h, Inner) { h.a.require(0, 4); }},
+      {"a point of", [](const Handles& h, Inner out) { out[h.at.x] = 1.0f; }},
+      {"a point of", [](const Handles& h, Inner) { (void)h.at.x(1); }},
+      {"a point of", [](const Handles& h, Inner) { (void)h.at.extent(0); }},
+  };
+  for (size_t k = 0; k < uses.size(); ++k) {
+    const auto& [said, use] = uses[k];
+    const auto refused = AllOf(HasSubstr(said), HasSubstr("kernel test.outer"), HasSubstr("test.inner"),
+                               HasSubstr("refused_test.cpp:"));
+    std::optional<Handles> kept;
+    kernel("test.outer", [&](At<1> at, Grid<f32, 1> a, InOut<f32, 1> b) {
+      kept.emplace(Handles{at, a, b});
+      EXPECT_THAT(in_a_kernel_of_its_own([&](Inner out) { use(*kept, out); }), refused) << "nested " << k;
+      use(*kept, b);  // still right in its own
+    });
+    EXPECT_THAT(in_a_kernel_of_its_own([&](Inner out) { use(*kept, out); }), refused) << "behind " << k;
+  }
+}
+
+TEST(Refused, HandlesOfAGroupOfAnotherKernel) {
+  using Inner = const InOut<f32, 1>&;
+  using Use = std::function<void(const GroupHandles&, Inner)>;
+  const std::vector<std::pair<const char*, Use>> uses = {
+      {"an array of", [](const GroupHandles& h, Inner) { h.shared[0] = 1.0f; }},
+      {"an array of", [](const GroupHandles& h, Inner) { (void)h.shared.id(); }},
+      {"an array of", [](const GroupHandles& h, Inner) { (void)h.any.load(0); }},
+      {"a group of", [](const GroupHandles& h, Inner out) { out[h.g.lane()] = 1.0f; }},
+      {"a group of", [](const GroupHandles& h, Inner) { (void)h.g.lanes(); }},
+      {"a group of", [](const GroupHandles& h, Inner) { (void)h.g.size(); }},
+  };
+  for (size_t k = 0; k < uses.size(); ++k)
+    kernel("test.outer",
+           [&](Group<1> g, InOut<f32, 1> b) {
+             const GroupHandles handles{g};
+             const auto& [said, use] = uses[k];
+             EXPECT_THAT(in_a_kernel_of_its_own([&](Inner out) { use(handles, out); }),
+                         AllOf(HasSubstr(said), HasSubstr("kernel test.outer")))
+                 << k;
+             use(handles, b);
+           },
+           {.group = {4}});
+}
+
+TEST(Accepted, LocalConstantsAsStepsShiftsPowersAndSizes) {
+  EXPECT_EQ(refusal([] {
+              kernel("test.constants", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> o) {
+                constexpr int kTwo = 2;
+                const LocalArray<f32> l(kTwo);
+                const Vec4<f32> v(1, 2, 3, 4);
+                VarArray<f32, 3> sums(0.0f);
+                for_(0, kTwo, kTwo, [](Val<i32>) {});
+                l[0] = powi(a[at.x(kTwo)], kTwo) + v[kTwo];
+                sums[kTwo] += l[0];
+                o[at] = sums[kTwo];
+              });
+            }),
+            "");
 }
 
 TEST(Refused, FunctionsThatTakeMoreThanTheyAreGiven) {

@@ -33,7 +33,7 @@ void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::sour
 /// step stands before the body and may be left out: 1.
 #define LOCKSTEP_FOR(KindA, TakenA, KindB, TakenB, T)                           \
   template <KindA A, KindB B, class Body>                                       \
-  void for_(TakenA begin, TakenB end, int step, Body body,                      \
+  void for_(TakenA begin, TakenB end, detail::Whole<int> step, Body body,       \
             std::source_location where = std::source_location::current()) {     \
     detail::builder().at(where);                                                \
     const ir::Id first = detail::id_of<T>(begin), last = detail::id_of<T>(end); \
@@ -51,6 +51,9 @@ LOCKSTEP_FOR(detail::Number, A, detail::Number, B, i32)
 #undef LOCKSTEP_FOR
 
 namespace detail {
+/// An axis of a domain of that rank, 0 = x. Throws InputError for one that it does not have.
+uint64_t axis_of(int rank, int axis);
+
 inline void jump(ir::Op op, const std::source_location& where) {
   builder().at(where);
   builder().emit(op, Type::none);
@@ -204,22 +207,26 @@ class Element {
 template <class T>
 class LocalArray {
  public:
-  explicit LocalArray(int64_t count) : array_(detail::declare_array(false, detail::kStorage<T>, count)) {}
+  explicit LocalArray(detail::Whole<int64_t> count)
+      : array_(detail::declare_array(false, detail::kStorage<T>, count)) {}
   auto operator[](detail::Coord index) const {
+    made_.check("an array");
     return detail::Element<T, ir::Op::local_load, ir::Op::local_store>(array_, index.id());
   }
 
  private:
   uint32_t array_;
+  detail::OfTrace made_;
 };
 
 /// Array that the lanes of a group share; its first contents are undefined. Groups kernels only.
 template <class T>
 class SharedArray {
  public:
-  explicit SharedArray(int64_t count) : array_(detail::declare_array(true, detail::kStorage<T>, count)) {}
+  explicit SharedArray(detail::Whole<int64_t> count)
+      : array_(detail::declare_array(true, detail::kStorage<T>, count)) {}
   auto operator[](detail::Coord index) const {
-    return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(array_, index.id());
+    return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(id(), index.id());
   }
   /// Adds to an element; gives the old value. The other operations are those of elements: a[i].atomic_max(v).
   Val<T> atomic_add(detail::Coord index, const Val<T>& value) const
@@ -227,13 +234,18 @@ class SharedArray {
   {
     return (*this)[index].atomic_add(value);
   }
-  uint32_t id() const { return array_; }
+  /// Its number. Throws InputError where another kernel is traced now.
+  uint32_t id() const {
+    made_.check("an array");
+    return array_;
+  }
   /// The array with that number in this kernel.
   static SharedArray numbered(uint32_t array) { return SharedArray(array, 0); }
 
  private:
   SharedArray(uint32_t array, int) : array_(array) {}
   uint32_t array_;
+  detail::OfTrace made_;
 };
 
 /// Waits for all lanes of the group; memory written before is seen after. Never in divergent flow.
@@ -271,8 +283,8 @@ Val<detail::expr_t<A>> group_max(const A& a, std::source_location where = std::s
 inline void async_commit() { detail::builder().emit(ir::Op::async_commit, Type::none); }
 /// Waits until at most `open` stages of this lane are unfinished; a barrier makes the data visible to the
 /// others.
-inline void async_wait(int open) {
-  detail::builder().emit(ir::Op::async_wait, Type::none, {}, uint64_t(open));
+inline void async_wait(detail::Whole<int> open) {
+  detail::builder().emit(ir::Op::async_wait, Type::none, {}, uint64_t(int(open)));
 }
 
 }  // namespace lockstep

@@ -136,6 +136,8 @@ Type first_type(const X& x, const More&... more) {
 }
 template <class X>
 AnyVal any_operand(Type type, const X& x) {
+  if constexpr (std::is_floating_point_v<X>)
+    if (!is_float(type)) refuse_floating(type, x);
   if constexpr (std::is_arithmetic_v<X>)
     return AnyVal::number(type, x);
   else
@@ -191,7 +193,7 @@ AnyVal any_operand(Type type, const X& x) {
 #undef LOCKSTEP_ANY3
 
 /// As powi of Val: by squaring to |n| = 64, by pow beyond.
-AnyVal powi(const AnyVal& a, int n);
+AnyVal powi(const AnyVal& a, detail::Whole<int> n);
 /// To nearest, halves away from zero.
 AnyVal round(const AnyVal& a);
 template <class L, class H>
@@ -280,7 +282,7 @@ void for_index(const Index& begin, const Index& end, int step, const std::functi
 /// As for_ over values; the counter is an Index.
 template <class A, class B, class Body>
   requires(std::same_as<A, Index> || std::same_as<B, Index>)
-void for_(const A& begin, const B& end, int step, Body body,
+void for_(const A& begin, const B& end, detail::Whole<int> step, Body body,
           std::source_location where = std::source_location::current()) {
   detail::builder().at(where);
   detail::for_index(begin, end, step, [&](const Index& at) { body(at); });
@@ -297,22 +299,30 @@ class AnyArray {
 
  protected:
   AnyArray(bool shared, Storage storage, int64_t count);
+  /// Its number. Throws InputError where another kernel is traced now.
+  uint32_t array() const {
+    made_.check("an array");
+    return array_;
+  }
+
+ private:
   bool shared_;
   uint32_t array_;
   Storage storage_;
   int64_t count_;
+  detail::OfTrace made_;
 };
 class AnyLocal : public AnyArray {
  public:
-  AnyLocal(Storage storage, int64_t count) : AnyArray(false, storage, count) {}
+  AnyLocal(Storage storage, detail::Whole<int64_t> count) : AnyArray(false, storage, count) {}
 };
 /// Groups kernels only.
 class AnyShared : public AnyArray {
  public:
-  AnyShared(Storage storage, int64_t count) : AnyArray(true, storage, count) {}
+  AnyShared(Storage storage, detail::Whole<int64_t> count) : AnyArray(true, storage, count) {}
   /// Adds to an element of i32 or u32; gives the old value.
   AnyVal atomic_add(const Index& at, const AnyVal& value) const;
-  uint32_t id() const { return array_; }
+  uint32_t id() const { return array(); }
 };
 
 /// A buffer whose element type and rank are known while tracing. Coordinates stand slowest first and must lie

@@ -23,7 +23,7 @@ struct Complex {
     const Val<T> re = make(0);
     return {re, make(1)};
   }
-  const Val<T>& operator[](int k) const { return k == 0 ? re : im; }
+  const Val<T>& operator[](int k) const { return detail::place_in(2, k) == 0 ? re : im; }
 
   friend Complex operator-(const Complex& a) { return {-a.re, -a.im}; }
   friend Complex operator+(const Complex& a, const Complex& b) { return {a.re + b.re, a.im + b.im}; }
@@ -60,8 +60,8 @@ class Composed {
     return V::make([&](int k) { return Val<typename V::scalar_type>(parts_[size_t(k)]); });
   }
   Composed(const Composed&) = default;
-  Part operator[](int k) && { return parts_[size_t(k)]; }
-  Val<typename V::scalar_type> operator[](int k) const& { return parts_[size_t(k)]; }
+  Part operator[](Whole<int> k) && { return parts_[place_in(V::kSize, k)]; }
+  Val<typename V::scalar_type> operator[](Whole<int> k) const& { return parts_[place_in(V::kSize, k)]; }
   void operator=(const V& value) && { write(value); }
   void operator=(const Composed& other) && { write(other); }
   void operator=(const V&) const& = delete;         // a name is a value, not a place: write a[i] = v
@@ -158,7 +158,8 @@ Elements<V, G> elements(const G& buffer) {
 template <class V>
 class SharedElements {
  public:
-  explicit SharedElements(int64_t count) : numbers_(count * V::kSize), count_(int(count)) {}
+  explicit SharedElements(detail::Whole<int64_t> count)
+      : numbers_(int64_t(count) * V::kSize), count_(int(int64_t(count))) {}
   auto operator[](detail::Coord index) const {
     const auto i = Val<i32>::from(index.id());
     const auto part = [&](int k) { return numbers_[i + k * count_]; };

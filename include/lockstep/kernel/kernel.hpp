@@ -45,11 +45,13 @@ class Axis {
   using value_type = i32;
   Axis(std::array<int, N> offsets, int axis) : offsets_(offsets), axis_(axis) {}
   operator Val<i32>() const;
-  Position<N> operator()(int shift, std::source_location where = std::source_location::current()) const;
+  Position<N> operator()(detail::Whole<int> shift,
+                         std::source_location where = std::source_location::current()) const;
 
  private:
   std::array<int, N> offsets_;
   int axis_;  // 0 = x, the fastest
+  detail::OfTrace made_;
 };
 
 /// A point of the domain plus an offset known at trace time.
@@ -59,10 +61,15 @@ class Position {
   explicit Position(std::array<int, N> offsets)
       : x(offsets, 0), y(offsets, N > 1 ? 1 : 0), z(offsets, N > 2 ? 2 : 0), offsets_(offsets) {}
   Axis<N> x, y, z;
-  int offset(int axis) const { return offsets_[axis]; }
+  /// Throws InputError where another kernel is traced now.
+  int offset(int axis) const {
+    made_.check("a point");
+    return offsets_[axis];
+  }
 
  private:
   std::array<int, N> offsets_;
+  detail::OfTrace made_;
 };
 
 /// The lane's own point.
@@ -71,19 +78,22 @@ class At : public Position<N> {
  public:
   At() : Position<N>(std::array<int, N>{}) {}
   /// Extent of the domain along an axis, 0 = x.
-  Val<i32> extent(int axis) const {
-    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  Val<i32> extent(detail::Whole<int> axis) const {
+    (void)this->offset(0);  // throws where another kernel is traced
+    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, detail::axis_of(N, axis)));
   }
 };
 
 template <int N>
 Axis<N>::operator Val<i32>() const {
+  made_.check("a point");
   const auto at = Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis_)));
   return offsets_[axis_] ? at + offsets_[axis_] : at;
 }
 template <int N>
-Position<N> Axis<N>::operator()(int shift, std::source_location where) const {
+Position<N> Axis<N>::operator()(detail::Whole<int> shift, std::source_location where) const {
   detail::builder().at(where);
+  made_.check("a point");
   auto offsets = offsets_;
   offsets[axis_] += shift;
   return Position<N>(offsets);
@@ -93,20 +103,29 @@ Position<N> Axis<N>::operator()(int shift, std::source_location where) const {
 template <int N>
 class Group {
  public:
-  Val<i32> id(int axis = 0) const {
-    return Val<i32>::from(detail::builder().emit(ir::Op::coord, Type::i32, {}, uint64_t(axis)));
+  Val<i32> id(detail::Whole<int> axis = 0) const { return place(ir::Op::coord, detail::axis_of(N, axis)); }
+  Val<i32> count(detail::Whole<int> axis = 0) const {
+    return place(ir::Op::extent, detail::axis_of(N, axis));
   }
-  Val<i32> count(int axis = 0) const {
-    return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, uint64_t(axis)));
+  Val<i32> local(detail::Whole<int> axis = 0) const {
+    return place(ir::Op::local_id, detail::axis_of(3, axis));
   }
-  Val<i32> local(int axis = 0) const {
-    return Val<i32>::from(detail::builder().emit(ir::Op::local_id, Type::i32, {}, uint64_t(axis)));
-  }
-  Val<i32> lane() const { return Val<i32>::from(detail::builder().emit(ir::Op::lane, Type::i32)); }
-  int size(int axis = 0) const { return detail::builder().function().group[axis]; }
-  int lanes() const { return detail::builder().function().group_lanes(); }
+  Val<i32> lane() const { return place(ir::Op::lane, 0); }
+  int size(detail::Whole<int> axis = 0) const { return function().group[detail::axis_of(3, axis)]; }
+  int lanes() const { return function().group_lanes(); }
   /// id * size + local: the lane's number along the axis over all groups.
-  Val<i32> global(int axis = 0) const { return id(axis) * size(axis) + local(axis); }
+  Val<i32> global(detail::Whole<int> axis = 0) const { return id(axis) * size(axis) + local(axis); }
+
+ private:
+  const ir::Function& function() const {
+    made_.check("a group");
+    return detail::builder().function();
+  }
+  Val<i32> place(ir::Op op, uint64_t axis) const {
+    made_.check("a group");
+    return Val<i32>::from(detail::builder().emit(op, Type::i32, {}, axis));
+  }
+  detail::OfTrace made_;
 };
 
 template <class T>
@@ -136,10 +155,14 @@ concept Coordinate = std::convertible_to<const I&, Coord>;
 /// The buffer behind a Grid, Out or InOut, while tracing.
 class BufferRef {
  public:
-  BufferRef(uint32_t buffer, int rank) : buffer_(buffer), rank_(rank) {}
+  BufferRef(uint32_t buffer, int rank) : rank_(rank), buffer_(buffer) {}
   /// Extent of an axis (slowest first) as i32.
   Val<i32> size(int axis) const;
-  uint32_t index() const { return buffer_; }
+  /// Its number. Throws InputError where another kernel is traced now.
+  uint32_t index() const {
+    made_.check("a buffer");
+    return buffer_;
+  }
   /// A launch refuses a buffer of another size along an axis (slowest first), or of another one than `other` has along
   /// one of its axes.
   void require(int axis, int64_t size,
@@ -160,10 +183,13 @@ class BufferRef {
   ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
                    ir::Id* inside) const;
 
-  uint32_t buffer_;
   int rank_;
   Boundary boundary_ = Boundary::clamp;
   bool ruled_ = false;  // the author named the boundary rule
+
+ private:
+  uint32_t buffer_;
+  OfTrace made_;
 };
 
 template <class E>
@@ -263,7 +289,7 @@ class Grid : public detail::BufferRef {
   void copy_async(const SharedArray<T>& shared, const S& at, const I&... i) const {
     ir::Instruction copy{ir::Op::async_copy};
     copy.lanes = K;
-    copy.imm = uint64_t(shared.id()) << 32 | this->buffer_;
+    copy.imm = uint64_t(shared.id()) << 32 | this->index();
     copy.args[0] = detail::id_of<i32>(at);
     copy.args[1] = offset({detail::id_of<i32>(i)...});
     detail::builder().append(copy);
@@ -275,7 +301,7 @@ class Grid : public detail::BufferRef {
     load.type = detail::kType<T>;
     load.lanes = uint8_t(lanes);
     load.flags = flags;
-    load.imm = this->buffer_;
+    load.imm = this->index();
     load.args[0] = at;
     return detail::builder().append(load);
   }
@@ -343,7 +369,7 @@ class WritableGrid : public detail::BufferRef {
   auto operator[](detail::Coord i) const
     requires(R == 1)
   {
-    return detail::BufferElement<E>(this->buffer_, offset({i.id()}));
+    return detail::BufferElement<E>(this->index(), offset({i.id()}));
   }
 
   /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
@@ -352,7 +378,7 @@ class WritableGrid : public detail::BufferRef {
   void store_wide(const Wide<T, K>& values, const I&... i) const {
     ir::Instruction store{ir::Op::store};
     store.lanes = uint8_t(K);
-    store.imm = this->buffer_;
+    store.imm = this->index();
     store.args[0] = offset({detail::id_of<i32>(i)...});
     for (int k = 0; k < K; ++k) store.args[1 + k] = values[k].id();
     detail::builder().append(store);
@@ -363,7 +389,7 @@ class WritableGrid : public detail::BufferRef {
   void store_streaming(const Val<T>& value, const I&... i) const {
     ir::Instruction store{ir::Op::store};
     store.flags = ir::kStreaming;
-    store.imm = this->buffer_;
+    store.imm = this->index();
     store.args[0] = offset({detail::id_of<i32>(i)...});
     store.args[1] = value.id();
     detail::builder().append(store);
@@ -407,12 +433,12 @@ class WritableGrid : public detail::BufferRef {
     std::array<int, 3> offsets{};
     for (int a = 0; a < N; ++a) offsets[a] = p.offset(a);
     ir::Id inside = ir::kNone;
-    return detail::BufferElement<E>(this->buffer_,
+    return detail::BufferElement<E>(this->index(),
                                     offset_at(leading, offsets.data(), N, Boundary::clamp, &inside));
   }
   auto located_element(std::initializer_list<ir::Id> coordinates, const std::source_location& where) const {
     detail::builder().at(where);
-    return detail::BufferElement<E>(this->buffer_, offset(coordinates));
+    return detail::BufferElement<E>(this->index(), offset(coordinates));
   }
 };
 template <class E, int R>
@@ -507,7 +533,19 @@ struct Domain<Group<N>> {
 };
 
 template <class P>
+inline constexpr bool kParameter = requires {
+  P::kRank;
+  P::kAccess;
+};
+template <class T>
+inline constexpr bool kParameter<Param<T>> = true;
+
+template <class P>
 P bind(ir::Builder& b) {
+  static_assert(
+      kParameter<P>,
+      "a parameter of a kernel is a Grid, Out, InOut or Param, taken by value; arrays and variables are made "
+      "inside of its body");
   if constexpr (requires {
                   P::kRank;
                   P::kAccess;
@@ -530,6 +568,11 @@ P bind(ir::Builder& b) {
 
 template <class L>
 struct Signature : Signature<decltype(&L::operator())> {};
+template <class C, class R, class First, class... P>
+struct Signature<R (C::*)(First, P...) const> {
+  static_assert(std::same_as<R, void>,
+                "a kernel returns nothing: its results are written to Out and InOut buffers");
+};
 template <class C, class First, class... P>
 struct Signature<void (C::*)(First, P...) const> {
   using Place = First;

@@ -46,15 +46,16 @@ X power_by_squaring(X base, uint64_t n, Product product) {
 /// a to a whole power known at trace time. Floats: by squaring to |n| = 64, by pow beyond. Integers: wraps; a
 /// negative power is 1 divided by the positive one.
 template <detail::HasValue A>
-Val<detail::expr_t<A>> powi(const A& a, int n) {
+Val<detail::expr_t<A>> powi(const A& a, detail::Whole<int> power) {
+  const int n = power;
   using T = detail::expr_t<A>;
   const uint64_t size = n < 0 ? 0 - uint64_t(n) : uint64_t(n);
   if constexpr (std::is_floating_point_v<T>)
     if (size > kProductPower) return pow(a, n);
   if (n == 0) return T(1);
-  const Val<T> power =
+  const Val<T> product =
       detail::power_by_squaring(Val<T>(a), size, [](const Val<T>& x, const Val<T>& y) { return x * y; });
-  return n < 0 ? T(1) / power : power;
+  return n < 0 ? T(1) / product : product;
 }
 
 /// Sine and cosine of one angle.

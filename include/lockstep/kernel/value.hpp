@@ -32,6 +32,18 @@ class TraceScope {
   uint32_t outer_trace_;
 };
 
+/// The trace that made a handle of the language. Numbers of arrays, buffers and values mean something in their own trace
+/// only.
+class OfTrace {
+ public:
+  OfTrace();
+  /// Throws InputError, naming `what`, where another kernel or function is traced now.
+  void check(const char* what) const;
+
+ private:
+  uint32_t trace_;
+};
+
 /// The base of the language's C++ variables: the number of a value in the trace that made it. A value is
 /// used in that trace only, and a variable is assigned in the block where it was made: inside of an if_ or a
 /// loop the assignment would hold for the rest of the trace, not for the passes or the branch.
@@ -136,6 +148,10 @@ constexpr bool holds(C number) {
 [[noreturn]] void refuse_number(Type type, double number);
 [[noreturn]] void refuse_number(Type type, int64_t number);
 [[noreturn]] void refuse_number(Type type, uint64_t number);
+/// Throws InputError: a floating-point number with integers, which C++ computes in floating point.
+[[noreturn]] void refuse_floating(Type type, double number);
+/// Throws InputError: a shift by a number of bits that the type does not have.
+[[noreturn]] void refuse_shift(Type type, int64_t count);
 
 /// A C++ number as an operand of type T.
 template <class T, class C>
@@ -144,6 +160,13 @@ T operand(C number) {
                                     std::conditional_t<std::is_signed_v<C>, int64_t, uint64_t>>;
   if (!holds<T>(number)) refuse_number(kType<T>, Widest(number));
   return static_cast<T>(number);
+}
+/// A C++ number beside an operand of type T: as `operand`, but no floating-point number is taken for an integer, since in
+/// C++ it makes the operation one of floating point (i / 2.0).
+template <class T, class C>
+T number_beside(C number) {
+  if constexpr (std::is_integral_v<T> && std::is_floating_point_v<C>) refuse_floating(kType<T>, number);
+  return operand<T>(number);
 }
 
 }  // namespace detail
@@ -179,6 +202,26 @@ namespace detail {
 /// A C++ number. Operators take it by value, so that a local `constexpr` needs no capture.
 template <class C>
 concept Number = std::is_arithmetic_v<C>;
+/// A whole number of the host that is known while tracing: a step, a shift, a size. Throws InputError for a fraction and for
+/// what I does not hold. By value, as with Number.
+template <class I>
+class Whole {
+ public:
+  template <class C>
+    requires std::convertible_to<C, I>
+  Whole(C number) : number_(of(number)) {}
+  operator I() const { return number_; }
+
+ private:
+  template <class C>
+  static I of(const C& number) {
+    if constexpr (Number<C>)
+      return operand<I>(number);
+    else
+      return static_cast<I>(number);
+  }
+  I number_;
+};
 /// Something that gives a value when it is read: a Param, a coordinate, an element, but neither a value nor a number.
 template <class X, class T>
 concept Gives = std::convertible_to<const X&, T> && !std::same_as<X, T> && !Number<X>;
@@ -297,7 +340,7 @@ using common3_t = typename Common3<A, B, C>::type;
 template <class T, class X>
 ir::Id id_of(const X& x) {
   if constexpr (std::is_arithmetic_v<X>)
-    return Val<T>(x).id();
+    return Val<T>(number_beside<T>(x)).id();
   else
     return static_cast<Val<T>>(x).id();
 }
@@ -313,6 +356,14 @@ concept Takes = op_on<T>(kFloats, kIntegers) != ir::Op::none;
 template <class T, ir::Op kFloats, ir::Op kIntegers>
 using Result = Val<
     std::conditional_t<ir::result_type(op_on<T>(kFloats, kIntegers), kType<T>) == Type::boolean, bool, T>>;
+
+/// Throws InputError for a shift by a C++ number below 0 or of the type's width and more; traced counts are modulo the width.
+template <ir::Op kOp, class T, class B>
+void check_shift(const B& count) {
+  if constexpr (std::is_arithmetic_v<B> && (kOp == ir::Op::shl || kOp == ir::Op::shr))
+    if (int64_t(count) < 0 || int64_t(count) >= int64_t(8 * sizeof(T)))
+      refuse_shift(kType<T>, int64_t(count));
+}
 
 template <ir::Op kFloats, ir::Op kIntegers, class T>
 auto apply(std::initializer_list<ir::Id> operands) {
@@ -341,6 +392,7 @@ auto apply(std::initializer_list<ir::Id> operands) {
   detail::Result<detail::common_t<A, B>, floats, integers> word(TakenA a, TakenB b) {  \
     using T = detail::common_t<A, B>;                                                  \
     const ir::Id x = detail::id_of<T>(a), y = detail::id_of<T>(b);                     \
+    detail::check_shift<integers, T>(b);                                               \
     return detail::apply<floats, integers, T>({x, y});                                 \
   }
 #define LOCKSTEP_KERNEL_WORD3(word, floats, integers)                                                 \
@@ -405,8 +457,12 @@ Val<bool> operator||(const A& a, const B& b) {
 template <detail::HasValue A>
   requires std::same_as<detail::expr_t<A>, bool>
 Val<bool> operator!(const A& a) {
-  return ~a;
+  return detail::apply<ir::Op::none, ir::Op::bnot, bool>({detail::id_of<bool>(a)});
 }
+template <detail::HasValue A>
+  requires detail::Takes<detail::expr_t<A>, ir::Op::none, ir::Op::bnot> &&
+               std::same_as<detail::expr_t<A>, bool>
+Val<bool> operator~(const A&) = delete;  // C++ makes -2 of ~true: write !a
 
 /// Conversion between number types. Float to integer truncates and saturates, NaN gives 0; bool gives 0 or 1.
 template <class To, detail::HasValue A>
@@ -453,7 +509,7 @@ namespace detail {
 class Coord {
  public:
   template <Number C>
-  Coord(C number) : number_(operand<i32>(number)) {}
+  Coord(C number) : number_(number_beside<i32>(number)) {}
   template <class X>
     requires(std::convertible_to<const X&, Val<i32>> && !Number<X>)
   Coord(const X& x)

@@ -11,8 +11,12 @@
 namespace lockstep {
 
 namespace detail {
-/// Throws InputError: variable `k` of an array of `count`.
+/// Throws InputError: number `k` of `count` variables or components.
 [[noreturn]] void refuse_place(int count, int k);
+inline size_t place_in(int count, int k) {
+  if (k < 0 || k >= count) refuse_place(count, k);
+  return size_t(k);
+}
 }  // namespace detail
 
 /// N kernel values of type T, of one lane.
@@ -40,7 +44,8 @@ class Vec {
     }(std::make_integer_sequence<int, N>{});
   }
 
-  const Val<T>& operator[](int k) const { return v_[size_t(k)]; }
+  /// Throws InputError outside of 0 … N - 1.
+  const Val<T>& operator[](detail::Whole<int> k) const { return v_[detail::place_in(N, k)]; }
   const Val<T>& x() const { return v_[0]; }
   const Val<T>& y() const { return v_[1]; }
   const Val<T>& z() const
@@ -104,8 +109,9 @@ class VarVec {
   operator Vec<T, N>() const {
     return Vec<T, N>::make([&](int k) { return Val<T>(v_[size_t(k)]); });
   }
-  Var<T>& operator[](int k) { return v_[size_t(k)]; }
-  const Var<T>& operator[](int k) const { return v_[size_t(k)]; }
+  /// Throws InputError outside of 0 … N - 1.
+  Var<T>& operator[](detail::Whole<int> k) { return v_[detail::place_in(N, k)]; }
+  const Var<T>& operator[](detail::Whole<int> k) const { return v_[detail::place_in(N, k)]; }
 
   // With a vector, or one number for all components.
 #define LOCKSTEP_VEC(symbol)                                                                   \
@@ -143,18 +149,14 @@ class VarArray {
 
   static constexpr int size() { return N; }
   /// Throws InputError outside of 0 … N - 1.
-  Var<T>& operator[](int k) { return v_[checked(k)]; }
-  const Var<T>& operator[](int k) const { return v_[checked(k)]; }
+  Var<T>& operator[](detail::Whole<int> k) { return v_[detail::place_in(N, k)]; }
+  const Var<T>& operator[](detail::Whole<int> k) const { return v_[detail::place_in(N, k)]; }
   auto begin() { return v_.begin(); }
   auto end() { return v_.end(); }
   auto begin() const { return v_.begin(); }
   auto end() const { return v_.end(); }
 
  private:
-  static size_t checked(int k) {
-    if (k < 0 || k >= N) detail::refuse_place(N, k);
-    return size_t(k);
-  }
   template <class Make, int... k>
   static std::array<Var<T>, N> start(Make& make, const std::source_location& where,
                                      std::integer_sequence<int, k...>) {

@@ -113,7 +113,7 @@ void describe(Schema<EncodeRunOptions>& s) {
       .required();
   s.option("out", &EncodeRunOptions::output, "the encoded file, .npz")
       .member("output")
-      .file(Use::output_file)
+      .file(Use::output_file, {".npz"})
       .required()
       .shown("Z.npz")
       .effect(Effect::display);
@@ -132,7 +132,7 @@ void describe(Schema<DecodeRunOptions>& s) {
       .required();
   s.option("out", &DecodeRunOptions::output, "the fields, .nc or .npz")
       .member("output")
-      .file(Use::output_file)
+      .file(Use::output_file, {".nc", ".npz"})
       .required()
       .shown("FIELDS.nc")
       .effect(Effect::display);
@@ -188,7 +188,7 @@ void describe(Schema<LearnRunOptions>& s) {
       .required();
   s.option("out", &LearnRunOptions::output, "the model, .npz")
       .member("output")
-      .file(Use::output_file)
+      .file(Use::output_file, {".npz"})
       .required()
       .shown("MODEL.npz")
       .effect(Effect::display);
@@ -207,7 +207,7 @@ void describe(Schema<RolloutRunOptions>& s) {
   s.option("steps", &RolloutRunOptions::steps, "frames to predict").at_least(1).at_most(1 << 24).required();
   s.option("out", &RolloutRunOptions::output, "the latents, .npz, for flow decode")
       .member("output")
-      .file(Use::output_file)
+      .file(Use::output_file, {".npz"})
       .required()
       .shown("Z.npz")
       .effect(Effect::display);

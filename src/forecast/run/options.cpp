@@ -113,8 +113,7 @@ void describe(Schema<CurveRunOptions>& s) {
   s.include(&CurveRunOptions::log);
   s.include(&CurveRunOptions::curve);
   s.option("out", &CurveRunOptions::out, "where the plot goes (.png)")
-      .file(Use::output_file)
-      .endings({".png"})
+      .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
 }
@@ -123,8 +122,7 @@ void describe(Schema<EncodeRunOptions>& s) {
   s.of("forecast::EncodeRunOptions");
   s.include(&EncodeRunOptions::log);
   s.option("out", &EncodeRunOptions::out, "where the features go (.npz, an array each)")
-      .file(Use::output_file)
-      .endings({".npz"})
+      .file(Use::output_file, {".npz"})
       .shown("FILE")
       .required()
       .effect(Effect::display);
@@ -195,8 +193,7 @@ void describe(Schema<ObserveRunOptions>& s) {
   s.of("forecast::ObserveRunOptions");
   s.include(&ObserveRunOptions::log);
   s.option("out", &ObserveRunOptions::out, "where weights and states go (.npz), for `forecast rollout`")
-      .file(Use::output_file)
-      .endings({".npz"})
+      .file(Use::output_file, {".npz"})
       .shown("FILE")
       .required()
       .effect(Effect::display);
@@ -237,8 +234,7 @@ void describe(Schema<RolloutRunOptions>& s) {
       .shown("B");
   s.option("plot", &RolloutRunOptions::plot,
            "PNG of the members, their mean and bands of one and two sigma (first batch entry)")
-      .file(Use::output_file)
-      .endings({".png"})
+      .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
   add_weight_rules(s, {"hidden", "members", "features", "precision"});

@@ -158,8 +158,7 @@ void add_input(Schema<Run>& s) {
 template <class Run>
 void add_gradients_file(Schema<Run>& s) {
   s.option("out", &Run::out, "where the gradients go (.npz)")
-      .file(Use::output_file)
-      .endings({".npz"})
+      .file(Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
   s.useless(
@@ -174,8 +173,7 @@ bool has_kernel(const StudyOptions& o, std::initializer_list<std::string_view> n
 template <class Options>
 OptionBuilder add_table(Schema<Options>& s) {
   return s.option("csv", &Options::csv, "the table as CSV")
-      .file(Use::output_file)
-      .endings({".csv", ".txt"})
+      .file(Use::output_file, {".csv", ".txt"})
       .shown("FILE")
       .effect(Effect::display);
 }
@@ -255,8 +253,7 @@ void describe(Schema<LossRunOptions>& s) {
   s.include(&LossRunOptions::run);
   add_gradients_file(s);
   s.option("residuals", &LossRunOptions::residuals, "where the residual fields go (.npz)")
-      .file(Use::output_file)
-      .endings({".npz"})
+      .file(Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
 }
@@ -286,8 +283,7 @@ void describe(Schema<ConvergenceOptions>& s) {
       .shown("N,N…");
   s.option("out", &ConvergenceOptions::plot, "where the plot goes (.svg, .png)")
       .member("plot")
-      .file(Use::output_file)
-      .endings({".png", ".svg"})
+      .file(Use::output_file, {".png", ".svg"})
       .shown("FILE")
       .effect(Effect::display);
   add_table(s);

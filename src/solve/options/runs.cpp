@@ -37,8 +37,7 @@ template <class Run>
 OptionBuilder add_output(Schema<Run>& s, const char* name, std::string Run::* member, const char* help,
                          std::vector<std::string> endings) {
   return s.option(name, member, help)
-      .file(Use::output_file)
-      .endings(std::move(endings))
+      .file(Use::output_file, std::move(endings))
       .shown("FILE")
       .effect(Effect::display);
 }
@@ -186,8 +185,7 @@ void describe(Schema<MeshPictureRun>& s) {
   s.of("solve::MeshPictureRun");
   s.option("picture", &MeshPictureRun::file, "PNG of the mesh")
       .member("file")
-      .file(Use::output_file)
-      .endings({".png"})
+      .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
   s.option("color", &MeshPictureRun::color, "of the picture").effect(Effect::display);
