@@ -95,7 +95,6 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
       throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
                        "another file");
   }
-  check_ending(output);
   if (const char* below = environment::text(kOutputsBelow)) {
     const auto inside = std::filesystem::absolute(*output.value).lexically_normal().lexically_relative(below);
     if (inside.empty() || *inside.begin() == "..")
@@ -109,6 +108,7 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
     if (other.use == FileUse::input && !other.value->empty() && same_file(*output.value, *other.value) &&
         std::filesystem::is_regular_file(*other.value))
       throw InputError(fmt::format("{} is the input", *output.value), output.option, "another file");
+  check_ending(output);
   check_output_file(*output.value);
 }
 

@@ -107,6 +107,8 @@ Surrogate read_surrogate(const io::NpzFile& file, int64_t latent_size) {
 ModelFile read_model(const fs::path& path) {
   constexpr int64_t kLongestScores = 1 << 24;
   const io::NpzFile file(path);
+  for (const char* name : {"codec", "surrogate", "clock"})
+    if (!file.has(name)) throw InputError(fmt::format("no array '{}'", name), file.where(), kModelFile);
   ModelFile m;
   read_plan(file, m.plan);
   m.model = read_surrogate(file, codec_layout(m.plan).size);
