@@ -25,7 +25,9 @@ inline std::vector<OptionValue> values_outside(const Option& o) {
       bad.emplace_back(static_cast<int64_t>(v));
   };
   if (o.kind == Option::Kind::choice) bad.emplace_back(std::string("no such thing"));
-  if (o.kind == Option::Kind::number) bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
+  if (o.fits) bad.emplace_back(std::string("no such text"));
+  if (o.kind == Option::Kind::number) bad.emplace_back(std::nan("")), bad.emplace_back(-HUGE_VAL);
+  if (o.kind == Option::Kind::number && o.off != HUGE_VAL) bad.emplace_back(HUGE_VAL);
   if (o.kind == Option::Kind::number || o.kind == Option::Kind::whole) {
     if (std::isfinite(o.low)) number(o.low_open ? o.low : o.low - std::max(1.0, std::abs(o.low) * 1e-9));
     if (std::isfinite(o.high)) number(o.high_open ? o.high : o.high + std::max(1.0, o.high * 1e-9));
@@ -41,7 +43,10 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
       for (const std::string& c : o.choices)
         if (OptionValue(c) != now) return c;
       return now;
-    case Option::Kind::text: return std::string("other");
+    case Option::Kind::text:
+      for (const char* text : {"2", "3:9"})
+        if (o.fits && o.fits(text)) return std::string(text);
+      return std::string("other");
     case Option::Kind::natural: return uint64_t{7919};
     case Option::Kind::whole: {
       const auto low = static_cast<int64_t>(std::max(o.low, 1.0));
