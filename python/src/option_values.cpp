@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/flow/pipeline.hpp"
+#include "lockstep/urban.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -163,10 +164,11 @@ nb::list options_table(const OptionList& list) {
 void bind_options(nb::module_& module) {
   module.def("options", [](const std::string& command) {
     std::vector<std::string> names;
-    for (const NamedSchema& known : flow::schemas()) {
-      if (known.command == command) return options_table(*known.options);
-      names.push_back(known.command);
-    }
+    for (const auto& schemas : {flow::schemas(), urban::schemas(), array_schemas()})
+      for (const NamedSchema& known : schemas) {
+        if (known.command == command) return options_table(*known.options);
+        names.push_back(known.command);
+      }
     const std::string nearest = nearest_name(command, names);
     throw InputError("'" + command + "'", "lockstep.options", "a command such as flow.run")
         .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
