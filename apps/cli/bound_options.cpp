@@ -33,16 +33,21 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
   BoundOptions& bound = *command.bound;
   const std::string flag = option.positional ? option.flag : "--" + option.flag, name = option.name;
   const std::string help = bound.list->help_of(option, words);
-  CLI::Option* added = nullptr;
-  if (option.kind == Option::Kind::flag) {
-    added = app.add_flag_callback(
-        flag, [&bound, name] { bound.list->set(bound.options, name, true, bound.given); }, help);
-  } else {
-    added = add_checked(app, flag, help, option.placeholder, "",
-                        setter(command, option.flag, [name](BoundOptions& b, const std::string& text) {
-                          b.list->set_text(b.options, name, text, b.given);
-                        }));
-  }
+  const auto add = [&](const std::string& flags) -> CLI::Option* {
+    if (option.kind == Option::Kind::flag)
+      return app.add_flag_callback(
+          flags,
+          [&bound, name, on = !option.negated] { bound.list->set(bound.options, name, on, bound.given); },
+          help);
+    return add_checked(app, flags, help, option.placeholder, "",
+                       setter(command, option.flag, [name](BoundOptions& b, const std::string& text) {
+                         b.list->set_text(b.options, name, text, b.given);
+                       }));
+  };
+  std::string flags = flag;
+  for (const std::string& alias : option.aliases) flags += ",--" + alias;
+  CLI::Option* added = add(flags);
+  for (const std::string& former : option.former) note_former(add("--" + former), added);
   if (option.required) added->required();
   if (!option.heading.empty()) added->group(option.heading);
   std::string& text = bound.texts[option.flag];
@@ -53,9 +58,11 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
   const bool is_file = option.use != Option::Use::value;
   note_setting(
       added,
-      [&bound, name, added, is_file, varies = !option.default_note.empty(), &text] {
+      [&bound, name, is_file, negated = option.negated, varies = !option.default_note.empty(), &text] {
         if (is_file) return text;
-        return varies && added->count() == 0 ? std::string() : bound.list->text(bound.options, name);
+        const bool given = bound.given.contains(name);
+        if (negated) return std::string(given ? "true" : "false");
+        return varies && !given ? std::string() : bound.list->text(bound.options, name);
       },
       option.effect == Effect::speed || option.effect == Effect::display);
 }
@@ -112,6 +119,7 @@ void bind(Command& command) {
 int run_bound(Command& command) {
   if (!command.bound) return command.run();
   try {
+    take_former(*command.app);
     finish(*command.bound);
     return command.run();
   } catch (const OptionError& e) { throw e.in(command.bound->list->in_shell(command_path(*command.app))); }

@@ -24,12 +24,6 @@ void add_reproduce(CommandList& commands, CLI::App& root);
 #define LOCKSTEP_APPLICATION(name) void add_##name(CommandList& commands, CLI::App& root);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
-void add_urban_comfort(CommandList& commands, CLI::App& urban);
-void add_urban_walls(CommandList& commands, CLI::App& urban);
-void add_urban_shadows(CommandList& commands, CLI::App& urban);
-void add_urban_svf(CommandList& commands, CLI::App& urban);
-void add_urban_sample(CommandList& commands, CLI::App& urban);
-void add_urban_stage(CommandList& commands, CLI::App& urban);
 void add_completion(CommandList& commands, CLI::App& root);
 
 /// Arguments with the options of a --config file put before those that were typed, so that the latter win.

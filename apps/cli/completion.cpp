@@ -19,6 +19,7 @@ void add_branches(const CLI::App& app, const std::string& path, std::string& out
   std::vector<std::string> words;
   for (const CLI::App* child : children(app)) words.push_back(child->get_name());
   for (const CLI::Option* option : app.get_options()) {
+    if (current_of(option) != option) continue;
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   out += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, fmt::join(words, " "));

@@ -43,8 +43,8 @@ std::string as_text(const io::TomlValue& value, const std::string& place) {
                    "a text, a number, true, false or an array of them");
 }
 
-// Whether the command line gives the option itself; its value wins.
-bool on_command_line(const std::vector<std::string>& arguments, const CLI::Option& option) {
+// Whether the command line has this name of the option.
+bool has_name(const std::vector<std::string>& arguments, const CLI::Option& option) {
   for (const std::string& word : arguments) {
     if (word == "--") break;
     for (const std::string& name : option.get_lnames())
@@ -52,6 +52,14 @@ bool on_command_line(const std::vector<std::string>& arguments, const CLI::Optio
     for (const std::string& name : option.get_snames())
       if (word.starts_with("-" + name)) return true;
   }
+  return false;
+}
+
+// Whether the command line gives the option itself, by whatever name; its value wins.
+bool on_command_line(const std::vector<std::string>& arguments, const CLI::App& app,
+                     const CLI::Option& option) {
+  for (const CLI::Option* other : app.get_options())
+    if (current_of(other) == current_of(&option) && has_name(arguments, *other)) return true;
   return false;
 }
 
@@ -85,7 +93,7 @@ class FileOptions {
                          fmt::format("an option of `{}`", command_path(app_)))
             .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
       }
-      const bool given = on_command_line(arguments_, *option);
+      const bool given = on_command_line(arguments_, app_, *option);
       const bool is_flag = option->get_expected_max() == 0 || option->get_items_expected_max() == 0;
       if (is_flag) {
         const auto* on = value.get<bool>();

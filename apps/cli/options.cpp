@@ -11,6 +11,7 @@
 #include "core/environment/environment.hpp"
 #include "core/files/folder.hpp"
 #include "core/files/output_files.hpp"
+#include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::cli {
@@ -63,6 +64,11 @@ struct NotedSetting {
 std::map<const CLI::Option*, NotedSetting>& noted() {
   static std::map<const CLI::Option*, NotedSetting> settings;
   return settings;
+}
+
+std::map<const CLI::Option*, const CLI::Option*>& formers() {
+  static std::map<const CLI::Option*, const CLI::Option*> options;
+  return options;
 }
 
 std::map<const CLI::App*, std::vector<NamedFile>>& all_files() {
@@ -132,10 +138,28 @@ void note_setting(const CLI::Option* option, std::function<std::string()> value,
   noted()[option] = {std::move(value), display};
 }
 
+void note_former(CLI::Option* former, const CLI::Option* now) { formers()[former->group("")] = now; }
+const CLI::Option* current_of(const CLI::Option* option) {
+  const auto found = formers().find(option);
+  return found == formers().end() ? option : found->second;
+}
+void take_former(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    const CLI::Option* now = current_of(option);
+    if (now == option || option->count() == 0) continue;
+    const std::string name = "--" + option->get_single_name(), new_name = "--" + now->get_single_name();
+    if (now->count() > 0)
+      throw InputError(fmt::format("{} with {}", name, new_name), command_path(app),
+                       new_name + " alone, its new name");
+    logging::warning("{} is now called {}", name, new_name);
+  }
+}
+
 void forget_files() {
   all_files().clear();
   defaults().clear();
   noted().clear();
+  formers().clear();
   keep_nothing();
   forget_output_folders();
 }
@@ -159,7 +183,7 @@ Request request_of(const CLI::App& app) {
     const bool read = std::any_of(files.begin(), files.end(), [&](const NamedFile& file) {
       return file.use == FileUse::input && option->check_name(file.option);
     });
-    (read ? request.inputs : request.options).emplace_back(option->get_single_name(), value);
+    (read ? request.inputs : request.options).emplace_back(current_of(option)->get_single_name(), value);
   }
   return request;
 }
@@ -167,11 +191,14 @@ Request request_of(const CLI::App& app) {
 std::vector<Setting> settings_of(const CLI::App& app) {
   std::vector<Setting> all;
   const std::vector<NamedFile>& files = files_of(app);
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->check_name("--help")) continue;
+  const std::vector<const CLI::Option*> options = app.get_options();
+  for (const CLI::Option* option : options) {
+    if (option->check_name("--help") || current_of(option) != option) continue;
     Setting& s = all.emplace_back();
     s.name = option->get_single_name();
-    s.given = option->count() > 0;
+    s.given = std::any_of(options.begin(), options.end(), [&](const CLI::Option* other) {
+      return current_of(other) == option && other->count() > 0;
+    });
     s.positional = option->get_positional();
     const bool flag = option->get_expected_max() == 0;
     const auto setting = noted().find(option);

@@ -60,6 +60,13 @@ void note_file(CLI::App& app, const std::string& option, const std::string& valu
 /// The value that the record of a run has of an option, and whether it changes no number.
 void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
 
+/// An option's earlier name: hidden from help, records and completion.
+void note_former(CLI::Option* former, const CLI::Option* now);
+/// The option that it is today: itself, or the one that took its place.
+const CLI::Option* current_of(const CLI::Option* option);
+/// Says the new name of each earlier one that was given; refuses both.
+void take_former(const CLI::App& app);
+
 /// Endings of the files that a writer makes; a name without an ending is any of them. Empty: any name.
 using Endings = std::vector<std::string>;
 inline const Endings kTables{".csv", ".txt"}, kDrawings{".png", ".svg"};

@@ -113,10 +113,14 @@ struct Option {
   std::string in_errors;      // of a value out of range: "a share of {share}"
   std::string form;           // of a text that stands for more than itself: "none, or KIND:SCALE"
   std::string example;        // a text of that form
-  bool parts = false;         // Python may give the parts of the text as a sequence or a dictionary
-  std::string heading;        // in help texts; empty: those without one
-  bool in_shell = true;       // else only the library and Python have it
+  std::function<bool(const std::string&)> fits;  // whether a text has that form; none: it is read by `set`
+  bool parts = false;    // Python may give the parts of the text as a sequence or a dictionary
+  std::string heading;   // in help texts; empty: those without one
+  bool in_shell = true;  // else only the library and Python have it
   std::vector<std::string> choices, endings;
+  std::vector<std::string> aliases;  // further flags, without dashes
+  std::vector<std::string> former;   // names that still work, and say the new one
+  bool negated = false;              // on by default: the shell's flag, no-NAME, turns it off
   std::function<OptionValue(const void*)> get;
   std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
 
@@ -131,6 +135,7 @@ struct OptionGroup {
   std::string expected;     // by a text that does not fit; empty: the placeholder
   bool pair = false;        // "{ny}[x{nx}]": without its end the first holds for both; Python takes a pair
   std::string in_errors;    // "{ny} x {nx} points"
+  bool apart = false;       // Python takes the two of a pair by their own names
 };
 
 template <class Options>
@@ -146,6 +151,8 @@ class OptionList {
   const Option* find(std::string_view name) const;
   const Option& at(std::string_view name) const;
   const OptionGroup* group_of(std::string_view option) const;
+  /// The option that had this name in an earlier release, as a flag or a keyword.
+  const Option* find_former(std::string_view name) const;
   /// Names of the options in a group's syntax.
   std::vector<std::string> members_of(const OptionGroup& group) const;
 
@@ -327,7 +334,11 @@ class OptionBuilder {
   OptionBuilder& shown(std::string placeholder) { return o_->placeholder = std::move(placeholder), *this; }
   OptionBuilder& or_else(std::string note) { return o_->default_note = std::move(note), *this; }
   OptionBuilder& effect(Effect effect) { return o_->effect = effect, *this; }
-  OptionBuilder& required() { return o_->required = true, *this; }
+  OptionBuilder& required(bool on = true) { return o_->required = on, *this; }
+  /// A second flag for the same.
+  OptionBuilder& also(std::string flag) { return o_->aliases.push_back(std::move(flag)), *this; }
+  /// An earlier name, without dashes: it works for one release and says the new one.
+  OptionBuilder& formerly(std::string name) { return o_->former.push_back(std::move(name)), *this; }
   OptionBuilder& positional() { return o_->positional = true, *this; }
   /// A file; `endings` are those that its writer makes, in small letters. A name without an ending is any of them.
   OptionBuilder& file(Option::Use use, std::vector<std::string> endings = {}) {
@@ -435,6 +446,28 @@ class Schema : public OptionList {
         of(options) = schema_detail::from_value(value, names);
       };
     }
+    return OptionBuilder(add(std::move(o)));
+  }
+  /// A value that callers write as a text of this form; `read` gives none for a text that has another. An empty text is
+  /// no value.
+  template <class B, class M>
+  OptionBuilder written(const std::string& name, M B::* member, std::string help, std::string form,
+                        std::function<std::optional<M>(const std::string&)> read,
+                        std::function<std::string(const M&)> write) {
+    static_assert(std::is_base_of_v<B, Options>);
+    Option o;
+    o.name = name;
+    o.help = std::move(help);
+    o.form = std::move(form);
+    o.optional = write(static_cast<const Options*>(defaults_.get())->*member).empty();
+    o.fits = [read](const std::string& text) { return read(text).has_value(); };
+    o.get = [member, write](const void* options) -> OptionValue {
+      return write(static_cast<const Options*>(options)->*member);
+    };
+    o.set = [member, read](void* options, const OptionValue& value) {
+      const std::string& text = std::get<std::string>(value);
+      static_cast<Options*>(options)->*member = text.empty() ? M{} : *read(text);
+    };
     return OptionBuilder(add(std::move(o)));
   }
 

@@ -19,6 +19,7 @@
 
 #include "lockstep/array.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::urban {
 
@@ -283,6 +284,15 @@ struct CityFiles {
 
 enum class GridFormat { tif, npy };
 
+std::span<const Choice<CanopyHeights>> choices(CanopyHeights);
+std::span<const Choice<DsmHeights>> choices(DsmHeights);
+std::span<const Choice<SkyPatches>> choices(SkyPatches);
+std::span<const Choice<ZenithRule>> choices(ZenithRule);
+std::span<const Choice<AnnulusEdges>> choices(AnnulusEdges);
+std::span<const Choice<WallFilter>> choices(WallFilter);
+std::span<const Choice<WallTies>> choices(WallTies);
+std::span<const Choice<GridFormat>> choices(GridFormat);
+
 /// The folder of results. It is made if missing, and locked while a run writes to it.
 struct OutputOptions {
   std::filesystem::path folder;
@@ -300,7 +310,7 @@ struct WallRunOptions {
 struct ShadowRunOptions {
   CityFiles city;
   OutputOptions output;
-  std::optional<Direction> sun;                       ///< clockwise from the grid's north; or `time`
+  std::optional<double> azimuth_deg, altitude_deg;    ///< clockwise from the grid's north; or `time`
   std::string time;                                   ///< as parse_local_time takes it
   std::optional<double> utc_offset_h;                 ///< of `time`, unless the text has it
   std::optional<double> latitude_deg, longitude_deg;  ///< both or none: the raster's centre
@@ -380,5 +390,20 @@ ShadowRunResult run(Context& context, const ShadowRunOptions& options);
 SkyRunResult run(Context& context, const SkyRunOptions& options);
 /// Makes the sample city; needs no device.
 SampleRunResult run(const SampleRunOptions& options);
+
+// ---- The options of urban by name: see lockstep/schema.hpp. ----
+
+void describe(Schema<CityFiles>& s);
+void describe(Schema<OutputOptions>& s);
+void describe(Schema<TileOptions>& s);
+void describe(Schema<WallOptions>& s);
+void describe(Schema<RayOptions>& s);
+void describe(Schema<SkyOptions>& s);
+void describe(Schema<WallRunOptions>& s);
+void describe(Schema<ShadowRunOptions>& s);
+void describe(Schema<SkyRunOptions>& s);
+void describe(Schema<SampleRunOptions>& s);
+/// Of each command.
+std::vector<NamedSchema> schemas();
 
 }  // namespace lockstep::urban

@@ -3,14 +3,18 @@ import inspect
 
 from . import _core
 
-_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike",
+_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike", "written": "str | int | Sequence[int]",
           "parts": "str | Sequence[Any] | Mapping[str, Any]"}
 
 
 def options(command):
-    """The options of a command such as "flow.run", one dictionary each: name, argument, flag, member, type, list, optional, default, choices, help,
+    """The options of a command such as "flow.run", one dictionary each: name, argument, flag, former, member, type, list, optional, default, choices, help,
     unit, expected, effect (result, extent, speed, display), required."""
-    return _core.options(command)
+    rows = _core.options(command)
+    for row in rows:
+        if row["choices"] and all(c.isdigit() for c in row["choices"]):  # numbers, as callers write them
+            row["choices"], row["default"] = [int(c) for c in row["choices"]], int(row["default"])
+    return rows
 
 
 def annotation(option):
@@ -26,7 +30,7 @@ def annotation(option):
 
 def _line(option):
     default = "" if option["default"] is None else f", default {option['default']}"
-    kind = ", ".join(option["choices"]) if option["choices"] else option["type"]
+    kind = ", ".join(map(str, option["choices"])) if option["choices"] else option["type"]
     unit = f", {option['unit']}" if option["unit"] else ""
     return f"    {option['name']} ({kind}{default}): {option['help']}{unit}"
 

@@ -12,6 +12,7 @@ import numpy as np
 from . import _core
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError
+from ._options import described
 
 SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
                        for side in ("", "_east", "_south", "_west", "_north"))
@@ -148,24 +149,24 @@ class _Grid:
         return rasterio.open(path)
 
 
-def _city(dsm, dem, cdsm, tdsm, pixel_size, canopy, dsm_heights, trunk_ratio, nodata):
-    if dsm is None:
-        raise InputError("no dsm", "lockstep.urban", "heights of ground and buildings, (rows, cols), metres")
-    grids = {n: None if g is None else _Grid(g, n, nodata) for n, g in
-             (("dsm", dsm), ("dem", dem), ("cdsm", cdsm), ("tdsm", tdsm))}
-    first = grids["dsm"]
-    for grid in grids.values():
-        if grid is not None:
-            first.take_along(grid)
-    size = _pixel_size(pixel_size, first, "lockstep.urban")
-    for what, value, allowed in (("canopy", canopy, ("above_ground", "absolute")),
-                                 ("dsm_heights", dsm_heights, ("absolute", "above_ground"))):
-        if value not in allowed:
-            raise InputError(f"{what}={value!r}", "lockstep.urban", " or ".join(allowed))
-    core = _core.city(*(None if g is None else g.values for g in grids.values()), pixel_size=float(size),
-                      canopy_absolute=canopy == "absolute", dsm_above_ground=dsm_heights == "above_ground",
-                      trunk_ratio=float(trunk_ratio), nodata=None)
-    return core, first
+def _compute(work, call, device, grids, pixel_size, nodata, options):
+    """Calls a function of the core with the grids that are given as arrays, those of the city with their nodata."""
+    where = "lockstep.urban." + call
+    if grids["dsm"] is None:
+        raise InputError("no dsm", where, "heights of ground and buildings, (rows, cols), metres")
+    first, arrays = None, {}
+    for name, grid in grids.items():
+        if grid is None:
+            continue
+        read = _Grid(grid, name, None if name.startswith("wall") else nodata)
+        first = first or read
+        first.take_along(read)
+        arrays[name] = read.values
+    size = float(_pixel_size(pixel_size, first, where))
+    device = chosen(device)
+    found = work(device._core, arrays, size, options)
+    warn_fallbacks(device)
+    return _result(found, first)
 
 
 def _pixel_size(given, grid, where):
@@ -188,69 +189,38 @@ def _result(grids, like):
     return xarray.Dataset({name: on_grid(values) for name, values in grids.items()})
 
 
-def _layers(like, **layers):
-    """Further grids on the dsm's, as arrays or None."""
-    read = [None if grid is None else _Grid(grid, name) for name, grid in layers.items()]
-    for grid in read:
-        if grid is not None:
-            like.take_along(grid)
-    return [None if grid is None else grid.values for grid in read]
-
-
+@described("urban.compute_shadows")
 def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_size=None, wall_height=None,
-            wall_aspect=None, canopy="above_ground", dsm_heights="absolute", trunk_ratio=0.25, nodata=None,
-            max_reach=float("inf"), tile=0, workers=0, device=None):
+            wall_aspect=None, nodata=None, device=None, **options):
     """Shadows of one direction of the sun.
 
-    dsm: ground and buildings (m); dem: ground alone (m), for dsm_heights="above_ground"; cdsm, tdsm: tops of canopies and
+    dsm: ground and buildings (m); dem: ground alone (m), for dsm_heights="above-ground"; cdsm, tdsm: tops of canopies and
     of trunks (m), above ground unless canopy="absolute". azimuth: degrees clockwise from north; altitude: degrees above
-    the horizon, above 0. wall_height (m), wall_aspect (degrees): as `walls` gives them. max_reach: m. tile: pixels of a
-    side, 0 = chosen.
+    the horizon, above 0. wall_height (m), wall_aspect (degrees): as `walls` gives them.
     Gives shadow_buildings, shadow_vegetation, shadow_vegetation_before_buildings (1 = sees the sun), with walls also
     wall_sun and wall_shadow (m).
     """
-    city, like = _city(dsm, dem, cdsm, tdsm, pixel_size, canopy, dsm_heights, trunk_ratio, nodata)
     if (wall_height is None) != (wall_aspect is None):
         raise InputError("wall_height and wall_aspect not both", "lockstep.urban.shadows", "both or none")
-    device = chosen(device)
-    grids = _core.urban_shadows(device._core, city, float(azimuth), float(altitude),
-                                *_layers(like, wall_height=wall_height, wall_aspect=wall_aspect),
-                                float(max_reach), int(tile), int(workers))
-    warn_fallbacks(device)
-    return _result(grids, like)
+    grids = dict(dsm=dsm, dem=dem, cdsm=cdsm, tdsm=tdsm, wall_height=wall_height, wall_aspect=wall_aspect)
+    return _compute(_core.urban_shadows, "shadows", device, grids, pixel_size, nodata,
+                    {**options, "azimuth": azimuth, "altitude": altitude})
 
 
-def walls(dsm, *, dem=None, pixel_size=None, dsm_heights="absolute", minimum_height=3.0, nodata=None, tile=0, workers=0,
-          device=None):
-    """Walls beside ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 without a wall.
-
-    minimum_height: lower steps are no walls (m).
-    """
-    city, like = _city(dsm, dem, None, None, pixel_size, "above_ground", dsm_heights, 0.25, nodata)
-    device = chosen(device)
-    grids = _core.urban_walls(device._core, city, float(minimum_height), int(tile), int(workers))
-    warn_fallbacks(device)
-    return _result(grids, like)
+@described("urban.compute_walls")
+def walls(dsm, *, dem=None, pixel_size=None, nodata=None, device=None, **options):
+    """Walls beside ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 without a wall."""
+    return _compute(_core.urban_walls, "walls", device, dict(dsm=dsm, dem=dem), pixel_size, nodata, options)
 
 
-def svf(dsm, *, dem=None, cdsm=None, tdsm=None, pixel_size=None, patches=153, zenith="umep", annuli="centred",
-        canopy="above_ground", dsm_heights="absolute", trunk_ratio=0.25, nodata=None, max_reach=float("inf"),
-        keep_states=False, tile=0, workers=0, device=None):
+@described("urban.compute_svf")
+def svf(dsm, *, dem=None, cdsm=None, tdsm=None, pixel_size=None, nodata=None, device=None, **options):
     """Sky view factors, 0 … 1: the fifteen grids of SKY_VIEW_NAMES (buildings, vegetation, vegetation before buildings;
     whole sky and four half skies).
 
-    patches: 145, 153, 305 or 609. zenith: "umep" or "open". annuli: "centred", "umep" or "solweig" edges of the 609-patch sky.
-    keep_states: adds sky_states, (words, rows, cols) of uint32, two bits a patch. Other arguments as of `shadows`.
+    save_patches adds sky_states, (words, rows, cols) of uint32, two bits a patch. Grids as of `shadows`.
     """
-    city, like = _city(dsm, dem, cdsm, tdsm, pixel_size, canopy, dsm_heights, trunk_ratio, nodata)
-    for what, value, allowed in (("zenith", zenith, ("umep", "open")), ("annuli", annuli, ("centred", "umep", "solweig"))):
-        if value not in allowed:
-            raise InputError(f"{what}={value!r}", "lockstep.urban.svf", " or ".join(allowed))
-    device = chosen(device)
-    grids = _core.urban_svf(device._core, city, int(patches), zenith == "open", annuli, float(max_reach),
-                            bool(keep_states), int(tile), int(workers))
-    warn_fallbacks(device)
-    return _result(grids, like)
+    return _compute(_core.urban_svf, "svf", device, dict(dsm=dsm, dem=dem, cdsm=cdsm, tdsm=tdsm), pixel_size, nodata, options)
 
 
 def sun_position(time, latitude, longitude, elevation=0.0):
@@ -314,14 +284,14 @@ def _times(values, utc_offset=None):
     return texts
 
 
-def _city_arrays(arguments):
+def _city_arrays(arguments, nodata):
     """Takes the grids out of the arguments: (arrays by name, the DSM), or (None, None) where all of them are paths."""
     given = {name: arguments[name] for name in _GRIDS if arguments.get(name) is not None}
     if all(_is_path(grid) for grid in given.values()):
         return None, None
     arrays, first = {}, None
     for name, grid in given.items():
-        read = _Grid(grid, name, arguments.get("nodata"))
+        read = _Grid(grid, name, nodata)
         first = first or read
         first.take_along(read)
         arrays[name] = read.values
@@ -330,43 +300,33 @@ def _city_arrays(arguments):
     return arrays, first
 
 
-def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=None, **options):
+@described("urban.run")
+def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), dem=None, cdsm=None, tdsm=None, land_cover=None,
+        wall_height=None, wall_aspect=None, nodata=None, progress=None, device=None, **options):
     """Radiation, mean radiant temperature and comfort of every pixel for every row of the weather.
 
     dsm and dem, cdsm, tdsm, land_cover, wall_height, wall_aspect: grids as everywhere here, or all of them paths. weather:
     a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (ends of intervals, local; with a time zone they are put on
-    the clock of utc_offset, else of the first), Ta (deg C), RH (%), wind
-    (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse, Ldown, pressure]. outputs: of OUTPUTS. Further: parameters, start, end,
-    utc_offset (h), latitude, longitude (degrees), elevation (m), interval ("end", "start", "middle": what a time names),
-    direct ("normal", "horizontal": the plane of Kdirect), wind_height (m), leaf_days (first, last), evergreen, pixel_size (m),
-    nodata, preset (corrected, umep, solweig), sky, body, posture, patches, substeps (parts of an interval, each with its own
-    sun; "auto": about ten minutes each), max_reach (m), minimum_height (m), points, svf, tile, workers, memory (bytes), progress.
+    the clock of utc_offset, else of the first), Ta (deg C), RH (%), wind (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse, Ldown,
+    pressure]. outputs: of OUTPUTS. leaf_days: (first, last) or "first:last". progress: a function of (done, total).
 
     Gives each output as (times, rows, cols) float32 and "times", or a Dataset where dsm is xarray's. With out=FOLDER
-    the run writes its files there (formats=("nc", "tif", "npy"), pictures, video) and what it tells comes back.
+    the run writes its files there (formats nc, tif, npy; pictures, video) and what it tells comes back.
     """
     device = chosen(device)
     outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-    arguments = {k: v for k, v in options.items() if v is not None}
-    arguments.update(dsm=dsm, outputs=outputs)
-    if arguments.get("substeps") == "auto":
-        del arguments["substeps"]
-    if "patches" in arguments:
-        arguments["patches"] = str(arguments["patches"])
-    arrays, like = _city_arrays(arguments)
-    arguments.pop("nodata", None)
+    arguments = _options({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover, "wall_height": wall_height,
+                          "wall_aspect": wall_aspect, "progress": progress, "dsm": dsm, "outputs": outputs})
+    arrays, like = _city_arrays(arguments, nodata)
     text = "" if _is_path(weather) else _weather_text(weather, arguments.get("utc_offset"))
     if not text:
         arguments["weather"] = os.fspath(weather)
-    for name in (*_GRIDS, "svf", "parameters", "points"):
-        if name in arguments:
-            arguments[name] = os.fspath(arguments[name])
     if out is not None:
         found = _core.urban_run(device._core, {**arguments, "out": os.fspath(out)}, arrays, text)
         warn_fallbacks(device)
         return found
-    if "points" in arguments:
-        raise InputError("points without a folder", "lockstep.urban.run, argument points", "out=FOLDER, where their table is written")
+    if "poi" in arguments or "points" in arguments:
+        raise InputError("points without a folder", "lockstep.urban.run, argument poi", "out=FOLDER, where their table is written")
     times, values = _core.urban_compute(device._core, arguments, arrays, text)
     warn_fallbacks(device)
     grids = {name: values[:, k] if like is None else like.restored(values[:, k]) for k, name in enumerate(outputs)}
@@ -378,36 +338,43 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), device=No
     return {**grids, "times": times}
 
 
+@described("urban.check")
 def check(dsm, *, weather, device=None, **options):
     """Doubts about the inputs of `run`, all of them paths, without computing: a list of dictionaries with check, value, unit,
-    verdict ("ok", "warning", "error") and text. Options as of `run`."""
-    if "patches" in options:
-        options["patches"] = str(options["patches"])
-    return _command(_core.urban_check, device, {**options, "dsm": os.fspath(dsm), "weather": os.fspath(weather)})
+    verdict ("ok", "warning", "error") and text."""
+    return _command(_core.urban_check, device, {**options, "dsm": dsm, "weather": weather})
 
 
-def validate(*, measured, out, device=None, **options):
-    """A run with one point compared with measurements (a CSV): agreement by variable. Options as of `run`, all of them
-    paths; measured_utc_offset: hours of the measurements' clock."""
-    return _command(_core.urban_validate, device, {**options, "measured": os.fspath(measured), "out": os.fspath(out)})
+@described("urban.validate")
+def validate(dsm, *, weather, measured, out, device=None, **options):
+    """A run with one point compared with measurements (a CSV): agreement by variable. All grids are paths."""
+    return _command(_core.urban_validate, device, {**options, "dsm": dsm, "weather": weather, "measured": measured, "out": out})
 
 
+@described("urban.gates")
 def gates(device=None, **options):
     """The acceptance gates on a city of one's own (paths, as `run` takes them), or on the sample: a list of rows."""
     return _command(_core.urban_gates, device, options)
 
 
-def sample(out, *, rows=512, cols=512, pixel_size=1.0, seed=1, epsg=3006, format="tif", pictures=False):
+@described("urban.sample")
+def sample(out, *, pictures=False, progress=None, **options):
     """Writes the sample city to a folder and tells the files."""
-    return _core.urban_sample(dict(out=os.fspath(out), rows=rows, cols=cols, pixel_size=float(pixel_size), seed=seed,
-                                   epsg=epsg, format=format, pictures=pictures))
+    return _core.urban_sample(_options({**options, "out": out, "pictures": pictures, "progress": progress}))
+
+
+def _options(given):
+    """Those that are given, as the core takes them."""
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items() if v is not None}
+    days = given.get("leaf_days")
+    if isinstance(days, (tuple, list)):
+        given["leaf_days"] = ":".join(map(str, days))
+    return given
 
 
 def _command(work, device, arguments):
     device = chosen(device)
-    arguments = {k: os.fspath(v) if _is_path(v) else v for k, v in arguments.items()
-                 if v is not None and (k, v) != ("substeps", "auto")}
-    found = work(device._core, arguments)
+    found = work(device._core, _options(arguments))
     warn_fallbacks(device)
     return found
 

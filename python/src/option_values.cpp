@@ -1,9 +1,12 @@
 #include "option_values.hpp"
 
+#include <algorithm>
+
 #include "lockstep/flow/pipeline.hpp"
 #include "lockstep/forecast/run.hpp"
 #include "lockstep/pde/commands.hpp"
 #include "lockstep/solve/run.hpp"
+#include "lockstep/urban.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -33,8 +36,15 @@ std::string text_of_parts(nb::handle value, const char* between) {
 
 std::optional<OptionValue> value_of(const Option& option, const nb::object& value) {
   if ((option.list || option.parts) && is_parts(value)) return OptionValue(text_of_parts(value, ","));
-  if ((option.list && option.kind != Kind::text) || option.kind == Kind::choice)
-    return OptionValue(text_of(value));
+  if ((option.list && option.kind != Kind::text) || option.fits) return OptionValue(text_of(value));
+  if (option.kind == Kind::choice) {
+    // Words may be joined by underscores, as in names.
+    std::string text = text_of(value), hyphened = text;
+    std::replace(hyphened.begin(), hyphened.end(), '_', '-');
+    const bool known =
+        std::find(option.choices.begin(), option.choices.end(), hyphened) != option.choices.end();
+    return OptionValue(known ? hyphened : text);
+  }
   if (option.use != Option::Use::value)
     return cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
   switch (option.kind) {
@@ -44,6 +54,20 @@ std::optional<OptionValue> value_of(const Option& option, const nb::object& valu
     case Kind::number: return cast<double>(value);
     default: return cast<std::string>(value);
   }
+}
+
+/// The option that a keyword names, by its name or an earlier one, of which it says the new one.
+const Option* option_of(const OptionList& list, const std::string& key, const nb::dict& arguments,
+                        const std::string& call) {
+  if (const Option* option = list.find(key)) return option;
+  const Option* option = list.find_former(key);
+  if (!option) return nullptr;
+  if (arguments.contains(option->name.c_str()))
+    throw InputError(key + " and " + option->name, call, option->name + " alone, its new name");
+  if (PyErr_WarnFormat(PyExc_FutureWarning, 1, "%s: argument %s is now called %s", call.c_str(), key.c_str(),
+                       option->name.c_str()) != 0)
+    throw nb::python_error();
+  return option;
 }
 
 [[noreturn]] void refuse_unknown(const OptionList& list, const std::string& key, const std::string& call) {
@@ -63,6 +87,7 @@ std::optional<OptionValue> value_of(const Option& option, const nb::object& valu
 const char* type_of(const Option& o) {
   if (o.use != Option::Use::value) return "path";
   if (o.parts) return "parts";
+  if (o.fits) return "written";
   switch (o.kind) {
     case Kind::flag: return "bool";
     case Kind::whole:
@@ -105,13 +130,13 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
     for (const auto& [key, value] : arguments) {
       const std::string name = text_of(key);
       if (others.contains(name)) continue;
-      const Option* option = list.find(name);
+      const Option* option = option_of(list, name, arguments, call);
       if (!option) refuse_unknown(list, name, call);
       if (value.is_none()) continue;
       const auto one = value_of(*option, nb::borrow(value));
       if (!one)
         throw list.error(
-            {OptionError::Kind::invalid, name, "'" + text_of(value) + "'", option->expected(), ""});
+            {OptionError::Kind::invalid, option->name, "'" + text_of(value) + "'", option->expected(), ""});
       found.emplace_back(option, *one);
     }
     // Pairs are set before the first is checked, so that an error shows them together.
@@ -132,6 +157,7 @@ nb::list options_table(const OptionList& list) {
     const OptionGroup* group = list.group_of(o.name);
     row["argument"] = words.name(o.name);
     row["flag"] = group ? group->flag : o.flag;
+    row["former"] = o.former;
     row["member"] = o.member;
     row["type"] = type_of(o);
     row["list"] = o.list;
@@ -151,7 +177,8 @@ nb::list options_table(const OptionList& list) {
 void bind_options(nb::module_& module) {
   module.def("options", [](const std::string& command) {
     std::vector<std::string> names;
-    for (const auto& schemas : {flow::schemas(), forecast::schemas(), pde::schemas(), solve::schemas()})
+    for (const auto& schemas : {flow::schemas(), forecast::schemas(), pde::schemas(), solve::schemas(),
+                                urban::schemas(), array_schemas()})
       for (const NamedSchema& known : schemas) {
         if (known.command == command) return options_table(*known.options);
         names.push_back(known.command);

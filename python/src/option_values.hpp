@@ -13,6 +13,9 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
 /// A function's options: name, type, default, choices, help and the rest.
 nb::list options_table(const OptionList& list);
 
+/// Options of functions on arrays that are no command's, such as urban.compute_svf.
+std::vector<NamedSchema> array_schemas();
+
 /// Work with options of keyword arguments on top of `options`, without the interpreter's lock.
 template <class Options, class Work>
 auto with_options(const nb::dict& arguments, const std::string& call, Work work,

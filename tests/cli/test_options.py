@@ -21,7 +21,7 @@ PLANTS = {
     "--trunk-ratio": (["--cdsm", "{cdsm}"], ["--trunk-ratio", "0.9"]), "--canopy": (["--cdsm", "{cdsm}"], ["--canopy", "absolute"]),
     "--max-reach": ([], ["--max-reach", "2"]),
 }
-WALLS = {"--wall-limit": ([], ["--wall-limit", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
+WALLS = {"--minimum-height": ([], ["--minimum-height", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
          "--wall-ties": ([], ["--wall-ties", "first"])}
 BESIDE_WALLS = {k: (["--walls"] + beside, value) for k, (beside, value) in WALLS.items()}
 URBAN = {
@@ -48,7 +48,7 @@ LOSS = {
 }
 REFUSED = {
     "urban": [["shadows", *SUN, *AT], ["shadows"], ["shadows", "--azimuth", "3"], ["shadows", *SUN, "--latitude", "9"],
-              ["shadows", *SUN, "--wall-limit", "2"], ["shadows", *SUN, "--walls", "--wall-height", "{height}", "--wall-aspect", "{aspect}"],
+              ["shadows", *SUN, "--minimum-height", "2"], ["shadows", *SUN, "--walls", "--wall-height", "{height}", "--wall-aspect", "{aspect}"],
               ["shadows", *SUN, "--wall-height", "{height}"], ["shadows", *SUN, "--tdsm", "{tdsm}"], ["shadows", *SUN, "--trunk-ratio", "0.3"],
               ["shadows", *SUN, "--cdsm", "{cdsm}", "--tdsm", "{tdsm}", "--trunk-ratio", "0.3"], ["shadows", *SUN, "--canopy", "absolute"],
               ["svf", "--annuli", "solweig"], ["walls", "--dsm-heights", "above-ground"], ["walls", "--tile", "0"], ["walls", "--tile-workers", "-1"]],

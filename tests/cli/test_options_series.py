@@ -31,7 +31,7 @@ SERIES = {
     "--outputs": ([], ["--outputs", "kdown"]), "--format": ([], ["--format", "nc"]), "--poi": ([], ["--poi", "{poi}"]),
     "--preset": ([], ["--preset", "umep"]), "--sky": ([], ["--sky", "isotropic"]), "--body": ([], ["--body", "box"]),
     "--posture": ([], ["--posture", "sitting"]), "--substeps": ([], ["--substeps", "2"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
-    "--wall-limit": ([], ["--wall-limit", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
+    "--minimum-height": ([], ["--minimum-height", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
     "--wall-ties": None, "--no-pictures": None, "--no-video": None, "--no-resume": None,
     "--tile": ([], ["--tile", "16"]), "--tile-workers": None, "--memory": ([], ["--memory", "1K"]),
 }
@@ -77,7 +77,7 @@ class SeriesOptions(OptionsWalk):
             (["--trunk-ratio", "0.25"], "--cdsm"), (["--canopy", "above-ground"], "--cdsm"), (["--tdsm", "{tdsm}"], "--cdsm"),
             ([*TREES, "--tdsm", "{tdsm}", "--trunk-ratio", "0.25"], "trunk heights twice"), (["--wall-height", "{height}"], "one wall grid alone"),
             ([*TREES, "--trunk-ratio", "0.3", "--parameters", "{parameters}"], "one of them"),
-            (["--wall-height", "{height}", "--wall-aspect", "{aspect}", "--wall-limit", "3"], "--wall-limit"),
+            (["--wall-height", "{height}", "--wall-aspect", "{aspect}", "--minimum-height", "3"], "--minimum-height"),
             (["--svf", "{svf}", "--sky", "isotropic", "--patches", "145"], "--patches"), (["--outputs", "tmrt,tmrt"], "twice"),
             (["--leaf-days", "1:50"], "--cdsm"), ([*TREES, "--leaf-days", "1"], "FIRST:LAST"), ([*TREES, "--leaf-days", "1:50", "--evergreen"], "one of them"),
             (["--out", "{dsm}"], "stands in the way"), (["--out", "{dsm}/r"], "not a folder"), (["--telemetry", "{weather}"], "is the input")))

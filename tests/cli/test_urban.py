@@ -70,12 +70,12 @@ class Urban(ProgramTest):
                 self.assertEqual(file.namelist(), [stage + ".npy"])
 
     def test_walls_and_their_files(self):
-        self.json_of("urban", "walls", *self.base, "--wall-limit", "1", "--out", self.path("w"))
+        self.json_of("urban", "walls", *self.base, "--minimum-height", "1", "--out", self.path("w"))
         height = read_npy(self.path("w", "wall_height.npy"))
         self.assertEqual(height[14][11], 12.0)
         self.assertEqual(height[10][11], 0.0)
         files = ["--wall-height", self.path("w", "wall_height.npy"), "--wall-aspect", self.path("w", "wall_aspect.npy")]
-        for out, walls in (("a", files), ("b", ["--walls", "--wall-limit", "1"])):
+        for out, walls in (("a", files), ("b", ["--walls", "--minimum-height", "1"])):
             self.json_of("urban", "shadows", *self.base, "--azimuth", "200", "--altitude", "30", *walls, "--out", self.path(out))
         for name in ("wall_sun.npy", "wall_shadow.npy"):
             self.assertEqual(read_npy(self.path("a", name)), read_npy(self.path("b", name)))

@@ -57,6 +57,8 @@ class UrbanCheck(ProgramTest):
         self.assertEqual(rows["humidity"]["verdict"], "error")
         self.assertEqual(rows["DEM"]["verdict"], "error")
         self.assertIn("below the DEM", rows["DEM"]["text"])
+        self.assertIn("one wall grid alone [--wall-height]: expected --wall-height and --wall-aspect",
+                      self.checks("--wall-height", self.dem)["options"]["text"])
 
     def test_a_run_says_its_doubts_also_when_quiet(self):
         done = run("urban", "run", *self.inputs, "--format", "npy", "--no-pictures", "--out", self.path("o"), "--quiet", "--json")

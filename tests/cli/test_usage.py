@@ -88,6 +88,43 @@ class Usage(ProgramTest):
             file.write("seed = 1\nquiet = true\n[urban.sample]\nseed = 2\nsize = 16\n")
         self.assertEqual(self.json_of("urban", "sample", "--config", config, "--out", self.path("s"))["seed"], 2)
 
+    def test_an_earlier_name_works_and_says_the_new_one(self):
+        npy(self.path("d.npy"), [[0.0] * 8] * 3 + [[2.0] * 8] * 5)
+        walls = ["urban", "walls", "--dsm", self.path("d.npy"), "--pixel-size", "1", "--format", "npy", "--no-pictures", "--device", "cpu"]
+        told = {}
+        for name in ("--minimum-height", "--wall-limit"):
+            done = run(*walls, name, "1", "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("--wall-limit is now called --minimum-height"), name == "--wall-limit")
+            with open(self.path(name, "run.json")) as file:
+                told[name] = json.load(file)
+            with open(self.path(name, "wall_height.npy"), "rb") as file:
+                told[name]["bytes"] = file.read()
+        old, new = told["--wall-limit"], told["--minimum-height"]
+        self.assertEqual((old["bytes"], old["identity"]), (new["bytes"], new["identity"]))
+        self.assertEqual(old["options"]["minimum-height"], {"value": "1", "given": True})
+        self.assertNotIn("wall-limit", old["options"])
+        self.refuses(*walls, "--wall-limit", "1", "--minimum-height", "1", "--out", self.path("both"), saying="--wall-limit with --minimum-height")
+        self.refuses(*walls, "--wall-limit", "-1", "--out", self.path("low"), saying="[--minimum-height]")
+        self.assertNotIn("--wall-limit", run("urban", "walls", "--help").stdout + run("completion", "bash").stdout)
+
+    def test_an_earlier_name_in_a_config_file(self):
+        npy(self.path("d.npy"), [[0.0] * 8] * 3 + [[2.0] * 8] * 5)
+        config = self.path("c.toml")
+        with open(config, "w") as file:
+            file.write("wall-limit = 1\n")
+        walls = ["urban", "walls", "--dsm", self.path("d.npy"), "--pixel-size", "1", "--format", "npy", "--no-pictures", "--device", "cpu",
+                 "--config", config, "--out", self.path("o")]
+        done = run(*walls)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--wall-limit is now called --minimum-height", done.stderr)
+        for name in ("--minimum-height", "--wall-limit"):  # the command line wins, by whatever name
+            with self.subTest(name=name):
+                done = run(*walls, name, "3")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                with open(self.path("o", "run.json")) as file:
+                    self.assertEqual(json.load(file)["options"]["minimum-height"]["value"], "3")
+
     def test_config_mistakes_name_file_and_line(self):
         config = self.path("c.toml")
         for text, saying in (('devise = "cpu"\n', "unknown option 'devise' [%s:1]" % config),

@@ -25,6 +25,17 @@ void describe(Schema<Size>& s) {
   s.group({"n", "{rows}[x{columns}]", "points", "", "", true, "{rows} x {columns} points"});
 }
 
+/// Hours and minutes.
+struct Clock {
+  int hours = 0, minutes = 0;
+};
+std::optional<Clock> clock_of(const std::string& text) {
+  Clock c;
+  if (std::sscanf(text.c_str(), "%d:%d", &c.hours, &c.minutes) != 2) return std::nullopt;
+  return c;
+}
+std::string clock_text(const Clock& c) { return std::to_string(c.hours) + ":" + std::to_string(c.minutes); }
+
 struct Options {
   Size size;
   Shape shape = Shape::round;
@@ -32,7 +43,8 @@ struct Options {
   std::optional<double> bound;
   std::vector<int64_t> strides;
   std::string file, picture;
-  bool loud = false;
+  bool loud = false, pictures = true;
+  Clock noon{12, 0};
   uint64_t seed = 0;
 };
 void describe(Schema<Options>& s) {
@@ -47,7 +59,9 @@ void describe(Schema<Options>& s) {
   s.option("file", &Options::file, "a file").required();
   s.option("picture", &Options::picture, "of it").file(Option::Use::output_file, {".png", ".svg"});
   s.option("loud", &Options::loud, "says more").effect(Effect::display);
-  s.option("seed", &Options::seed, "of numbers");
+  s.option("pictures", &Options::pictures, "PNG a step").effect(Effect::display);
+  s.option("seed", &Options::seed, "of numbers").also("random-seed").formerly("start-number");
+  s.written<Options, Clock>("noon", &Options::noon, "highest sun", "H:M", clock_of, clock_text);
   s.group({"shape", "{shape}[:{radius}]", "a cell", "", "", false, ""});
   s.conflict("side", "bound");
   s.useless(
@@ -221,6 +235,35 @@ TEST(Schema, HelpHasTheDefaultsOfTheStruct) {
   EXPECT_EQ(list().help_of(list().at("radius"), shell), "of round ones, m (default 0.25)");
   EXPECT_EQ(list().help_of(list().at("side"), shell), "of square ones");
   EXPECT_EQ(list().help_of(*list().group_of("rows"), shell), "points (default 16)");
+}
+
+TEST(Schema, WhatIsOnByDefaultIsTurnedOffInTheShell) {
+  const Option &pictures = list().at("pictures"), &loud = list().at("loud");
+  EXPECT_TRUE(pictures.negated);
+  EXPECT_FALSE(loud.negated);
+  EXPECT_EQ(list().in_shell("").name("pictures"), "--no-pictures");
+  EXPECT_EQ(list().in_python("").name("pictures"), "pictures");
+  EXPECT_EQ(list().help_of(pictures, list().in_shell("")), "no PNG a step");
+  EXPECT_EQ(loud.flag, "loud");
+}
+
+TEST(Schema, EarlierNamesAreFoundByFlagAndKeyword) {
+  const Option* const seed = &list().at("seed");
+  EXPECT_EQ(list().find_former("start-number"), seed);
+  EXPECT_EQ(list().find_former("start_number"), seed);
+  for (const char* name : {"seed", "random-seed", "start"}) EXPECT_EQ(list().find_former(name), nullptr);
+  EXPECT_EQ(list().find("start_number"), nullptr) << "an earlier name is none of today's";
+}
+
+TEST(Schema, TextsOfAForm) {
+  Options o;
+  Given given;
+  EXPECT_EQ(list().default_text("noon"), "12:0");
+  list().set_text(&o, "noon", "13:30", given);
+  EXPECT_EQ(o.noon.hours, 13);
+  EXPECT_EQ(list().text(&o, "noon"), "13:30");
+  EXPECT_EQ(refused({{"noon", "late"}}, list().in_shell("")), "'late' [--noon]: expected H:M");
+  EXPECT_THROW(list().set(&o, "noon", std::string(), given), OptionError) << "it always has a value";
 }
 
 TEST(Schema, TheNearestNameIsFound) {

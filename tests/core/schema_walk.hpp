@@ -25,10 +25,12 @@ inline std::vector<OptionValue> values_outside(const Option& o) {
       bad.emplace_back(static_cast<int64_t>(v));
   };
   if (o.kind == Option::Kind::choice || !o.form.empty()) bad.emplace_back(std::string("no such thing"));
-  if (o.kind == Option::Kind::number && o.list)
+  if (o.kind == Option::Kind::number && o.list) {
     for (const char* text : {"nan", "inf", "1,"}) bad.emplace_back(std::string(text));
-  else if (o.kind == Option::Kind::number)
-    bad.emplace_back(std::nan("")), bad.emplace_back(HUGE_VAL);
+  } else if (o.kind == Option::Kind::number) {
+    bad.emplace_back(std::nan("")), bad.emplace_back(-HUGE_VAL);
+    if (o.off != HUGE_VAL) bad.emplace_back(HUGE_VAL);
+  }
   if (o.kind == Option::Kind::number || o.kind == Option::Kind::whole) {
     if (std::isfinite(o.low)) number(o.low_open ? o.low : o.low - std::max(1.0, std::abs(o.low) * 1e-9));
     if (std::isfinite(o.high)) number(o.high_open ? o.high : o.high + std::max(1.0, o.high * 1e-9));
@@ -44,7 +46,11 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
       for (const std::string& c : o.choices)
         if (OptionValue(c) != now) return c;
       return now;
-    case Option::Kind::text: return o.example.empty() ? "other" : o.example;
+    case Option::Kind::text:
+      if (!o.example.empty()) return o.example;
+      for (const char* text : {"2", "3:9"})
+        if (o.fits && o.fits(text)) return std::string(text);
+      return std::string("other");
     case Option::Kind::natural: return uint64_t{7919};
     case Option::Kind::whole: {
       const auto low = static_cast<int64_t>(std::max(o.low, 1.0));

@@ -29,7 +29,7 @@ def result(request, tmp_path_factory):
                        crs=f"EPSG:{epsg}", transform=rasterio.Affine(PIXEL, 0, corner[0], 0, -PIXEL, corner[1])) as file:
         file.write(dsm, 1)
     (folder / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n2015-03-21T12:00,20,50,2,500\n2015-03-21T13:00,21,50,2,500\n")
-    urban.run(folder / "dsm.tif", weather=folder / "w.csv", utc_offset=ahead, outputs=("tmrt", "shadow"), formats=["nc", "tif"],
+    urban.run(folder / "dsm.tif", weather=folder / "w.csv", utc_offset=ahead, outputs=("tmrt", "shadow"), format=["nc", "tif"],
               pictures=False, video=False, patches=145, out=folder / "out", device=HOST)
     return epsg, corner, ahead, folder / "out"
 

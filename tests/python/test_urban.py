@@ -28,7 +28,7 @@ def test_the_fifteen_sky_view_factors_and_walls():
     assert tuple(found) == urban.SKY_VIEW_NAMES and len(found) == 15
     svf = found["svf"]
     assert svf[10, 7] < 0.75 < svf[0, 0] <= 1 and (found["svf_veg"] == 1).all()
-    again = urban.svf(city(), pixel_size=1.0, patches=145, device="cpu", tile=8, keep_states=True)
+    again = urban.svf(city(), pixel_size=1.0, patches=145, device="cpu", tile=8, save_patches=True)
     assert (again["svf"] == svf).all() and again["sky_states"].shape == (10, 24, 24)
     walls = urban.walls(city(), pixel_size=1.0, device="cpu")
     assert walls["wall_height"].max() == 10 and (walls["wall_height"] > 0).sum() >= 20
@@ -57,7 +57,7 @@ def test_a_run_hour_by_hour(tmp_path):
     (tmp_path / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n" + "".join(
         f"{t:%Y-%m-%dT%H:%M},24,40,2,700\n" for t in rows["time"]))
     told = urban.run(tmp_path / "dsm.npy", weather=tmp_path / "w.csv", pixel_size=1.0, outputs="tmrt", out=tmp_path / "out",
-                     formats=["npy"], pictures=False, device=HOST, **PLACE)
+                     format=["npy"], pictures=False, device=HOST, **PLACE)
     assert told["steps"] == 2
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "tmrt" / "tmrt_20150621T1100.npy"), found["tmrt"][0])
     for call, words in ((lambda: urban.run(city(), weather=noon()), "pixel_size"),
@@ -86,15 +86,15 @@ def test_arrays_in_memory_are_files(tmp_path, monkeypatch):
     found = urban.run(city(), **grids, **options, progress=lambda done, total: told.append((done, total)))
     assert told and told[-1][0] == told[-1][1]
     from_files = urban.run(tmp_path / "dsm.npy", **paths, **options)
-    urban.run(city(), **grids, **options, out=tmp_path / "out", formats=["npy"], pictures=False, video=False)
+    urban.run(city(), **grids, **options, out=tmp_path / "out", format=["npy"], pictures=False, video=False)
     for name in options["outputs"]:
         np.testing.assert_array_equal(found[name], from_files[name])
         np.testing.assert_array_equal(np.load(tmp_path / "out" / name / f"{name}_20150621T1100.npy"), found[name][0])
     assert found["shadow"].min() < 1 and len(np.unique(found["lup"])) > 10
     with pytest.raises(ls.InputError, match="argument cdsm"):
         urban.run(city(), **{**grids, "cdsm": canopy[:5]}, **options)
-    with pytest.raises(ls.InputError, match="argument points"):
-        urban.run(city(), **options, points=tmp_path / "points.csv")
+    with pytest.raises(ls.InputError, match="argument poi"):
+        urban.run(city(), **options, poi=tmp_path / "points.csv")
 
 
 def test_indices_of_comfort():
@@ -149,3 +149,27 @@ def test_the_sun_at_noon():
     noon = datetime.datetime(2015, 6, 21, 12, 0, tzinfo=datetime.timezone.utc)
     azimuth, altitude = urban.sun_position(noon, 0.0, 0.0)
     assert altitude == pytest.approx(66.56, abs=0.1) and (azimuth < 5 or azimuth > 355)
+
+
+def test_earlier_names_work_and_say_the_new_ones():
+    options = dict(pixel_size=1.0, device="cpu")
+    for call, old, new, value in ((urban.svf, "keep_states", "save_patches", True), (urban.walls, "workers", "tile_workers", 1),
+                                  (urban.walls, "wall_limit", "minimum_height", 2.0)):
+        with pytest.warns(FutureWarning, match=f"argument {old} is now called {new}"):
+            found = call(city(), **options, **{old: value})
+        expected = call(city(), **options, **{new: value})
+        assert found.keys() == expected.keys()
+        assert all(np.array_equal(found[name], expected[name], equal_nan=True) for name in found)
+        with pytest.raises(ls.InputError, match=f"{old} and {new}"):
+            call(city(), **options, **{old: value, new: value})
+
+
+def test_options_without_effect_are_refused(tmp_path):
+    files = dict(dsm=tmp_path / "dsm.npy", weather=tmp_path / "w.csv", out=tmp_path / "out")
+    for options, words in ((dict(trunk_ratio=0.5), r"argument trunk_ratio=\]: expected cdsm too"),
+                           (dict(cdsm=tmp_path / "c.npy", leaf_days=(1, 50), evergreen=True), "leaf_days and evergreen"),
+                           (dict(leaf_days=(0, 50)), r"'0:50' .*argument leaf_days="),
+                           (dict(wall_height=tmp_path / "h.npy", minimum_height=2.0), "argument minimum_height=.*no wall_height"),
+                           (dict(latitude=57.0), "half a place .*argument latitude=.*latitude and longitude")):
+        with pytest.raises(ls.InputError, match=words):
+            urban.run(**files, **options, device=HOST)

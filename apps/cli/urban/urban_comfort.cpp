@@ -4,10 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
 #include "lockstep/error.hpp"
-#include "session.hpp"
 #include "urban/comfort/comfort.hpp"
+#include "urban_call.hpp"
 
 namespace lockstep::cli {
 namespace {

@@ -3,10 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
 #include "lockstep/error.hpp"
-#include "session.hpp"
 #include "urban/stages/run_stage.hpp"
+#include "urban_call.hpp"
 
 namespace lockstep::cli {
 namespace {

@@ -4,11 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "commands.hpp"
 #include "lockstep/error.hpp"
-#include "session.hpp"
-#include "shared_options.hpp"
 #include "urban/run/files/umep_exchange.hpp"
+#include "urban_call.hpp"
 
 namespace lockstep::cli {
 namespace {

@@ -39,11 +39,23 @@ enum class SeriesOutput {
 };
 inline constexpr int kSeriesOutputs = 19;
 inline constexpr int kMostSubsteps = 60;
-std::string_view name(SeriesOutput output);  ///< "tmrt"
-/// Throws InputError for another name.
-SeriesOutput parse_series_output(std::string_view text);
+std::span<const Choice<SeriesOutput>> choices(SeriesOutput);
+inline std::string_view name(SeriesOutput output) { return name_among(choices(output), output); }
 
 enum class SeriesFormat { nc, tif, npy };
+std::span<const Choice<SeriesFormat>> choices(SeriesFormat);
+
+/// umep: UMEP-processing 2025a. solweig: the Rust solweig 0.1.0b84. corrected: what the cited papers say.
+enum class Preset { umep, solweig, corrected };
+std::span<const Choice<Preset>> choices(Preset);
+inline std::string_view name(Preset preset) { return name_among(choices(preset), preset); }
+
+enum class SkyModel { isotropic, anisotropic };
+enum class Body { cylinder, box };
+enum class Posture { standing, sitting };
+std::span<const Choice<SkyModel>> choices(SkyModel);
+std::span<const Choice<Body>> choices(Body);
+std::span<const Choice<Posture>> choices(Posture);
 
 /// A place whose values are written as a row a step.
 struct SeriesPoint {
@@ -54,6 +66,7 @@ struct SeriesPoint {
 
 /// The moment that a time of the weather names: the start, the middle or the end of its interval.
 enum class IntervalLabel { start, middle, end };
+std::span<const Choice<IntervalLabel>> choices(IntervalLabel);
 
 /// Days of the year, 1 … 366, both included.
 struct LeafDays {
@@ -87,13 +100,13 @@ struct SeriesOptions {
   bool pictures = true;          ///< a PNG a step
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
 
-  std::string preset = "corrected";  ///< or umep, solweig
+  Preset preset = Preset::corrected;
   /// Parts of an interval, each with its own position of the sun; results are means over them. 0: as many as give parts of
   /// about 10 minutes, and one in the presets umep and solweig.
   int substeps = 0;
-  std::string sky = "anisotropic";  ///< or isotropic
-  std::string body = "cylinder";    ///< or box
-  std::string posture;              ///< standing, sitting; empty: the parameters', else standing
+  SkyModel sky = SkyModel::anisotropic;
+  Body body = Body::cylinder;
+  std::optional<Posture> posture;  ///< else the parameters', else standing
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
@@ -145,6 +158,9 @@ struct InputCheck {
   std::string text;
 };
 
+/// As `run`, but that no folder for results is needed.
+struct CheckOptions : SeriesOptions {};
+
 /// Reads and doubts the inputs of `run` without computing or writing anything. Errors of inputs are rows of the result.
 std::vector<InputCheck> check(Context& context, const SeriesOptions& options);
 
@@ -185,6 +201,9 @@ struct Gate {
   std::string unit, note;
   std::optional<GridDifference> difference;  ///< where the gate compares values
 };
+/// As `run`, but that nothing is kept, and nothing is needed: without a city it is the sample.
+struct GateOptions : SeriesOptions {};
+
 /// The acceptance gates on the user's own city, or on the sample where `options.city.dsm` is empty: parity with
 /// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& options);
@@ -198,5 +217,10 @@ struct QuirkEffect {
 /// Each of them toggled alone, last whole presets, on the user's own city and weather, or where `options.city.dsm`
 /// is empty on the sample and a clear day. The preset and outputs of the options are not used.
 std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& options);
+
+void describe(Schema<SeriesOptions>& s);
+void describe(Schema<CheckOptions>& s);
+void describe(Schema<ValidationOptions>& s);
+void describe(Schema<GateOptions>& s);
 
 }  // namespace lockstep::urban

@@ -1,21 +1,36 @@
 // Shadows, walls and sky view factors of cities given as arrays.
 #include <nanobind/ndarray.h>
 
-#include "bind.hpp"
+#include "option_values.hpp"
+#include "urban_grids.hpp"
 
 namespace lockstep::python {
 namespace {
 
 using namespace lockstep::urban;
 
-using Grid2 = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+/// Options of the functions on arrays: those of the commands that concern no file.
+struct ShadowCall : ShadowRunOptions {};
+struct WallCall : WallRunOptions {};
+struct SkyCall : SkyRunOptions {};
 
-Raster raster_of(const std::optional<Grid2>& grid, std::optional<float> nodata) {
-  if (!grid) return {};
-  const int64_t rows = int64_t(grid->shape(0)), cols = int64_t(grid->shape(1));
-  Raster raster(Array::of(std::span(grid->data(), size_t(rows * cols)), {rows, cols}));
-  raster.nodata = nodata;
-  return raster;
+const std::set<std::string> kFiles = {"dsm",         "pixel_size",  "band", "dem",    "cdsm",     "tdsm",
+                                      "wall_height", "wall_aspect", "out",  "format", "pictures", "resume"};
+
+void describe(Schema<ShadowCall>& s) {
+  std::set<std::string> without = kFiles;
+  without.insert(
+      {"at", "utc_offset", "latitude", "longitude", "walls", "minimum_height", "wall_filter", "wall_ties"});
+  s.of("urban::ShadowRunOptions");
+  s.include_base<ShadowRunOptions>(without);
+}
+void describe(Schema<WallCall>& s) {
+  s.of("urban::WallRunOptions");
+  s.include_base<WallRunOptions>(kFiles);
+}
+void describe(Schema<SkyCall>& s) {
+  s.of("urban::SkyRunOptions");
+  s.include_base<SkyRunOptions>(kFiles);
 }
 
 nb::object to_numpy(Raster raster) {
@@ -25,145 +40,86 @@ nb::object to_numpy(Raster raster) {
   return nb::cast(nb::ndarray<nb::numpy, float>(kept->pixels().data(), 2, shape, owner));
 }
 
-/// The city of the keywords that every function takes.
-CityInput city_of(const std::optional<Grid2>& dsm, const std::optional<Grid2>& dem,
-                  const std::optional<Grid2>& cdsm, const std::optional<Grid2>& tdsm, double pixel_size_m,
-                  bool canopy_absolute, bool dsm_above_ground, double trunk_ratio,
-                  std::optional<float> nodata) {
-  CityInput city;
-  city.dsm = raster_of(dsm, nodata);
-  city.dem = raster_of(dem, nodata);
-  city.cdsm = raster_of(cdsm, nodata);
-  city.tdsm = raster_of(tdsm, nodata);
-  city.pixel_size_m = pixel_size_m;
-  city.canopy_heights = canopy_absolute ? CanopyHeights::absolute : CanopyHeights::above_ground;
-  city.dsm_heights = dsm_above_ground ? DsmHeights::above_ground : DsmHeights::absolute;
-  city.trunk_ratio = trunk_ratio;
-  return city;
+/// Work with a call's options and its city, without the interpreter's lock.
+template <class Options, class Work>
+auto with_city(const nb::dict& grids, double pixel_size, const nb::dict& options, const char* call,
+               Work work) {
+  return with_options<Options>(options, call, [&](const Options& o) {
+    CityInput city;
+    {
+      const nb::gil_scoped_acquire lock;
+      city = city_of(grids, pixel_size, o.city, call);
+    }
+    return work(o, city);
+  });
 }
 
-TileOptions tiles_of(int64_t side, int workers) {
-  TileOptions tiles;
-  tiles.side = side;
-  tiles.workers = workers;
-  return tiles;
+nb::dict shadows_of(OpenDevice& open, const nb::dict& grids, double pixel_size, const nb::dict& options) {
+  constexpr auto kCall = "lockstep.urban.shadows";
+  const bool with_walls = grids.contains("wall_height");
+  const Walls walls{raster_of(grids, "wall_height", kCall), raster_of(grids, "wall_aspect", kCall)};
+  ShadowsWithWalls found =
+      with_city<ShadowCall>(grids, pixel_size, options, kCall, [&](const auto& o, const auto& city) {
+        const Direction sun{o.azimuth_deg.value_or(0), o.altitude_deg.value_or(0)};
+        if (with_walls) return compute_wall_shadows(*open.context, city, walls, sun, o.rays, o.tiles);
+        return ShadowsWithWalls{compute_shadows(*open.context, city, sun, o.rays, o.tiles), {}};
+      });
+  nb::dict d;
+  d["shadow_buildings"] = to_numpy(std::move(found.shadows.buildings));
+  d["shadow_vegetation"] = to_numpy(std::move(found.shadows.vegetation));
+  d["shadow_vegetation_before_buildings"] = to_numpy(std::move(found.shadows.vegetation_before_buildings));
+  if (with_walls) {
+    d["wall_sun"] = to_numpy(std::move(found.walls.sun));
+    d["wall_shadow"] = to_numpy(std::move(found.walls.shadow));
+  }
+  return d;
 }
 
-nb::dict walls_of(Walls walls) {
+nb::dict walls_of(OpenDevice& open, const nb::dict& grids, double pixel_size, const nb::dict& options) {
+  constexpr auto kCall = "lockstep.urban.walls";
+  Walls walls = with_city<WallCall>(grids, pixel_size, options, kCall, [&](const auto& o, const auto& city) {
+    return compute_walls(*open.context, city, o.walls, o.tiles);
+  });
   nb::dict d;
   d["wall_height"] = to_numpy(std::move(walls.height));
   d["wall_aspect"] = to_numpy(std::move(walls.aspect));
   return d;
 }
 
-void bind_shadows(nb::module_& module) {
-  module.def(
-      "urban_shadows",
-      [](OpenDevice& open, const CityInput& city, double azimuth, double altitude,
-         const std::optional<Grid2>& wall_height, const std::optional<Grid2>& wall_aspect, double max_reach,
-         int64_t tile, int workers) {
-        const Direction sun{azimuth, altitude};
-        const RayOptions rays{max_reach};
-        const TileOptions tiles = tiles_of(tile, workers);
-        const bool with_walls = wall_height.has_value();
-        const Walls walls{raster_of(wall_height, {}), raster_of(wall_aspect, {})};
-        Shadows shadows;
-        WallShadows on_walls;
-        {
-          const nb::gil_scoped_release free;
-          if (with_walls) {
-            ShadowsWithWalls both = compute_wall_shadows(*open.context, city, walls, sun, rays, tiles);
-            shadows = std::move(both.shadows);
-            on_walls = std::move(both.walls);
-          } else {
-            shadows = compute_shadows(*open.context, city, sun, rays, tiles);
-          }
-        }
-        nb::dict d;
-        d["shadow_buildings"] = to_numpy(std::move(shadows.buildings));
-        d["shadow_vegetation"] = to_numpy(std::move(shadows.vegetation));
-        d["shadow_vegetation_before_buildings"] = to_numpy(std::move(shadows.vegetation_before_buildings));
-        if (with_walls) {
-          d["wall_sun"] = to_numpy(std::move(on_walls.sun));
-          d["wall_shadow"] = to_numpy(std::move(on_walls.shadow));
-        }
-        return d;
-      },
-      nb::arg("device"), nb::arg("city"), nb::arg("azimuth"), nb::arg("altitude"),
-      nb::arg("wall_height").none(), nb::arg("wall_aspect").none(), nb::arg("max_reach"), nb::arg("tile"),
-      nb::arg("workers"));
+nb::dict sky_of(OpenDevice& open, const nb::dict& grids, double pixel_size, const nb::dict& options) {
+  constexpr auto kCall = "lockstep.urban.svf";
+  SkyViewFactors factors =
+      with_city<SkyCall>(grids, pixel_size, options, kCall, [&](const auto& o, const auto& city) {
+        return compute_sky_view_factors(*open.context, city, o.sky, o.tiles);
+      });
+  nb::dict d;
+  for (size_t k = 0; k < kSkyViewGrids; ++k)
+    d[nb::str(std::string(kSkyViewNames[k]).c_str())] = to_numpy(std::move(factors.grids[k]));
+  PackedSky& sky = factors.states;
+  if (sky.words.empty()) return d;
+  const std::vector<size_t> shape = {size_t(sky.words_per_pixel()), size_t(sky.rows), size_t(sky.cols)};
+  d["sky_states"] = python::to_numpy(std::move(sky.words), shape);
+  return d;
 }
 
-void bind_walls(nb::module_& module) {
-  module.def("urban_walls",
-             [](OpenDevice& open, const CityInput& city, double minimum_height, int64_t tile, int workers) {
-               WallOptions options;
-               options.minimum_height_m = minimum_height;
-               const TileOptions tiles = tiles_of(tile, workers);
-               Walls walls;
-               {
-                 const nb::gil_scoped_release free;
-                 walls = compute_walls(*open.context, city, options, tiles);
-               }
-               return walls_of(std::move(walls));
-             });
+}  // namespace
+
+std::vector<NamedSchema> array_schemas() {
+  return {{"urban.compute_shadows", &schema_of<ShadowCall>()},
+          {"urban.compute_walls", &schema_of<WallCall>()},
+          {"urban.compute_svf", &schema_of<SkyCall>()}};
 }
 
-void bind_sky(nb::module_& module) {
-  module.def("urban_svf", [](OpenDevice& open, const CityInput& city, int patches, bool open_zenith,
-                             const std::string& annuli, double max_reach, bool keep_states, int64_t tile,
-                             int workers) {
-    SkyOptions options;
-    options.patches = patches == 145   ? SkyPatches::p145
-                      : patches == 153 ? SkyPatches::p153
-                      : patches == 305 ? SkyPatches::p305
-                      : patches == 609 ? SkyPatches::p609
-                                       : throw InputError(std::to_string(patches) + " patches",
-                                                          "lockstep.urban.svf", "145, 153, 305 or 609");
-    options.zenith = open_zenith ? ZenithRule::open : ZenithRule::umep;
-    options.edges = annuli == "solweig" ? AnnulusEdges::solweig
-                    : annuli == "umep"  ? AnnulusEdges::umep
-                                        : AnnulusEdges::centred;
-    options.rays.max_reach_m = max_reach;
-    options.keep_states = keep_states;
-    const TileOptions tiles = tiles_of(tile, workers);
-    SkyViewFactors factors;
-    {
-      const nb::gil_scoped_release free;
-      factors = compute_sky_view_factors(*open.context, city, options, tiles);
-    }
-    nb::dict d;
-    for (int k = 0; k < kSkyViewGrids; ++k)
-      d[nb::str(std::string(kSkyViewNames[size_t(k)]).c_str())] =
-          to_numpy(std::move(factors.grids[size_t(k)]));
-    if (keep_states) {
-      PackedSky& sky = factors.states;
-      const size_t shape[] = {size_t(sky.words_per_pixel()), size_t(sky.rows), size_t(sky.cols)};
-      auto* const kept = new std::vector<uint32_t>(std::move(sky.words));
-      nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<uint32_t>*>(p); });
-      d["sky_states"] = nb::cast(nb::ndarray<nb::numpy, uint32_t>(kept->data(), 3, shape, owner));
-    }
-    return d;
-  });
-
+void bind_urban(nb::module_& module) {
+  module.def("urban_shadows", &shadows_of);
+  module.def("urban_walls", &walls_of);
+  module.def("urban_svf", &sky_of);
   module.def("sun_position", [](int year, int month, int day, double hour, double minute, double second,
                                 double latitude, double longitude, double elevation) {
     const SunPosition p = sun_position(UtcTime{year, month, day, hour, minute, second},
                                        Observer{latitude, longitude, elevation});
     return std::pair(p.azimuth_deg, p.altitude_deg);
   });
-}
-
-}  // namespace
-
-void bind_urban(nb::module_& module) {
-  nb::class_<CityInput>(module, "City");
-  module.def("city", &city_of, nb::arg("dsm").none(), nb::arg("dem").none(), nb::arg("cdsm").none(),
-             nb::arg("tdsm").none(), nb::arg("pixel_size"), nb::arg("canopy_absolute"),
-             nb::arg("dsm_above_ground"), nb::arg("trunk_ratio"), nb::arg("nodata").none());
-  bind_shadows(module);
-  bind_walls(module);
-  bind_sky(module);
 }
 
 }  // namespace lockstep::python

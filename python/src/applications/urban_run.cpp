@@ -1,153 +1,74 @@
 // Whole runs of a city, from files to files, and the indices of thermal comfort.
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
-#include "keywords.hpp"
 #include "lockstep/urban/series.hpp"
+#include "option_values.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/arrays.hpp"
+#include "urban_grids.hpp"
 
 namespace lockstep::python {
 namespace {
 
 using namespace lockstep::urban;
 
-void take_city(Keywords& k, CityFiles& c) {
-  k.take("dsm", c.dsm)
-      .take("dem", c.dem)
-      .take("cdsm", c.cdsm)
-      .take("tdsm", c.tdsm)
-      .take("pixel_size", c.pixel_size_m)
-      .choose("dsm_heights", c.dsm_heights,
-              {{"absolute", DsmHeights::absolute}, {"above_ground", DsmHeights::above_ground}})
-      .choose("canopy", c.canopy_heights,
-              {{"above_ground", CanopyHeights::above_ground}, {"absolute", CanopyHeights::absolute}})
-      .take("trunk_ratio", c.trunk_ratio);
-}
-
-void take_patches(Keywords& k, SkyPatches& patches) {
-  k.choose("patches", patches,
-           {{"145", SkyPatches::p145},
-            {"153", SkyPatches::p153},
-            {"305", SkyPatches::p305},
-            {"609", SkyPatches::p609}});
-}
-
-SeriesOptions series_of(Keywords& k) {
-  SeriesOptions o;
-  take_city(k, o.city);
-  std::vector<std::string> outputs, formats;
-  std::vector<int64_t> leaf_days;
-  k.take("land_cover", o.land_cover)
-      .take("wall_height", o.wall_height)
-      .take("wall_aspect", o.wall_aspect)
-      .take("svf", o.svf_folder)
-      .take("parameters", o.parameters)
-      .take("weather", o.weather)
-      .take("points", o.points)
-      .take("start", o.from)
-      .take("end", o.to)
-      .take("utc_offset", o.utc_offset_h)
-      .take("latitude", o.latitude_deg)
-      .take("longitude", o.longitude_deg)
-      .take("elevation", o.elevation_m)
-      .choose(
-          "interval", o.interval,
-          {{"start", IntervalLabel::start}, {"middle", IntervalLabel::middle}, {"end", IntervalLabel::end}})
-      .choose("direct", o.horizontal_direct, {{"normal", false}, {"horizontal", true}})
-      .take("wind_height", o.wind_height_m)
-      .take("leaf_days", leaf_days)
-      .take("evergreen", o.evergreen)
-      .take("outputs", outputs)
-      .take("formats", formats)
-      .take("out", o.folder)
-      .take("pictures", o.pictures)
-      .take("video", o.video)
-      .take("preset", o.preset)
-      .take("sky", o.sky)
-      .take("body", o.body)
-      .take("posture", o.posture)
-      .take("substeps", o.substeps)
-      .take("max_reach", o.rays.max_reach_m)
-      .take("minimum_height", o.walls.minimum_height_m)
-      .take("tile", o.tiles.side)
-      .take("workers", o.tiles.workers)
-      .take("memory", o.tiles.memory_bytes)
-      .take("resume", o.resume)
-      .progress("progress", o.tiles.on_progress);
-  if (!leaf_days.empty()) {
-    if (leaf_days.size() != 2)
-      throw InputError(fmt::format("{} days", leaf_days.size()), "lockstep.urban, argument leaf_days",
-                       "the first and the last day of the year with leaves");
-    o.leaf_days = LeafDays{int(leaf_days[0]), int(leaf_days[1])};
-  }
-  take_patches(k, o.patches);
-  if (!outputs.empty()) o.outputs.clear();
-  for (const std::string& one : outputs) o.outputs.push_back(parse_series_output(one));
-  if (!formats.empty()) o.formats.clear();
-  for (const std::string& one : formats) {
-    if (one != "nc" && one != "tif" && one != "npy")
-      throw InputError(one, "lockstep.urban, argument formats", "nc, tif, npy");
-    o.formats.push_back(one == "nc"    ? SeriesFormat::nc
-                        : one == "tif" ? SeriesFormat::tif
-                                       : SeriesFormat::npy);
-  }
-  return o;
-}
-
-Raster raster_of(const nb::dict& grids, const char* name) {
-  if (!grids.contains(name)) return {};
-  return Raster(array_of(nb::object(grids[name]), fmt::format("lockstep.urban.run, argument {}", name)));
-}
-
-/// Grids by name, f32, of whose heights the options tell the meaning; none: all from files.
+/// Grids by name, f32, of whose heights the options say the meaning; none: all from files.
 SeriesArrays arrays_of(const nb::object& grids_or_none, const CityFiles& files, const std::string& weather) {
+  constexpr auto kCall = "lockstep.urban.run";
   SeriesArrays arrays;
   arrays.weather = weather;
   if (grids_or_none.is_none()) return arrays;
   const nb::dict grids = nb::cast<nb::dict>(grids_or_none);
-  CityInput& city = arrays.city;
-  city.dsm = raster_of(grids, "dsm");
-  city.dem = raster_of(grids, "dem");
-  city.cdsm = raster_of(grids, "cdsm");
-  city.tdsm = raster_of(grids, "tdsm");
-  city.pixel_size_m = files.pixel_size_m.value_or(1);
-  city.canopy_heights = files.canopy_heights;
-  city.dsm_heights = files.dsm_heights;
-  city.trunk_ratio = files.trunk_ratio;
-  arrays.land_cover = raster_of(grids, "land_cover");
+  arrays.city = city_of(grids, files.pixel_size_m.value_or(1), files, kCall);
+  arrays.land_cover = raster_of(grids, "land_cover", kCall);
   if (grids.contains("wall_height") || grids.contains("wall_aspect"))
-    arrays.walls = Walls{raster_of(grids, "wall_height"), raster_of(grids, "wall_aspect")};
+    arrays.walls = Walls{raster_of(grids, "wall_height", kCall), raster_of(grids, "wall_aspect", kCall)};
   return arrays;
 }
 
-/// The options and the arrays of a call.
-std::pair<SeriesOptions, SeriesArrays> series_given(const nb::dict& given, const nb::object& grids,
-                                                    const std::string& weather) {
-  Keywords k(given, "lockstep.urban.run");
-  SeriesOptions options = series_of(k);
-  k.done();
-  SeriesArrays arrays = arrays_of(grids, options.city, weather);
-  return {std::move(options), std::move(arrays)};
+/// A function of (done, total), out of the arguments.
+std::function<void(int64_t, int64_t)> progress_of(const nb::dict& given) {
+  std::function<void(int64_t, int64_t)> progress;
+  Keywords(given, "").progress("progress", progress);
+  return progress;
+}
+
+/// Work on a series with arrays in memory, without the interpreter's lock.
+template <class Work>
+auto with_series(const nb::dict& given, const nb::object& grids, const std::string& weather, Work work) {
+  const auto progress = progress_of(given);
+  const auto go = [&](SeriesOptions& options) {
+    options.tiles.on_progress = progress;
+    SeriesArrays arrays;
+    {
+      const nb::gil_scoped_acquire lock;
+      arrays = arrays_of(grids, options.city, weather);
+    }
+    return work(options, arrays);
+  };
+  return with_options<SeriesOptions>(given, "lockstep.urban.run", go, {"progress"},
+                                     {"dsm", "weather", "out"});
 }
 
 /// A run in memory: its times, and (times, outputs, rows, cols).
 nb::tuple compute_run(OpenDevice& open, const nb::dict& given, const nb::object& grids,
                       const std::string& weather) {
-  const std::pair<SeriesOptions, SeriesArrays> call = series_given(given, grids, weather);
-  SeriesGrids found = freely([&] { return compute(*open.context, call.first, call.second); });
-  const std::vector<size_t> shape = {found.times.size(), call.first.outputs.size(), size_t(found.rows),
-                                     size_t(found.cols)};
+  size_t outputs = 0;
+  SeriesGrids found = with_series(given, grids, weather, [&](const auto& options, const auto& arrays) {
+    outputs = options.outputs.size();
+    return compute(*open.context, options, arrays);
+  });
+  const std::vector<size_t> shape = {found.times.size(), outputs, size_t(found.rows), size_t(found.cols)};
   return nb::make_tuple(found.times, to_numpy(std::move(found.values), shape));
 }
 
 nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& grids,
                     const std::string& weather) {
-  const std::pair<SeriesOptions, SeriesArrays> call = series_given(given, grids, weather);
-  SeriesResult result = freely([&] { return run(*open.context, call.first, call.second); });
+  SeriesResult result = with_series(given, grids, weather, [&](const auto& options, const auto& arrays) {
+    return run(*open.context, options, arrays);
+  });
   nb::dict d = nb::cast<nb::dict>(from_json(json_text(to_json(result))));
   d["times"] = nb::cast(result.times);
   nb::dict points;
@@ -159,42 +80,41 @@ nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& g
   return d;
 }
 
+/// The JSON of a command on files.
+template <class Options, class Work>
+nb::object command(const nb::dict& given, const char* call, Work work) {
+  const auto progress = progress_of(given);
+  return from_json(with_options<Options>(given, call,
+                                         [&](Options& options) {
+                                           if constexpr (requires { options.series; })
+                                             options.series.tiles.on_progress = progress;
+                                           else if constexpr (requires { options.tiles; })
+                                             options.tiles.on_progress = progress;
+                                           else
+                                             options.on_progress = progress;
+                                           return json_text(work(options));
+                                         },
+                                         {"progress"}));
+}
+
 nb::object input_checks(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.urban.check");
-  const SeriesOptions options = series_of(k);
-  k.done();
-  return from_json(freely([&] { return json_text(to_json(check(*open.context, options))["checks"]); }));
+  return command<CheckOptions>(given, "lockstep.urban.check", [&](const auto& options) {
+    return to_json(check(*open.context, options))["checks"];
+  });
 }
-
 nb::object validation(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.urban.validate");
-  ValidationOptions o;
-  o.series = series_of(k);
-  k.take("measured", o.measured).take("measured_utc_offset", o.measured_utc_offset_h).done();
-  return from_json(freely([&] { return json_text(to_json(validate(*open.context, o))); }));
+  return command<ValidationOptions>(given, "lockstep.urban.validate", [&](const auto& options) {
+    return to_json(validate(*open.context, options));
+  });
 }
-
 nb::object gates(OpenDevice& open, const nb::dict& given) {
-  Keywords k(given, "lockstep.urban.gates");
-  const SeriesOptions options = series_of(k);
-  k.done();
-  return from_json(freely([&] { return json_text(to_json(run_gates(*open.context, options))); }));
+  return command<GateOptions>(given, "lockstep.urban.gates", [&](const auto& options) {
+    return to_json(run_gates(*open.context, options));
+  });
 }
-
 nb::object sample(const nb::dict& given) {
-  Keywords k(given, "lockstep.urban.sample");
-  SampleRunOptions o;
-  k.take("out", o.output.folder)
-      .choose("format", o.output.format, {{"tif", GridFormat::tif}, {"npy", GridFormat::npy}})
-      .take("pictures", o.output.pictures)
-      .take("rows", o.rows)
-      .take("cols", o.cols)
-      .take("pixel_size", o.pixel_size_m)
-      .take("seed", o.seed)
-      .take("epsg", o.epsg)
-      .progress("progress", o.on_progress)
-      .done();
-  return from_json(freely([&] { return json_text(to_json(run(o))); }));
+  return command<SampleRunOptions>(given, "lockstep.urban.sample",
+                                   [](const auto& options) { return to_json(run(options)); });
 }
 
 Person person_of(const nb::dict& given) {

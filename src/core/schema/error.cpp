@@ -74,7 +74,7 @@ Wording OptionList::in_shell(const std::string& call) const {
 Wording OptionList::in_python(const std::string& call) const {
   const auto name = [this](const std::string& option) -> std::string {
     const OptionGroup* group = group_of(option);
-    return group && group->pair ? group->flag : option;
+    return group && group->pair && !group->apart ? group->flag : option;
   };
   const auto where = [name, call](const std::string& option) {
     return fmt::format("{}, argument {}=", call, name(option));

@@ -24,6 +24,10 @@ Option& OptionList::add(Option option) {
                                                            : "N";
   if (option.kind == Option::Kind::natural) option.low = 0;
   option.heading = heading_;
+  if (option.kind == Option::Kind::flag && std::get<bool>(option.get(defaults()))) {
+    option.negated = true;
+    option.flag = "no-" + option.flag;
+  }
   return options_.emplace_back(std::move(option));
 }
 
@@ -31,6 +35,14 @@ const Option* OptionList::find(std::string_view name) const {
   const auto found =
       std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name == name; });
   return found == options_.end() ? nullptr : &*found;
+}
+
+const Option* OptionList::find_former(std::string_view name) const {
+  std::string flag(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  for (const Option& option : options_)
+    if (std::find(option.former.begin(), option.former.end(), flag) != option.former.end()) return &option;
+  return nullptr;
 }
 
 const Option& OptionList::at(std::string_view name) const {

@@ -84,6 +84,8 @@ bool is_inside(const Option& o, const OptionValue& value) {
         return std::nullopt;
       },
       value);
+  if (const auto* text = std::get_if<std::string>(&value); text && o.fits)
+    return text->empty() ? o.optional : o.fits(*text);
   if (o.kind == Kind::choice && !std::holds_alternative<std::monostate>(value))
     return std::find(o.choices.begin(), o.choices.end(), text_of(value)) != o.choices.end();
   if (!number || (o.off && *number == *o.off)) return true;
@@ -140,6 +142,7 @@ std::vector<OptionValue> list_items(const Option& option, const std::string& tex
 }  // namespace schema_detail
 
 std::string Option::expected() const {
+  if (fits) return form;
   std::string one = form.empty() ? "a text" : form;
   const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
   if (kind == Kind::flag) one = "true or false";
@@ -202,7 +205,7 @@ void OptionList::set_text(void* options, const std::string& name, const std::str
   const Option& option = at(name);
   if (text.empty())
     throw error({OptionError::Kind::invalid, name, "an empty text",
-                 option.kind == Kind::text ? "a value" : option.expected(), ""});
+                 option.kind == Kind::text && !option.fits ? "a value" : option.expected(), ""});
   if (option.list) return set(options, name, text, given);
   const auto value = parsed(option, text);
   if (!value || (option.off && number_of<double>(text) == option.off)) refuse(nullptr, option, text);
@@ -301,7 +304,8 @@ std::string with_default(std::string help, const std::string& text, const std::s
 std::string OptionList::help_of(const Option& option, const Wording& words) const {
   const bool has_default = option.kind != Option::Kind::flag && !option.required;
   const std::string help =
-      option.unit.empty() ? option.help : fmt::format("{}, {}", option.help, option.unit);
+      (option.negated ? "no " : "") +
+      (option.unit.empty() ? option.help : fmt::format("{}, {}", option.help, option.unit));
   return spelled(with_default(help, has_default ? default_text(option.name) : "", option.default_note),
                  words);
 }

@@ -6,7 +6,10 @@ namespace lockstep::urban {
 
 void Findings::refuse(std::string check, const InputError& error) {
   if (errors_ == Errors::thrown) throw error;
-  std::string text = error.what();
+  // Rows go to people at a shell, as the texts of the other checks do.
+  const auto* option = dynamic_cast<const OptionError*>(&error);
+  std::string text =
+      option ? option->in(schema_of<CheckOptions>().in_shell("urban check")).what() : error.what();
   if (!error.hint().empty()) text += "; " + error.hint();
   rows_.push_back({std::move(check), {}, "", Verdict::error, std::move(text)});
 }

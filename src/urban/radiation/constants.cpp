@@ -41,20 +41,6 @@ Constants constants_of(Preset preset) {
   return c;
 }
 
-std::string_view name(Preset preset) {
-  switch (preset) {
-    case Preset::umep: return "umep";
-    case Preset::solweig: return "solweig";
-    default: return "corrected";
-  }
-}
-
-Preset parse_preset(std::string_view text) {
-  for (Preset preset : {Preset::umep, Preset::solweig, Preset::corrected})
-    if (text == name(preset)) return preset;
-  throw InputError(fmt::format("preset '{}'", text), "preset", "umep, solweig or corrected");
-}
-
 std::vector<SurfaceRow> standard_land_cover() {
   return {{0, 0.20, 0.95, 0.37, -3.41, 15}, {1, 0.18, 0.95, 0.58, -9.78, 15},
           {2, 0.18, 0.95, 0.58, -9.78, 15}, {5, 0.16, 0.94, 0.21, -3.38, 14},

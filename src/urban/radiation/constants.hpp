@@ -2,17 +2,11 @@
 // their own papers: each a plain field, each preset one set of them. docs/urban.md tells what each does.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
+#include "lockstep/urban/series.hpp"
+
 namespace lockstep::urban {
-
-/// umep: UMEP-processing 2025a. solweig: the Rust solweig 0.1.0b84. corrected: what the cited papers say.
-enum class Preset { umep, solweig, corrected };
-
-enum class SkyModel { isotropic, anisotropic };
-enum class Body { cylinder, box };
-enum class Posture { standing, sitting };
 
 /// Perez, Seals & Michalsky 1993 as printed, or as UMEP evaluates it (brackets of the clearness and of the air
 /// mass, an extra factor in d of the first bin).
@@ -72,9 +66,6 @@ struct Constants {
 };
 
 Constants constants_of(Preset preset);
-/// "umep", "solweig", "corrected". Throws InputError.
-Preset parse_preset(std::string_view text);
-std::string_view name(Preset preset);
 
 /// Surface of one land-cover class. Excess temperature over the air: (tgk · highest sun of the day (°) +
 /// tstart) at its highest, reached at tmax_h o'clock.

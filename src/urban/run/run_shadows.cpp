@@ -19,31 +19,37 @@
 namespace lockstep::urban {
 namespace {
 
-void check(const ShadowRunOptions& options) {
-  const bool timed = !options.time.empty();
-  if (timed && options.sun)
-    throw InputError("both angles and a time", "--at", "--azimuth and --altitude, or --at");
-  if (!timed && !options.sun)
-    throw InputError("no position of the sun", "urban shadows", "--azimuth and --altitude, or --at");
-  if (!timed && options.utc_offset_h)
-    throw InputError("an offset without a time", "--utc-offset", "--at too");
-  if (!timed && options.latitude_deg) throw InputError("a place without a time", "--latitude", "--at too");
-  if (options.latitude_deg.has_value() != options.longitude_deg.has_value())
-    throw InputError("half a place", "--latitude", "--latitude and --longitude");
-  if (options.wall_height.empty() != options.wall_aspect.empty())
-    throw InputError("one wall grid alone", options.wall_height.empty() ? "--wall-aspect" : "--wall-height",
-                     "--wall-height and --wall-aspect");
-  if (!options.wall_height.empty() && options.find_walls)
-    throw InputError("walls twice", "--walls", "--walls, or --wall-height and --wall-aspect");
-  if (options.sun && options.sun->altitude_deg <= 0)
-    throw InputError(fmt::format("altitude {}", options.sun->altitude_deg), "--altitude",
-                     "above 0 and at most 90 degrees");
+using Fault = OptionError::Kind;
+
+void check(const ShadowRunOptions& o) {
+  const Schema<ShadowRunOptions>& schema = schema_of<ShadowRunOptions>();
+  schema.check(&o);
+  const bool timed = !o.time.empty(), angles = o.azimuth_deg || o.altitude_deg;
+  const auto refuse = [&](bool broken, Fault kind, const char* where, const char* what,
+                          const char* expected) {
+    if (broken) throw schema.error({kind, where, what, expected, ""});
+  };
+  refuse(o.azimuth_deg.has_value() != o.altitude_deg.has_value(), Fault::missing,
+         o.azimuth_deg ? "azimuth" : "altitude", "one angle alone", "{azimuth} and {altitude}");
+  refuse(timed && angles, Fault::conflict, "at", "both angles and a time",
+         "{azimuth} and {altitude}, or {at}");
+  refuse(!timed && !angles, Fault::missing, "", "no position of the sun",
+         "{azimuth} and {altitude}, or {at}");
+  refuse(!timed && o.utc_offset_h, Fault::useless, "utc_offset", "an offset without a time", "{at} too");
+  refuse(!timed && o.latitude_deg, Fault::useless, "latitude", "a place without a time", "{at} too");
+  refuse(o.latitude_deg.has_value() != o.longitude_deg.has_value(), Fault::missing, "latitude",
+         "half a place", "{latitude} and {longitude}");
+  refuse(o.wall_height.empty() != o.wall_aspect.empty(), Fault::missing,
+         o.wall_height.empty() ? "wall_aspect" : "wall_height", "one wall grid alone",
+         "{wall_height} and {wall_aspect}");
+  refuse(!o.wall_height.empty() && o.find_walls, Fault::conflict, "walls", "walls twice",
+         "{walls}, or {wall_height} and {wall_aspect}");
 }
 
 /// The sun's direction in the grid; its place by time, if that was asked for.
 void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRunResult& result) {
-  if (options.sun) {
-    result.sun = *options.sun;
+  if (options.azimuth_deg) {
+    result.sun = {*options.azimuth_deg, *options.altitude_deg};
     return;
   }
   SunAtTime sun;
@@ -137,8 +143,9 @@ ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& opti
   find_sun(options, loaded, result);
   const bool with_walls = options.find_walls || !options.wall_height.empty();
   if (with_walls && loaded.by_windows)
-    throw InputError("a city that its memory does not hold", options.find_walls ? "--walls" : "--wall-height",
-                     "a larger --memory, a smaller raster, or shadows on the ground alone");
+    throw schema_of<ShadowRunOptions>().error(
+        {Fault::invalid, options.find_walls ? "walls" : "wall_height", "a city that its memory does not hold",
+         "a larger {memory}, a smaller raster, or shadows on the ground alone", ""});
   Outputs outputs(pictured(options.output, loaded), loaded.grid, shadow_looks(with_walls));
   outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);

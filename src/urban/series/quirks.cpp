@@ -168,7 +168,7 @@ std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& gi
   }
   if (options.folder.empty()) options.folder = scratch.path / "out";
   options.pictures = options.video = false;
-  options.preset = name(Preset::corrected);
+  options.preset = Preset::corrected;
   options.outputs = {SeriesOutput::tmrt};
   QuirkRuns runs(context, options);
   std::map<QuirkScene, std::vector<float>> bases;
@@ -180,8 +180,8 @@ std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& gi
         effect(toggle.quirk, toggle.value, base->second, runs.tmrt(toggle.scene, &toggle), runs.inputs()));
   }
   for (const Preset preset : {Preset::umep, Preset::solweig}) {
-    options.preset = name(preset);
-    effects.push_back(effect("all of them", options.preset.c_str(), bases[QuirkScene::plain],
+    options.preset = preset;
+    effects.push_back(effect("all of them", name(preset).data(), bases[QuirkScene::plain],
                              runs.values(read_series_inputs(options)), runs.inputs()));
   }
   return effects;

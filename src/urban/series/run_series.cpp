@@ -269,7 +269,9 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
 SeriesResult run(Context& context, const SeriesOptions& options) { return run(context, options, {}); }
 
 SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays) {
-  if (options.folder.empty()) throw InputError("no folder for the results", "--out", "a folder");
+  if (options.folder.empty())
+    throw schema_of<SeriesOptions>().error(
+        {OptionError::Kind::missing, "out", "no folder for the results", "a folder", ""});
   SeriesResult result;
   const SeriesInputs inputs =
       host_stage(result.host_stages, "read", [&] { return read_series_inputs(options, arrays); });

@@ -115,7 +115,9 @@ Agreement agreement_of(const std::vector<double>& computed, const std::vector<do
 }
 
 ValidationResult validate(Context& context, const ValidationOptions& options) {
-  if (options.series.points.empty()) throw InputError("no point", "--poi", "the place of the measurements");
+  if (options.series.points.empty())
+    throw schema_of<ValidationOptions>().error(
+        {OptionError::Kind::missing, "poi", "no point", "the place of the measurements", ""});
   SeriesOptions series = options.series;
   ValidationResult result;
   const std::string text = io::read_text_file(options.measured, "measurements (CSV)");

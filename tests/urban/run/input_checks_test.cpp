@@ -89,7 +89,7 @@ TEST(InputChecks, LeavesAreThoseOfTheHemisphere) {
   EXPECT_EQ(at(-1.3, "2015-06-21").leaves(), kOn);
   Inputs south = at(-37.8, "2015-01-15");
   EXPECT_EQ(south.warning("leaves"), "");
-  south.options.preset = "umep";  // reproduces the published days
+  south.options.preset = Preset::umep;  // reproduces the published days
   EXPECT_EQ(south.leaves(), kOff);
   expect_has(south.warning("leaves"), "none at midsummer");
   south.options.leaf_days = LeafDays{280, 15};
@@ -101,7 +101,7 @@ TEST(InputChecks, LeavesAreThoseOfTheHemisphere) {
   EXPECT_EQ(south.leaves(), kOn);
   EXPECT_EQ(south.warning("leaves"), "");
   south.options.leaf_days = LeafDays{1, 2};
-  expect_has(south.refusal(), "--leaf-days");
+  expect_has(south.refusal(), "[urban::SeriesOptions::leaf_days]");
 }
 
 TEST(InputChecks, ACalmHourHasAUtci) {
@@ -212,7 +212,7 @@ TEST(InputChecks, HeightOfTheWindSensor) {
   in.options.wind_height_m = 2;
   EXPECT_NEAR(comfort_wind(in.read()).utci[0], 2 * std::pow(5, 0.2), 1e-12);
   in.options.wind_height_m = 0;
-  expect_has(in.refusal(), "--wind-height");
+  expect_has(in.refusal(), "[urban::SeriesOptions::wind_height_m]");
 }
 
 TEST(InputChecks, HeightsThatDoNotGoTogether) {

@@ -69,7 +69,7 @@ TEST_F(Run, Shadows) {
   ShadowRunOptions options;
   options.city = files_;
   options.output = output(true);
-  options.sun = Direction{200, 30};
+  options.azimuth_deg = 200, options.altitude_deg = 30;
   options.find_walls = true;
   const ShadowRunResult result = run(context_, options);
   const nlohmann::ordered_json document = to_json(result);
@@ -189,7 +189,7 @@ TEST_F(Run, OpensTheDeviceMeanwhile) {
   ShadowRunOptions options;
   options.city = files_;
   options.output = output();
-  options.sun = Direction{200, 30};
+  options.azimuth_deg = 200, options.altitude_deg = 30;
   const std::vector<float> expected = read(run(context_, options).outputs[0]);
   std::thread::id opened;
   const auto open = [&]() -> Context& {
@@ -209,9 +209,9 @@ TEST_F(Run, RefusesWhatContradictsItself) {
   options.city = files_;
   options.output = output();
   EXPECT_THROW(run(context_, options), InputError) << "no sun";
-  options.sun = Direction{180, 0};
+  options.azimuth_deg = 180, options.altitude_deg = 0;
   EXPECT_THROW(run(context_, options), InputError) << "at the horizon";
-  options.sun = Direction{180, 20};
+  options.azimuth_deg = 180, options.altitude_deg = 20;
   options.time = "2015-06-21T12:00Z";
   EXPECT_THROW(run(context_, options), InputError) << "two suns";
   options.time.clear();

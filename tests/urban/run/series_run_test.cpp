@@ -352,7 +352,7 @@ TEST(SeriesRun, WhatIsRefusedNamesFileLineOrPixel) {
   expect_in("no column Kglobal", with_weather("time,Ta,RH,wind\n2015-06-21T12:00,20,50,2\n"));
   expect_in("no wind", with_weather("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,,600\n"));
   expect_in("no weather at 2016-01-01T00:00", with([](SeriesOptions& o) { o.from = "2016-01-01T00:00"; }));
-  expect_in("--from", with([](SeriesOptions& o) { o.from = "yesterday"; }));
+  expect_in("[urban::SeriesOptions::from]", with([](SeriesOptions& o) { o.from = "yesterday"; }));
   expect_in("--utc-offset", with([](SeriesOptions& o) { o.utc_offset_h.reset(); }));
   expect_in("--lat and --lon",
             with([](SeriesOptions& o) { o.latitude_deg.reset(), o.longitude_deg.reset(); }));
@@ -372,8 +372,8 @@ TEST(SeriesRun, WhatIsRefusedNamesFileLineOrPixel) {
   };
   expect_in("lc.npy", with_cover(kSide - 1, 1));
   expect_in("land cover 4 at row 0, column 0", with_cover(kSide, 4));
-  expect_in("--wall-aspect", with([](SeriesOptions& o) { o.wall_height = "x.npy"; }));
-  expect_in("'nice'", with([](SeriesOptions& o) { o.preset = "nice"; }));
+  expect_in("urban::SeriesOptions::wall_aspect", with([](SeriesOptions& o) { o.wall_height = "x.npy"; }));
+  expect_in("[urban::SeriesOptions::wind_height_m]", with([](SeriesOptions& o) { o.wind_height_m = 0; }));
   expect_in("no svf.tif or .npy", with([&](SeriesOptions& o) { o.svf_folder = c.folder / "city"; }));
   EXPECT_FALSE(fs::exists(c.options.folder / "run.json"));
 }
@@ -452,7 +452,7 @@ TEST(SeriesRun, KronenhusetAgreesWithItsMeasurements) {
   v.series.outputs = {SeriesOutput::tmrt};
   v.series.formats = {SeriesFormat::npy};
   v.series.pictures = v.series.video = false;
-  v.series.preset = "corrected";
+  v.series.preset = Preset::corrected;
   v.measured = data / "measurements_kr.csv";
   v.measured_utc_offset_h = 1;  // two hours ahead, and hours are named by their start: docs/urban.md
   Context context(ContextOptions{.device = "cpu"});

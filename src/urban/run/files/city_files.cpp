@@ -117,10 +117,12 @@ void find_north(LoadedCity& city) {
 /// The city's files, and its place.
 OpenCity open_city(const CityFiles& files, LoadedCity& city) {
   if (!files.tdsm.empty() && files.cdsm.empty())
-    throw InputError("trunk heights without a canopy", "--tdsm", "--cdsm too");
+    throw schema_of<CityFiles>().error(
+        {OptionError::Kind::missing, "tdsm", "trunk heights without a canopy", "{cdsm} too", ""});
   const bool above_ground = files.dsm_heights == DsmHeights::above_ground;
   if (above_ground && files.dem.empty())
-    throw InputError("a DSM above ground without the ground", "--dsm-heights", "--dem too");
+    throw schema_of<CityFiles>().error({OptionError::Kind::missing, "dsm_heights",
+                                        "a DSM above ground without the ground", "{dem} too", ""});
   OpenCity open;
   city.dsm_file = files.dsm.string();
   open.dsm = open_layer(files.dsm, files, files.band, io::HeightKind::absolute, LayerValues::heights, city);

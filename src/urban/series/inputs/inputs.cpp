@@ -28,49 +28,37 @@ bool wants(const SeriesOptions& options, SeriesOutput output) {
   return std::find(options.outputs.begin(), options.outputs.end(), output) != options.outputs.end();
 }
 
-template <class E>
-E one_of(const std::string& text, const char* option,
-         std::initializer_list<std::pair<const char*, E>> choices) {
-  std::string names;
-  for (const auto& [choice, value] : choices) {
-    if (text == choice) return value;
-    names += (names.empty() ? "" : ", ") + std::string(choice);
-  }
-  throw InputError(fmt::format("'{}'", text), option, "one of " + names);
+using Fault = OptionError::Kind;
+
+OptionError series_error(OptionError::Parts parts) {
+  return schema_of<SeriesOptions>().error(std::move(parts));
 }
 
 void check_options(const SeriesOptions& o) {
-  if (o.outputs.empty()) throw InputError("no outputs", "--outputs", "at least one, such as tmrt");
-  if (o.formats.empty()) throw InputError("no format", "--format", "nc, tif or npy");
+  schema_of<SeriesOptions>().check(&o);
+  if (o.outputs.empty())
+    throw series_error({Fault::missing, "outputs", "no outputs", "at least one, such as tmrt", ""});
+  if (o.formats.empty()) throw series_error({Fault::missing, "format", "no format", "nc, tif or npy", ""});
   for (size_t k = 0; k < o.outputs.size(); ++k)
     if (std::count(o.outputs.begin(), o.outputs.end(), o.outputs[k]) > 1)
-      throw InputError(fmt::format("{} twice", name(o.outputs[k])), "--outputs", "each output once");
+      throw series_error(
+          {Fault::conflict, "outputs", fmt::format("{} twice", name(o.outputs[k])), "each output once", ""});
   if (o.wall_height.empty() != o.wall_aspect.empty())
-    throw InputError("one wall grid alone", o.wall_height.empty() ? "--wall-aspect" : "--wall-height",
-                     "--wall-height and --wall-aspect");
+    throw series_error({Fault::missing, o.wall_height.empty() ? "wall_aspect" : "wall_height",
+                        "one wall grid alone", "{wall_height} and {wall_aspect}", ""});
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
-    throw InputError("half a place", "--lat", "--lat and --lon");
+    throw series_error({Fault::missing, "latitude", "half a place", "{latitude} and {longitude}", ""});
   if (o.evergreen && o.leaf_days)
-    throw InputError("days with leaves", "--leaf-days", "no --evergreen next to them");
-  if (o.leaf_days)
-    for (const int day : {o.leaf_days->first, o.leaf_days->last})
-      if (day < 1 || day > 366)
-        throw InputError(fmt::format("day {} of the year", day), "--leaf-days",
-                         "FIRST:LAST, each from 1 to 366");
-  if (o.wind_height_m && !(*o.wind_height_m >= 0.1 && *o.wind_height_m <= 500))
-    throw InputError(fmt::format("{:g} m", *o.wind_height_m), "--wind-height", "0.1 to 500 m");
+    throw series_error({Fault::conflict, "leaf_days", "days with leaves", "no {evergreen} next to them", ""});
 }
 
 RadiationOptions radiation_options(const SeriesOptions& o, const ModelParameters& parameters, Preset preset) {
   RadiationOptions r;
   r.constants = constants_of(preset);
   if (!o.parameters.empty()) parameters.apply(r);
-  r.sky = one_of<SkyModel>(o.sky, "--sky",
-                           {{"anisotropic", SkyModel::anisotropic}, {"isotropic", SkyModel::isotropic}});
-  r.body = one_of<Body>(o.body, "--body", {{"cylinder", Body::cylinder}, {"box", Body::box}});
-  if (!o.posture.empty())
-    r.posture = one_of<Posture>(o.posture, "--posture",
-                                {{"standing", Posture::standing}, {"sitting", Posture::sitting}});
+  r.sky = o.sky;
+  r.body = o.body;
+  r.posture = o.posture.value_or(r.posture);
   r.view.patches = o.patches;
   r.view.zenith = preset == Preset::solweig ? ZenithRule::open : ZenithRule::umep;
   r.view.edges = preset == Preset::solweig ? AnnulusEdges::solweig
@@ -164,7 +152,8 @@ std::optional<io::CivilMinutes> chosen_time(const std::string& text, const char*
   if (text.empty()) return {};
   const auto time = io::parse_iso_time(text);
   if (!time || time->utc_offset_h)
-    throw InputError(fmt::format("'{}'", text), option, "local time such as 2015-06-21T15:00");
+    throw series_error(
+        {Fault::invalid, option, fmt::format("'{}'", text), "local time such as 2015-06-21T15:00", ""});
   return time->minutes;
 }
 
@@ -209,9 +198,6 @@ void check_weather(const SeriesOptions& o, const LoadedCity& loaded, const io::W
 
 /// Parts of an interval: as asked, else of about ten minutes in `corrected`, and none in the published programs' presets.
 int substeps_of(const SeriesOptions& o, Preset preset, int64_t step_min) {
-  if (o.substeps < 0 || o.substeps > kMostSubsteps)
-    throw InputError(fmt::format("{} parts of an interval", o.substeps), "--substeps",
-                     fmt::format("1 to {}, or auto", kMostSubsteps));
   if (o.substeps > 0) return o.substeps;
   return preset == Preset::corrected ? static_cast<int>(std::max<int64_t>(1, (step_min + 5) / 10)) : 1;
 }
@@ -224,7 +210,7 @@ void read_weather_into(const SeriesOptions& o, const std::string& text, const Lo
   inputs.site = find_site(o, loaded, whole);
   std::vector<io::FilledGap> filled;
   inputs.weather =
-      io::complete_weather(whole, chosen_time(o.from, "--from"), chosen_time(o.to, "--to"), &filled);
+      io::complete_weather(whole, chosen_time(o.from, "start"), chosen_time(o.to, "end"), &filled);
   check_rows(inputs.weather, whole, filled, inputs.findings);
   const bool comfort = wants(o, SeriesOutput::utci) || wants(o, SeriesOutput::pet);
   if (comfort && !inputs.weather.has(io::Weather::wind_speed))
@@ -321,7 +307,7 @@ bool read_into(const SeriesOptions& o, const SeriesArrays& arrays, SeriesInputs&
   Grids grids;
   bool whole = findings.part("options", [&] {
     check_options(o);
-    inputs.preset = parse_preset(o.preset);
+    inputs.preset = o.preset;
     if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
     if (o.wind_height_m) inputs.parameters.wind_height_m = *o.wind_height_m;
     inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);

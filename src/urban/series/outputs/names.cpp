@@ -1,31 +1,9 @@
-// Names of a series' outputs, and its result as JSON.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <array>
+// The result of a series as JSON.
 #include <nlohmann/json.hpp>
 
-#include "lockstep/error.hpp"
 #include "urban/run/report.hpp"
 
 namespace lockstep::urban {
-namespace {
-
-constexpr std::array<std::string_view, kSeriesOutputs> kNames = {
-    "tmrt",        "utci",       "pet",         "shadow",     "kdown",      "kup",         "kside",
-    "ldown",       "lup",        "lside",       "gvf",        "kside_east", "kside_south", "kside_west",
-    "kside_north", "lside_east", "lside_south", "lside_west", "lside_north"};
-
-}  // namespace
-
-std::string_view name(SeriesOutput output) { return kNames[static_cast<size_t>(output)]; }
-
-SeriesOutput parse_series_output(std::string_view text) {
-  for (size_t k = 0; k < kNames.size(); ++k)
-    if (kNames[k] == text) return static_cast<SeriesOutput>(k);
-  throw InputError(fmt::format("'{}'", text), "--outputs", fmt::format("of {}", fmt::join(kNames, ", ")));
-}
-
 nlohmann::ordered_json to_json(const SeriesResult& result) {
   nlohmann::ordered_json document = to_json(static_cast<const RunResult&>(result));
   document["place"] = {{"latitude", result.latitude_deg},

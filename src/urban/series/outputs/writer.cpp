@@ -60,8 +60,8 @@ io::SeriesDescription description_of(const SeriesOptions& options, const SeriesI
     d.variables.push_back({std::string(name(output)), text.long_name, text.unit, text.standard_name});
   }
   d.title = "Radiation and thermal comfort of a city";
-  d.source = fmt::format("lockstep urban run, preset {}, {} sky, weather {}", options.preset, options.sky,
-                         options.weather.filename().string());
+  d.source = fmt::format("lockstep urban run, preset {}, {} sky, weather {}", name(options.preset),
+                         name_among(choices(options.sky), options.sky), options.weather.filename().string());
   d.history = fmt::format("computed by lockstep from {}", options.city.dsm.filename().string());
   return d;
 }

@@ -1,0 +1,306 @@
+// Names and options of cities, their grids, walls, shadows and sky view factors.
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "lockstep/urban/series.hpp"
+
+namespace lockstep::urban {
+
+std::span<const Choice<CanopyHeights>> choices(CanopyHeights) {
+  static constexpr auto kAll = std::to_array<Choice<CanopyHeights>>(
+      {{"above-ground", CanopyHeights::above_ground}, {"absolute", CanopyHeights::absolute}});
+  return kAll;
+}
+std::span<const Choice<DsmHeights>> choices(DsmHeights) {
+  static constexpr auto kAll = std::to_array<Choice<DsmHeights>>(
+      {{"absolute", DsmHeights::absolute}, {"above-ground", DsmHeights::above_ground}});
+  return kAll;
+}
+std::span<const Choice<SkyPatches>> choices(SkyPatches) {
+  using enum SkyPatches;
+  static constexpr auto kAll =
+      std::to_array<Choice<SkyPatches>>({{"145", p145}, {"153", p153}, {"305", p305}, {"609", p609}});
+  return kAll;
+}
+std::span<const Choice<ZenithRule>> choices(ZenithRule) {
+  static constexpr auto kAll =
+      std::to_array<Choice<ZenithRule>>({{"umep", ZenithRule::umep}, {"open", ZenithRule::open}});
+  return kAll;
+}
+std::span<const Choice<AnnulusEdges>> choices(AnnulusEdges) {
+  using enum AnnulusEdges;
+  static constexpr auto kAll =
+      std::to_array<Choice<AnnulusEdges>>({{"centred", centred}, {"umep", umep}, {"solweig", solweig}});
+  return kAll;
+}
+std::span<const Choice<WallFilter>> choices(WallFilter) {
+  static constexpr auto kAll =
+      std::to_array<Choice<WallFilter>>({{"9m", WallFilter::metres}, {"9px", WallFilter::pixels}});
+  return kAll;
+}
+std::span<const Choice<WallTies>> choices(WallTies) {
+  static constexpr auto kAll =
+      std::to_array<Choice<WallTies>>({{"middle", WallTies::middle}, {"first", WallTies::first}});
+  return kAll;
+}
+std::span<const Choice<GridFormat>> choices(GridFormat) {
+  static constexpr auto kAll =
+      std::to_array<Choice<GridFormat>>({{"tif", GridFormat::tif}, {"npy", GridFormat::npy}});
+  return kAll;
+}
+
+namespace {
+
+using Use = Option::Use;
+constexpr std::string_view kUnits = "KMGT";
+
+/// Bytes of "8G", "8GiB", "512M", "4096".
+std::optional<int64_t> bytes_of(const std::string& text) {
+  double number = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  for (const std::string_view suffix : {"iB", "B"})
+    if (unit.ends_with(suffix)) unit.remove_suffix(suffix.size());
+  const size_t power = unit.empty() ? 0 : kUnits.find(unit) + 1;
+  const double bytes = number * std::pow(1024.0, static_cast<double>(power));
+  if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
+      !(bytes >= 1 && bytes < 0x1p62))
+    return std::nullopt;
+  return static_cast<int64_t>(bytes);
+}
+
+/// In the largest unit that divides them; 0: none.
+std::string bytes_text(const int64_t& bytes) {
+  if (bytes == 0) return "";
+  int64_t number = bytes;
+  size_t power = 0;
+  for (; power < kUnits.size() && number % 1024 == 0; ++power) number /= 1024;
+  return std::to_string(number) + std::string(power == 0 ? "" : kUnits.substr(power - 1, 1));
+}
+
+constexpr auto kNoEffect = "an option without effect";
+
+}  // namespace
+
+void describe(Schema<CityFiles>& s) {
+  s.of("urban::CityFiles");
+  s.option("dsm", &CityFiles::dsm, "ground and buildings, heights (m): GeoTIFF, any GDAL raster, or .npy")
+      .file(Use::input)
+      .shown("FILE")
+      .required();
+  s.option("pixel_size", &CityFiles::pixel_size_m, "metres a pixel, for rasters without georeference (.npy)")
+      .member("pixel_size_m")
+      .above(0)
+      .at_most(1e6)
+      .shown("M");
+  s.option("band", &CityFiles::band, "of the DSM's file").at_least(1).at_most(65535).or_else("the first");
+  s.option("dsm_heights", &CityFiles::dsm_heights, "what the DSM's heights are measured from");
+  s.option("dem", &CityFiles::dem,
+           "ground alone, absolute heights (m); tells ground from buildings, and what a DSM above ground "
+           "stands on")
+      .file(Use::input)
+      .shown("FILE");
+  s.option("cdsm", &CityFiles::cdsm, "top of the canopy (m); 0 = no plant").file(Use::input).shown("FILE");
+  s.option("tdsm", &CityFiles::tdsm, "height below which plants are trunk only (m)")
+      .file(Use::input)
+      .shown("FILE")
+      .or_else("{trunk_ratio} of the canopy");
+  s.option("trunk_ratio", &CityFiles::trunk_ratio, "trunk zone as a share of the canopy's height")
+      .at_least(0)
+      .at_most(1)
+      .shown("R");
+  s.option("canopy", &CityFiles::canopy_heights, "what canopy heights are measured from")
+      .member("canopy_heights");
+  // Without a DSM the grids are arrays.
+  for (const char* name : {"trunk_ratio", "canopy"})
+    s.useless(
+        name, [](const CityFiles& c) { return !c.dsm.empty() && c.cdsm.empty(); }, kNoEffect, "{cdsm} too");
+  s.useless(
+      "trunk_ratio", [](const CityFiles& c) { return !c.tdsm.empty(); }, "trunk heights twice",
+      "no {tdsm} next to it");
+}
+
+void describe(Schema<OutputOptions>& s) {
+  s.of("urban::OutputOptions");
+  s.option("out", &OutputOptions::folder, "folder for the results; it is made if missing")
+      .member("folder")
+      .file(Use::output_folder)
+      .shown("DIR")
+      .required()
+      .effect(Effect::display);
+  s.option("format", &OutputOptions::format, "format of the grids").effect(Effect::display);
+  s.option("pictures", &OutputOptions::pictures, "PNG beside each grid").effect(Effect::display);
+}
+
+void describe(Schema<TileOptions>& s) {
+  s.of("urban::TileOptions");
+  s.option("tile", &TileOptions::side, "side of a tile in pixels")
+      .member("side")
+      .at_least(1)
+      .at_most(1 << 20)
+      .off(0)
+      .or_else("from the device's limits and free memory")
+      .effect(Effect::speed);
+  s.option("tile_workers", &TileOptions::workers, "tiles in flight")
+      .member("workers")
+      .formerly("workers")
+      .at_least(1)
+      .at_most(64)
+      .off(0)
+      .or_else("2 on a GPU, 1 on the CPU")
+      .effect(Effect::speed);
+  s.written<TileOptions, int64_t>("memory", &TileOptions::memory_bytes,
+                                  "host memory that the program may come to use, such as 8G",
+                                  "a size such as 512M or 8G", bytes_of, bytes_text)
+      .member("memory_bytes")
+      .shown("SIZE")
+      .or_else("0.8 of what is free")
+      .effect(Effect::speed);
+}
+
+void describe(Schema<WallOptions>& s) {
+  s.of("urban::WallOptions");
+  s.option("minimum_height", &WallOptions::minimum_height_m, "lower steps are no walls (m)")
+      .member("minimum_height_m")
+      .formerly("wall-limit")
+      .at_least(0)
+      .at_most(1e4)
+      .shown("M");
+  s.option("wall_filter", &WallOptions::filter,
+           "length of the lines that find a wall's direction: nine metres or nine pixels")
+      .member("filter");
+  s.option("wall_ties", &WallOptions::ties,
+           "of equally good directions the middle one, or the first, as published")
+      .member("ties");
+}
+
+void describe(Schema<RayOptions>& s) {
+  s.of("urban::RayOptions");
+  s.option("max_reach", &RayOptions::max_reach_m, "longest horizontal reach of a ray")
+      .member("max_reach_m")
+      .above(0)
+      .at_most(1e7)
+      .off(std::numeric_limits<double>::infinity())
+      .shown("M")
+      .or_else("no limit");
+}
+
+void describe(Schema<SkyOptions>& s) {
+  s.of("urban::SkyOptions");
+  s.option("patches", &SkyOptions::patches, "patches of the sky");
+  s.option("zenith", &SkyOptions::zenith, "the patch above: as UMEP has it, or always open");
+  s.option("annuli", &SkyOptions::edges,
+           "edges of the annuli of 609 patches: midway between its bands, or as published")
+      .member("edges");
+  s.include(&SkyOptions::rays);
+  s.option("save_patches", &SkyOptions::keep_states, "write the packed 2-bit sky states too (sky_states.npz)")
+      .member("keep_states")
+      .formerly("keep-states");
+  s.useless(
+      "annuli",
+      [](const SkyOptions& o) { return o.patches != SkyPatches::p609 && o.edges != AnnulusEdges::centred; },
+      "edges of annuli that only 609 patches have", "{patches} 609 too");
+}
+
+void describe(Schema<WallRunOptions>& s) {
+  s.of("urban::WallRunOptions");
+  s.include(&WallRunOptions::city, {"cdsm", "tdsm", "trunk_ratio", "canopy"});
+  s.include(&WallRunOptions::walls);
+  s.include(&WallRunOptions::output);
+  s.include(&WallRunOptions::tiles);
+}
+
+void describe(Schema<ShadowRunOptions>& s) {
+  using O = ShadowRunOptions;
+  s.of("urban::ShadowRunOptions");
+  s.include(&O::city);
+  s.option("azimuth", &O::azimuth_deg, "of the sun, clockwise from the grid's north")
+      .member("azimuth_deg")
+      .at_least(-360)
+      .at_most(720)
+      .shown("DEG");
+  s.option("altitude", &O::altitude_deg, "of the sun above the horizon")
+      .member("altitude_deg")
+      .above(0)
+      .at_most(90)
+      .shown("DEG");
+  s.option("at", &O::time,
+           "local time instead of angles, with or without its offset (Z, +02:00); the place is the raster's")
+      .member("time")
+      .shown("YYYY-MM-DDTHH:MM");
+  s.option("utc_offset", &O::utc_offset_h, "hours that local time is ahead of universal time")
+      .member("utc_offset_h")
+      .at_least(-14)
+      .at_most(14)
+      .shown("H");
+  s.option("latitude", &O::latitude_deg, "place for {at} where the raster tells none")
+      .member("latitude_deg")
+      .at_least(-90)
+      .at_most(90)
+      .shown("DEG");
+  s.option("longitude", &O::longitude_deg, "east positive")
+      .member("longitude_deg")
+      .at_least(-180)
+      .at_most(180)
+      .shown("DEG");
+  s.option("walls", &O::find_walls, "find the walls and their sunlit and shaded heights too")
+      .member("find_walls");
+  s.include(&O::walls);
+  s.option("wall_height", &O::wall_height, "wall heights (m) from a file").file(Use::input).shown("FILE");
+  s.option("wall_aspect", &O::wall_aspect, "directions that walls face (degrees) from a file")
+      .file(Use::input)
+      .shown("FILE");
+  s.include(&O::rays);
+  s.include(&O::output);
+  s.include(&O::tiles);
+  for (const char* name : {"minimum_height", "wall_filter", "wall_ties"})
+    s.useless(name, [](const O& o) { return !o.find_walls; }, kNoEffect, "{walls} too");
+}
+
+void describe(Schema<SkyRunOptions>& s) {
+  s.of("urban::SkyRunOptions");
+  s.include(&SkyRunOptions::city);
+  s.include(&SkyRunOptions::sky);
+  s.option("resume", &SkyRunOptions::resume,
+           "reuse of finished tiles of a killed run (tiles that are computed sooner than written, as large "
+           "ones on a "
+           "GPU, are computed again in any case)")
+      .effect(Effect::speed);
+  s.include(&SkyRunOptions::output);
+  s.include(&SkyRunOptions::tiles);
+}
+
+void describe(Schema<SampleRunOptions>& s) {
+  using O = SampleRunOptions;
+  s.of("urban::SampleRunOptions");
+  s.include(&O::output);
+  s.option("rows", &O::rows, "pixels from north to south").at_least(1).at_most(32768);
+  s.option("cols", &O::cols, "pixels from west to east").at_least(1).at_most(32768);
+  s.option("pixel_size", &O::pixel_size_m, "metres a pixel")
+      .member("pixel_size_m")
+      .at_least(0.05)
+      .at_most(50)
+      .shown("M");
+  s.option("seed", &O::seed, "another number, another city");
+  s.option("epsg", &O::epsg, "CRS of the GeoTIFFs").at_least(1024).at_most(999999).shown("CODE");
+  OptionGroup size{"size",
+                   "{rows}[x{cols}]",
+                   "pixels of both sides, or ROWSxCOLS",
+                   "N",
+                   "N or ROWSxCOLS, each from 1 to 32768",
+                   true};
+  size.apart = true;
+  s.group(size);
+}
+
+std::vector<NamedSchema> schemas() {
+  return {
+      {"urban.shadows", &schema_of<ShadowRunOptions>()},   {"urban.walls", &schema_of<WallRunOptions>()},
+      {"urban.svf", &schema_of<SkyRunOptions>()},          {"urban.sample", &schema_of<SampleRunOptions>()},
+      {"urban.run", &schema_of<SeriesOptions>()},          {"urban.check", &schema_of<CheckOptions>()},
+      {"urban.validate", &schema_of<ValidationOptions>()}, {"urban.gates", &schema_of<GateOptions>()}};
+}
+
+}  // namespace lockstep::urban
