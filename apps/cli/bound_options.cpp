@@ -44,8 +44,9 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
                          b.list->set_text(b.options, name, text, b.given);
                        }));
   };
-  std::string flags = flag;
-  for (const std::string& alias : option.aliases) flags += ",--" + alias;
+  std::string flags;
+  for (const std::string& alias : option.aliases) flags += "--" + alias + ",";
+  flags += flag;
   CLI::Option* added = add(flags);
   for (const std::string& former : option.former) note_former(add("--" + former), added);
   if (option.required) added->required();

@@ -89,7 +89,7 @@ TEST(UrbanOptions, OptionsWithoutEffectAreRefused) {
   EXPECT_EQ(refused<SeriesOptions>({dsm, cdsm, {"leaf_days", "1:9"}, {"evergreen", "true"}}),
             "--leaf-days with --evergreen [lockstep urban]: expected one of them");
   EXPECT_EQ(refused<GateOptions>({{"latitude", "3"}}),
-            "of a city, next to the sample [--lat]: expected --dsm too");
+            "of a city, next to the sample [--latitude]: expected --dsm too");
 }
 
 TEST(UrbanOptions, TextsThatStandForValues) {

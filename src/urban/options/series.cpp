@@ -128,16 +128,14 @@ void describe_inputs(Schema<SeriesOptions>& s) {
       .or_else("the file's");
   s.option("latitude", &O::latitude_deg, "place")
       .member("latitude_deg")
-      .flag("lat")
-      .also("latitude")
+      .also("lat")
       .at_least(-90)
       .at_most(90)
       .shown("DEG")
       .or_else("the raster's centre, else the weather's");
   s.option("longitude", &O::longitude_deg, "east positive")
       .member("longitude_deg")
-      .flag("lon")
-      .also("longitude")
+      .also("lon")
       .at_least(-180)
       .at_most(180)
       .shown("DEG");
