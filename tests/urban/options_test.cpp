@@ -1,5 +1,5 @@
 // Declarations of urban's options: what holds of each of them, rules in the words of each caller, and the tables of
-// docs/urban_options.md.
+// docs/urban-options.md.
 #include <gtest/gtest.h>
 
 #include "core/schema/table.hpp"
@@ -137,7 +137,7 @@ TEST(UrbanOptions, AFilmNeedsItsPictures) {
 
 TEST(UrbanOptions, TheTablesOfTheGuideAreCurrent) {
   for (const NamedSchema& schema : schemas())
-    test::expect_committed(LOCKSTEP_SOURCE_DIR "/docs/urban_options.md", "options " + schema.command,
+    test::expect_committed(LOCKSTEP_SOURCE_DIR "/docs/urban-options.md", "options " + schema.command,
                            markdown_table(*schema.options));
 }
 
