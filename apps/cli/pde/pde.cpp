@@ -39,7 +39,7 @@ int run_loss(Session& session, Options options) {
   return 0;
 }
 
-int run_check(Session& session, const pde::CheckRunOptions& options) {
+int run_pde_check(Session& session, const pde::CheckRunOptions& options) {
   const pde::CheckResult result = pde::run(session.context(), options);
   session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
   return result.passed() ? 0 : 1;
@@ -111,7 +111,7 @@ void add_pde(CommandList& commands, CLI::App& root) {
       commands, pde, "check",
       "compares residuals, gradients and products with J and its transpose with complex steps and each other",
       "lockstep pde check frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary x=no_slip,z=clamp",
-      &run_check);
+      &run_pde_check);
   add_pde_call<pde::StudyOptions>(commands, pde, "study", "times over sizes, boundaries, kernels and orders",
                                   "lockstep pde study --sizes 64,128 --csv study.csv", &run_study);
   add_pde_call<pde::ExampleOptions>(commands, pde, "example",
