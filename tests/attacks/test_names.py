@@ -110,7 +110,7 @@ class Names(attacks.Attack):
         loss = ("pde", "loss", pde, "--spacing", "0.1,0.1,0.1", "--dt", "0.1")
         for words, made in ((("forecast", "curve", log, "--out={}"), ".png"), (("forecast", "encode", log, "--out={}"), ".npz"),
                             (("forecast", "observe", log, "--out={}"), ".npz"), ((*loss, "--out={}"), ".npz"),
-                            (("pde", "convergence", "--sizes", "8,16", "--out={}"), ".svg"), (("pde", "convergence", "--sizes", "8,16", "--csv={}"), ".csv"),
+                            (("pde", "convergence", "--sizes", "10,16", "--out={}"), ".svg"), (("pde", "convergence", "--sizes", "10,16", "--csv={}"), ".csv"),
                             (("solve", "g2o", graph, "--out={}"), ".g2o"), (("solve", "g2o", graph, "--plot={}"), ".svg"),
                             (("solve", "g2o", graph, "--residuals={}"), ".csv"), (("solve", "mesh", mesh, "--energy", "springs", "--out={}"), ".ply"),
                             (("solve", "mesh", mesh, "--energy", "springs", "--picture={}"), ".png"), (("report", self.path("run"), "--out={}"), ".html"),

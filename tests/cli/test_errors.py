@@ -134,7 +134,9 @@ class Errors(unittest.TestCase):
                 return f"other members: {document}"
             if error["code"] != 2 or not all(error[name].strip() for name in ("what", "where", "expected")) or not isinstance(error["hint"], str):
                 return f"empty members: {document}"
+            # Parts keep the characters of names, a line of text has blanks for those that steer a terminal.
             whole = f"lockstep: error: {error['what']} [{error['where']}]: expected {error['expected']}"
+            whole = re.sub(r"[\x00-\x1f\x7f]", " ", whole)
             return "" if errors[0] == whole else f"two errors: {errors[0]} and {whole}"
         except (ValueError, KeyError) as fault:
             return f"{fault!r}: {shown.stdout[:200]}"

@@ -199,7 +199,7 @@ class MeshTest(SolveCase):
         self.refuses("solve", "mesh", "grid:3x3", *energy, "--fix", "w<1", saying="[--fix]")
         self.refuses("solve", "mesh", "grid:3x3", *energy, "--handle", "12=1,2,3", saying="vertex 12 [--handle]")
         self.refuses("solve", "mesh", "grid:3x3", *energy, "--fix", "4", "--handle", "4=1,2,3", saying="vertex 4 is fixed and has a handle")
-        self.refuses("solve", "mesh", "grid:3x3", *energy, "--out", self.path("x.xyz"), saying=".obj, .ply or .stl")
+        self.refuses("solve", "mesh", "grid:3x3", *energy, "--out", self.path("x.xyz"), saying=".obj or .ply or .stl")
         self.refuses("solve", "mesh", "grid:3x3", *energy, "--picture", self.path("x.png"), "--view", "0,0,0", saying="[--view]")
         self.refuses("solve", "mesh", "icosphere:1", "--energy", "parameterize", saying="0 boundary loops")
         flat = self.write("flat.obj", "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
@@ -304,7 +304,7 @@ class SketchTest(SolveCase):
         source = self.write("bad.toml", TRIANGLE % 3 + "[[constraints]]\nkind = 'glued'\nof = ['a', 'b']\n")
         self.refuses("solve", "sketch", source, saying="unknown kind 'glued' [" + source + ":30]")
         good = self.write("good.toml", TRIANGLE % 3)
-        self.refuses("solve", "sketch", good, "--out", self.path("x.pdf"), saying=".svg, .png or .toml")
+        self.refuses("solve", "sketch", good, "--out", self.path("x.pdf"), saying=".svg or .png or .toml")
         self.refuses("solve", "sketch", good, "--robust", "huber:1", saying="--robust")
         self.refuses("solve", "sketch", self.path("absent.toml"), saying="absent.toml")
 

@@ -190,7 +190,7 @@ TEST(Schema, ErrorsAreInTheCallersWords) {
   EXPECT_EQ(refused({{"n", "8x2"}}, shell), "8 x 2 points [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8xy"}}, shell), "'y' [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8x"}}, shell), "'8x' [--n]: expected R[xC]");
-  EXPECT_EQ(refused({{"picture", "a.b/x.jpg"}}, shell),
+  EXPECT_EQ(refused({{"picture", "a.b/x.jpg"}, {"file", "f"}}, shell),
             "'a.b/x.jpg' ends in .jpg [--picture]: expected a name in .png or .svg");
   for (const char* name : {"x.png", "X.SVG", "a.jpg/x", ".png"})
     EXPECT_EQ(refused({{"picture", name}, {"file", "f"}}, shell), "") << name;

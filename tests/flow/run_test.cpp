@@ -201,10 +201,10 @@ TEST(FlowRun, CheckpointsOfOtherArraysAreRefused) {
     return refusal(o);
   };
   const Array series = io::find_array(sound, "series", "test");
-  EXPECT_NE(refused_with("series", series.to(Storage::f32)).find("a series of f32"), std::string::npos);
+  EXPECT_NE(refused_with("series", series.to(Storage::f32)).find("'series' of f32"), std::string::npos);
   EXPECT_NE(refused_with("series", Array(Storage::f64, {0, series.size(1), 4})).find("(0, "),
             std::string::npos);
-  EXPECT_NE(refused_with("energy_flux", Array(Storage::f64, {1, 1})).find("energy_flux of f64 (1, 1)"),
+  EXPECT_NE(refused_with("energy_flux", Array(Storage::f64, {1, 1})).find("'energy_flux' of f64 (1, 1)"),
             std::string::npos);
 }
 

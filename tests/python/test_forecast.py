@@ -52,7 +52,7 @@ def test_a_rollout_follows_its_formulas(rng):
     np.testing.assert_allclose(found["trajectory"], expected.mean(0), rtol=1e-12)
     with pytest.raises(ls.InputError, match="array Q"):
         forecast.rollout({**model, "Q": np.zeros(3)}, steps=1)
-    with pytest.raises(ls.InputError, match="W_z.*expected"):
+    with pytest.raises(ls.InputError, match="U_z.*expected"):
         forecast.rollout({**model, "U_z": np.zeros((1, 2, 3))}, steps=1, device=HOST)
     assert forecast.rollout(hidden=8, members=2, steps=3, device=HOST)["trajectory"] == \
         forecast.rollout(hidden=8, members=2, steps=3, device="interp")["trajectory"]

@@ -1,11 +1,27 @@
 // Options of a struct: look-up, values that are set, rules.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
+namespace {
+
+void check_ending(const OptionList& list, const Option& option, const OptionValue& value) {
+  const auto* name = std::get_if<std::string>(&value);
+  if (!name || option.endings.empty()) return;
+  std::string ending = std::filesystem::path(*name).extension().string();
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (!ending.empty() && std::ranges::find(option.endings, ending) == option.endings.end())
+    throw list.error({OptionError::Kind::invalid, option.name, fmt::format("'{}' ends in {}", *name, ending),
+                      fmt::format("a name in {}", fmt::join(option.endings, " or ")), ""});
+}
+
+}  // namespace
 
 OptionBuilder& OptionBuilder::among(std::vector<std::string> names) {
   o_->kind = Option::Kind::choice;
@@ -72,7 +88,10 @@ void OptionList::set(void* options, const std::string& name, const OptionValue& 
 }
 
 void OptionList::check(const void* options) const {
-  for (const Option& option : options_) check_value(options, option, option.get(options));
+  for (const Option& option : options_) {
+    check_value(options, option, option.get(options));
+    check_ending(*this, option, option.get(options));
+  }
 }
 
 void OptionList::finish(void* options, const Given& given) const {
@@ -80,6 +99,8 @@ void OptionList::finish(void* options, const Given& given) const {
   for (const Option& option : options_)
     if (option.required && !given.contains(option.name))
       throw error({Error::missing, "", fmt::format("{{{}}} is missing", option.name), "", ""});
+  for (const Option& option : options_)
+    if (given.contains(option.name)) check_ending(*this, option, option.get(options));
   for (const Work& work : prepared_) work(options, given);
   for (const Rule& rule : rules_) {
     const bool has = given.contains(rule.option);

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -191,13 +190,6 @@ void OptionList::check_value(const void* options, const Option& option, const Op
     return;
   }
   if (!is_inside(option, value)) refuse(options, option, value);
-  if (const auto* name = std::get_if<std::string>(&value); name && !option.endings.empty()) {
-    std::string ending = std::filesystem::path(*name).extension().string();
-    for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (!ending.empty() && std::ranges::find(option.endings, ending) == option.endings.end())
-      throw error({OptionError::Kind::invalid, option.name, fmt::format("'{}' ends in {}", *name, ending),
-                   fmt::format("a name in {}", fmt::join(option.endings, " or ")), ""});
-  }
 }
 
 void OptionList::set_text(void* options, const std::string& name, const std::string& text,

@@ -25,16 +25,17 @@ std::string_view trimmed(std::string_view text) {
 }
 
 char csv_separator(std::string_view line) {
-  std::string plain;
+  constexpr std::string_view kSeparators = "\t;,";  // by rank
+  size_t plain = kSeparators.size(), any = plain;   // the first of them outside of quotes, anywhere
   bool quoted = false;
   for (const char c : line) {
     quoted ^= c == '"';
-    if (!quoted) plain += c;
+    const size_t rank = std::min(kSeparators.find(c), kSeparators.size());
+    any = std::min(any, rank);
+    if (!quoted) plain = std::min(plain, rank);
   }
-  for (const std::string_view text : {std::string_view(plain), line})  // of one quoted name, any
-    for (const char c : {'\t', ';', ','})
-      if (text.find(c) != std::string_view::npos) return c;
-  return ' ';
+  const size_t rank = plain < kSeparators.size() ? plain : any;  // of one quoted name, any
+  return rank < kSeparators.size() ? kSeparators[rank] : ' ';
 }
 
 /// Whether a spreadsheet takes the text for a formula; whatever apostrophes are in front of it.

@@ -179,7 +179,7 @@ using P = At<1>;
 
 TEST(Functions, RefuseWhatBelongsToTheKernel) {
   const auto said =
-      AllOf(HasSubstr("in a function"), HasSubstr("function reads"), HasSubstr("calls_test.cpp"));
+      AllOf(HasSubstr("of kernel test.refused"), HasSubstr("function reads"), HasSubstr("calls_test.cpp"));
   EXPECT_THAT(
       refusal([](P at, G a, O out) { out[at] = function("reads", [&](Val<i32> i) { return a[i]; })(at.x); }),
       said);
@@ -209,7 +209,7 @@ TEST(Functions, RefuseWhatBelongsToTheKernel) {
                   return Val<f32>(own[i]);
                 })(at.x);
               }),
-              AllOf(HasSubstr("an array of the caller in a function"),
+              AllOf(HasSubstr("an array of kernel test.refused"),
                     HasSubstr("function takes, near calls_test"), HasSubstr("plain C++ function")));
   EXPECT_THAT(refusal([](P at, G, O out) {
                 std::function<Val<f32>(Val<f32>)> self;

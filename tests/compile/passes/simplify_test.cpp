@@ -83,7 +83,7 @@ TEST(Simplify, IntegerIdentities) {
   EXPECT_TRUE(is_x<i32>([](V x, V) { return x * 1; }));
   EXPECT_TRUE(is_x<i32>([](V x, V) { return (x + 5) - 5; }));
   EXPECT_TRUE(is_x<i32>([](V x, V) { return -(-x); }));
-  EXPECT_TRUE(is_x<i32>([](V x, V) { return x << 32; }));
+  EXPECT_TRUE(is_x<i32>([](V x, V) { return x << V(32); }));
   EXPECT_TRUE(is_x<i32>([](V x, V) { return x & -1; }));
   EXPECT_TRUE(is_x<i32>([](V x, V) { return ~(~x); }));
   EXPECT_TRUE(is_x<i32>([](V x, V) { return cast<i32>(cast<i64>(x)); }));
