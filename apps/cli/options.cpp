@@ -9,6 +9,7 @@
 #include <map>
 
 #include "core/environment/environment.hpp"
+#include "core/files/endings.hpp"
 #include "core/files/folder.hpp"
 #include "core/files/output_files.hpp"
 #include "core/reports/log.hpp"
@@ -85,10 +86,7 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 void check_ending(const NamedFile& output) {
-  std::string ending = std::filesystem::path(*output.value).extension().string();
-  if (ending.empty() || output.endings.empty()) return;
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (std::find(output.endings.begin(), output.endings.end(), ending) == output.endings.end())
+  if (const std::string ending = other_ending(*output.value, output.endings); !ending.empty())
     throw InputError(fmt::format("'{}' ends in {}", *output.value, ending), output.option,
                      fmt::format("a name in {}", fmt::join(output.endings, " or ")));
 }

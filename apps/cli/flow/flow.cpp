@@ -5,31 +5,26 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bound_options.hpp"
-#include "commands.hpp"
+#include "bound_call.hpp"
 #include "core/files/output_files.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
 #include "flow_text.hpp"
 #include "lockstep/flow/memory.hpp"
-#include "session.hpp"
 
 namespace lockstep::cli {
 namespace {
 
-/// A command that is one call of the library: work(context, options).
+/// A command that is one call of the library: work(context, options, fallback).
 template <class Options, class Work>
-void add_call(CommandList& commands, Command& flow, const char* name, const char* help, const char* example,
-              Work work) {
-  Command& command = add_command(commands, *flow.app, name, help);
-  const Options& options = add_options<Options>(command);
-  add_common(command, example);
-  command.run = [&command, &options, work] {
-    Session session(command.common);
-    const auto result = work(session.context(), options, !command.common.no_fallback);
-    session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
-    return 0;
-  };
+void add_flow_call(CommandList& commands, Command& flow, const char* name, const char* help,
+                   const char* example, Work work) {
+  add_call<Options>(commands, *flow.app, name, help, example,
+                    [work](Session& session, const Options& options) {
+                      const auto result = work(session.context(), options, !session.options().no_fallback);
+                      session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
+                      return 0;
+                    });
 }
 
 /// Prints the device memory that a run would take, without making it.
@@ -110,23 +105,23 @@ void add_flow(CommandList& commands, CLI::App& root) {
              "Example:\n  lockstep flow run --n 512 --closure smagorinsky --time 10 --cfl 0.5 --out out");
   add_flow_run(commands, flow);
   add_flow_compare(commands, flow);
-  add_call<flow::EncodeRunOptions>(
+  add_flow_call<flow::EncodeRunOptions>(
       commands, flow, "encode", "fields of a run as short latents or small files",
       "lockstep flow encode out/run.nc --max-error 1e-3 --out z.npz",
       [](Context& context, const auto& options, bool) { return flow::encode_run(context, options); });
-  add_call<flow::DecodeRunOptions>(
+  add_flow_call<flow::DecodeRunOptions>(
       commands, flow, "decode", "encoded fields, or latents of a rollout, as fields",
       "lockstep flow decode z.npz --decoder mean --out fields.nc",
       [](Context& context, const auto& options, bool) { return flow::decode_run(context, options); });
-  add_call<flow::LearnRunOptions>(
+  add_flow_call<flow::LearnRunOptions>(
       commands, flow, "learn", "a linear model of a series of latents",
       "lockstep flow learn z.npz --method dmd --vectors 40 --delays 2 --out model.npz",
       [](Context& context, const auto& options, bool) { return flow::learn_run(context, options); });
-  add_call<flow::RolloutRunOptions>(
+  add_flow_call<flow::RolloutRunOptions>(
       commands, flow, "rollout", "latents that a model predicts after its training frames",
       "lockstep flow rollout model.npz --steps 100 --out future.npz",
       [](Context& context, const auto& options, bool) { return flow::rollout_run(context, options); });
-  add_call<flow::PipelineSweep>(
+  add_flow_call<flow::PipelineSweep>(
       commands, flow, "pipeline", "simulate, encode, learn, roll out, decode and look, all on one device",
       "lockstep flow pipeline --n 256 --steps 2000 --strides 10 --rank 0.9 --places cpu,device --pictures "
       "--out out",

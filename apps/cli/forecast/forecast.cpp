@@ -2,11 +2,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bound_options.hpp"
-#include "commands.hpp"
+#include "bound_call.hpp"
 #include "core/reports/progress.hpp"
 #include "forecast_text.hpp"
-#include "session.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -15,17 +13,14 @@ namespace {
 template <class Options, class Work>
 void add_forecast_call(CommandList& commands, Command& forecast, const char* name, const char* help,
                        const char* example, Work work) {
-  Command& command = add_command(commands, *forecast.app, name, help);
-  const Options& options = add_options<Options>(command);
-  add_common(command, example);
-  command.run = [&command, &options, work] {
-    Session session(command.common);
-    const auto result = work(session, options);
-    if constexpr (requires { result.host_stages; })
-      for (const StageRecord& stage : result.host_stages) session.note(stage);
-    session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result, options));
-    return 0;
-  };
+  add_call<Options>(
+      commands, *forecast.app, name, help, example, [work](Session& session, const Options& options) {
+        const auto result = work(session, options);
+        if constexpr (requires { result.host_stages; })
+          for (const StageRecord& stage : result.host_stages) session.note(stage);
+        session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result, options));
+        return 0;
+      });
 }
 
 forecast::TrainResult train_network(Session& session, forecast::TrainRunOptions options) {

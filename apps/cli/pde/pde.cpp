@@ -5,28 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "bound_options.hpp"
-#include "commands.hpp"
+#include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
 #include "pde_text.hpp"
-#include "session.hpp"
 
 namespace lockstep::cli {
 namespace {
-
-/// A command: work(session, options) shows its result and gives the exit code.
-template <class Options, class Work>
-void add_pde_call(CommandList& commands, Command& pde, const char* name, const char* help,
-                  const char* example, Work work) {
-  Command& command = add_command(commands, *pde.app, name, help);
-  const Options& options = add_options<Options>(command);
-  add_common(command, example);
-  command.run = [&command, &options, work] {
-    Session session(command.common);
-    return work(session, options);
-  };
-}
 
 template <class Options>
 int run_loss(Session& session, Options options) {
@@ -99,27 +84,27 @@ void add_pde(CommandList& commands, CLI::App& root) {
              "level, (T,) and (T,…).\n"
              "Their derivatives go to d_lid of --out.\n"
              "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
-  add_pde_call<pde::LossRunOptions>(commands, pde, "loss", "loss and gradients of three time levels",
-                                    "lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary "
-                                    "x=no_slip,z=clamp --out gradients.npz",
-                                    &run_loss<pde::LossRunOptions>);
-  add_pde_call<pde::TrajectoryRunOptions>(
-      commands, pde, "trajectory", "loss and gradients of T time levels in one go",
+  add_call<pde::LossRunOptions>(commands, *pde.app, "loss", "loss and gradients of three time levels",
+                                "lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary "
+                                "x=no_slip,z=clamp --out gradients.npz",
+                                &run_loss<pde::LossRunOptions>);
+  add_call<pde::TrajectoryRunOptions>(
+      commands, *pde.app, "trajectory", "loss and gradients of T time levels in one go",
       "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz",
       &run_loss<pde::TrajectoryRunOptions>);
-  add_pde_call<pde::CheckRunOptions>(
-      commands, pde, "check",
+  add_call<pde::CheckRunOptions>(
+      commands, *pde.app, "check",
       "compares residuals, gradients and products with J and its transpose with complex steps and each other",
       "lockstep pde check frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary x=no_slip,z=clamp",
       &run_pde_check);
-  add_pde_call<pde::StudyOptions>(commands, pde, "study", "times over sizes, boundaries, kernels and orders",
-                                  "lockstep pde study --sizes 64,128 --csv study.csv", &run_study);
-  add_pde_call<pde::ExampleOptions>(commands, pde, "example",
-                                    "solve a shipped equation by the gradients of its residuals",
-                                    "lockstep pde example gray_scott --out out", &run_example);
-  add_pde_call<pde::ConvergenceOptions>(commands, pde, "convergence",
-                                        "residuals of exact solutions over the cell size",
-                                        "lockstep pde convergence --out convergence.svg", &run_convergence);
+  add_call<pde::StudyOptions>(commands, *pde.app, "study", "times over sizes, boundaries, kernels and orders",
+                              "lockstep pde study --sizes 64,128 --csv study.csv", &run_study);
+  add_call<pde::ExampleOptions>(commands, *pde.app, "example",
+                                "solve a shipped equation by the gradients of its residuals",
+                                "lockstep pde example gray_scott --out out", &run_example);
+  add_call<pde::ConvergenceOptions>(commands, *pde.app, "convergence",
+                                    "residuals of exact solutions over the cell size",
+                                    "lockstep pde convergence --out convergence.svg", &run_convergence);
 }
 
 }  // namespace lockstep::cli

@@ -65,19 +65,19 @@ void add_urban(CommandList& commands, CLI::App& root) {
   Command& group = add_command(commands, root, "urban", "shadows, walls and sky view factors of a city");
   set_footer(*group.app, "Example:\n  lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
   CLI::App& urban = *group.app;
-  add_urban_call<urban::ShadowRunOptions>(
+  add_call<urban::ShadowRunOptions>(
       commands, urban, "shadows", "shadows of one position of the sun",
       "lockstep urban shadows --dsm dsm.tif --cdsm cdsm.tif --at 2015-06-21T12:00+02:00 --out out",
       run_opening<urban::ShadowRunOptions>);
-  add_urban_call<urban::WallRunOptions>(commands, urban, "walls", "height and direction of walls",
-                                        "lockstep urban walls --dsm dsm.tif --out out", run_walls);
-  add_urban_call<urban::SkyRunOptions>(commands, urban, "svf", "sky view factors: 15 grids",
-                                       "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out",
-                                       run_opening<urban::SkyRunOptions>);
+  add_call<urban::WallRunOptions>(commands, urban, "walls", "height and direction of walls",
+                                  "lockstep urban walls --dsm dsm.tif --out out", run_walls);
+  add_call<urban::SkyRunOptions>(commands, urban, "svf", "sky view factors: 15 grids",
+                                 "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out",
+                                 run_opening<urban::SkyRunOptions>);
   add_urban_umep(commands, urban);
-  add_urban_call<urban::SampleRunOptions>(
-      commands, urban, "sample", "make a city to try things on: streets, courtyards, a tower, trees",
-      "lockstep urban sample --size 1024 --seed 7 --out city", run_sample);
+  add_call<urban::SampleRunOptions>(commands, urban, "sample",
+                                    "make a city to try things on: streets, courtyards, a tower, trees",
+                                    "lockstep urban sample --size 1024 --seed 7 --out city", run_sample);
   add_urban_stage(commands, urban);
   add_urban_comfort(commands, urban);
   add_urban_series(commands, urban);

@@ -3,9 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "bound_options.hpp"
-#include "commands.hpp"
-#include "session.hpp"
+#include "bound_call.hpp"
 #include "urban/run/report.hpp"
 
 namespace lockstep::cli {
@@ -15,20 +13,6 @@ std::function<void(int64_t done, int64_t total)> progress_bar(const std::string&
 
 /// Hands the run's stages to the summary; prints the JSON, or one line a grid: name, range, mean.
 void finish(Session& session, const urban::RunResult& result, nlohmann::ordered_json document);
-
-/// A command that is work(session, options), which gives the exit code.
-template <class Options, class Work>
-Command& add_urban_call(CommandList& commands, CLI::App& urban, const char* name, const char* help,
-                        const char* example, Work work) {
-  Command& command = add_command(commands, urban, name, help);
-  const Options& options = add_options<Options>(command);
-  add_common(command, example);
-  command.run = [&command, &options, work] {
-    Session session(command.common);
-    return work(session, Options(options));
-  };
-  return command;
-}
 
 void add_urban_comfort(CommandList& commands, CLI::App& urban);
 void add_urban_series(CommandList& commands, CLI::App& urban);

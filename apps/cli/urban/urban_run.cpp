@@ -75,25 +75,25 @@ int run_check(Session& session, const urban::CheckOptions& options, bool strict)
 }  // namespace
 
 void add_urban_series(CommandList& commands, CLI::App& urban) {
-  add_urban_call<urban::SeriesOptions>(
+  add_call<urban::SeriesOptions>(
       commands, urban, "run", "radiation and thermal comfort hour by hour",
       "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
       "1 --out day",
       run_series);
   const auto strict = std::make_shared<bool>(false), quirks = std::make_shared<bool>(false);
-  Command& check = add_urban_call<urban::CheckOptions>(
+  Command& check = add_call<urban::CheckOptions>(
       commands, urban, "check", "the inputs of 'urban run' as one table, without computing",
       "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1",
       [strict](Session& session, const urban::CheckOptions& options) {
         return run_check(session, options, *strict);
       });
   add_flag(*check.app, "--strict", *strict, "exit code 1 where a verdict is not ok");
-  add_urban_call<urban::ValidationOptions>(
+  add_call<urban::ValidationOptions>(
       commands, urban, "validate", "a run against measurements at a point",
       "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
       "site.csv --measured site_measured.csv --out day",
       run_validation);
-  Command& gates = add_urban_call<urban::GateOptions>(
+  Command& gates = add_call<urban::GateOptions>(
       commands, urban, "gates", "the acceptance gates on your own city, or on the sample",
       "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1",
       [quirks](Session& session, urban::GateOptions options) {

@@ -3,9 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
 
+#include "core/files/endings.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
@@ -13,10 +12,7 @@ namespace {
 
 void check_ending(const OptionList& list, const Option& option, const OptionValue& value) {
   const auto* name = std::get_if<std::string>(&value);
-  if (!name || option.endings.empty()) return;
-  std::string ending = std::filesystem::path(*name).extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (!ending.empty() && std::ranges::find(option.endings, ending) == option.endings.end())
+  if (const std::string ending = name ? other_ending(*name, option.endings) : ""; !ending.empty())
     throw list.error({OptionError::Kind::invalid, option.name, fmt::format("'{}' ends in {}", *name, ending),
                       fmt::format("a name in {}", fmt::join(option.endings, " or ")), ""});
 }
