@@ -98,30 +98,51 @@ int depth_of(const Function& function, uint32_t block) {
 }
 
 namespace {
-int64_t number_of(const Instruction& constant) {
-  return constant.type == Type::i32 ? int64_t(int32_t(constant.imm)) : int64_t(constant.imm);
-}
-/// A bound of a value that its own operations show: of min(x, 64) from above, of max(x, 64) from below.
-std::optional<int64_t> bound(const Function& f, Id id, Op toward, int depth = 0) {
+
+struct Range {
+  int64_t least, most;
+};
+
+Range all_of(Type type) { return type == Type::u32 ? Range{0, UINT32_MAX} : Range{INT32_MIN, INT32_MAX}; }
+
+/// Where a 32-bit integer lies as far as its own operations show: axes, their quotients and products, least and greatest.
+Range range_of(const Function& f, Id id, int depth = 0) {
   const Instruction& i = f[id];
-  if (i.op == Op::constant) return number_of(i);
-  if (i.op != toward || depth > 4) return {};
-  const auto a = bound(f, i.args[0], toward, depth + 1), b = bound(f, i.args[1], toward, depth + 1);
-  if (!a || !b) return a ? a : b;
-  return toward == Op::imin ? std::min(*a, *b) : std::max(*a, *b);
+  const Range all = all_of(i.type), axis{0, f.long_axes ? INT32_MAX : INT32_MAX - kLongAxis};
+  const auto of = [&](int k) { return range_of(f, i.args[size_t(k)], depth + 1); };
+  if (i.op == Op::constant) {
+    const int64_t number = i.type == Type::i32 ? int64_t(int32_t(i.imm)) : int64_t(i.imm);
+    return {number, number};
+  }
+  if (i.op == Op::extent || i.op == Op::shape) return axis;
+  if (i.op == Op::convert && f[i.args[0]].op == Op::shape) return axis;
+  if ((i.type != Type::i32 && i.type != Type::u32) || depth > 6) return all;
+  if (i.op == Op::imin || i.op == Op::imax) {
+    const Range a = of(0), b = of(1);
+    return i.op == Op::imin ? Range{std::min(a.least, b.least), std::min(a.most, b.most)}
+                            : Range{std::max(a.least, b.least), std::max(a.most, b.most)};
+  }
+  if (i.op == Op::idiv || i.op == Op::imul || i.op == Op::iadd) {
+    const Range a = of(0), b = of(1);
+    if (a.least < 0 || b.least < (i.op == Op::idiv ? 1 : 0)) return all;
+    const Range r = i.op == Op::idiv   ? Range{a.least / b.most, a.most / b.least}
+                    : i.op == Op::imul ? Range{a.least * b.least, a.most * b.most}
+                                       : Range{a.least + b.least, a.most + b.most};
+    return r.most <= all.most ? r : all;
+  }
+  return all;
 }
+
 }  // namespace
 
 bool may_overstep(const Function& f, const Instruction& loop) {
   const Instruction& constant = f[loop.args[2]];
   const Type type = constant.type;
-  const int64_t step = is_wide(type) ? int64_t(constant.imm) : int64_t(int32_t(constant.imm));
+  if (is_wide(type) || type == kIndexType) return int64_t(constant.imm) != 1 && int64_t(constant.imm) != -1;
+  const int64_t step = int32_t(constant.imm);
   if (step == 1 || step == -1) return false;
-  if (is_wide(type) || type == kIndexType) return true;
-  const auto last = bound(f, loop.args[1], step > 0 ? Op::imin : Op::imax);
-  if (!last) return true;
-  const int64_t least = type == Type::u32 ? 0 : INT32_MIN, most = type == Type::u32 ? UINT32_MAX : INT32_MAX;
-  return step > 0 ? *last > most - (step - 1) : *last < least - (step + 1);
+  const Range last = range_of(f, loop.args[1]), all = all_of(type);
+  return step > 0 ? last.most > all.most - (step - 1) : last.least < all.least - (step + 1);
 }
 
 const Instruction& result_of(const Function& function) { return function[function.blocks[0].back()]; }

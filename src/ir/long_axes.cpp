@@ -31,6 +31,7 @@ class LongAxes {
         block.push_back(id);
       }
     }
+    f_.long_axes = true;
     return std::move(f_);
   }
 

@@ -222,6 +222,58 @@ TEST_P(Edges, ShiftedReadsOfTheLongestAxis) {
   munmap(pages, size_t(kLongest) + 4096);
 }
 
+/// The passes of loops over the longest axis, whose last step ends beyond 2^31: one stands in the step's place, so that
+/// a counter that wraps goes on.
+TEST_P(Edges, StridesOverTheLongestAxisEnd) {
+  constexpr int kStride = 1 << 19;
+  device::Backend& backend = device.backend();
+  const auto passes = kernel("test.passes", [](At<1> at, Grid<f32, 1> in, Out<i32, 1> out) {
+    Var<i32> count = 0;
+    for_(at.x, in.size(0), kStride, [&](Val<i32>) {
+      count += 1;
+      break_if(count > 8192);
+    });
+    out[at] = count;
+  });
+  const float seven = 7;
+  for (const bool long_axes : {false, true}) {
+    const int32_t size = long_axes ? kLongest : kLongest - int32_t(ir::kLongAxis);
+    const auto module = backend.compile(passes.function(Type::i32, long_axes), {});
+    const auto in = backend.allocate(16), out = backend.allocate(4 * kEnd);
+    backend.upload(nullptr, *in, 0, &seven, 4);
+    const device::Binding buffers[] = {{in.get(), 0, 4, {size}, {0}}, {out.get(), 0, 4 * kEnd, {kEnd}, {1}}};
+    device::Dispatch d;
+    d.module = module.get();
+    d.extent = {kEnd, 1, 1};
+    d.count = {(kEnd + module->group[0] - 1) / module->group[0], 1, 1};
+    d.buffers = buffers;
+    backend.dispatch(d);
+    std::vector<i32> got(kEnd);
+    backend.download(nullptr, *out, 0, got.data(), 4 * kEnd);
+    for (int k = 0; k < kEnd; ++k)
+      EXPECT_EQ(got[size_t(k)], (size - k + kStride - 1) / kStride) << long_axes << k;
+  }
+}
+
+// A launch takes the form for long axes where a buffer has one: here 2^31 - 1 rows that are all the same.
+TEST_P(Edges, LaunchesSeeLongAxes) {
+  if (!wraps()) GTEST_SKIP() << "rows that repeat are host memory";
+  const auto count = kernel("test.count", [](At<1> at, Grid<f32, 2> in, Out<i32, 1> out) {
+    Var<i32> passes = 0;
+    for_(at.x, in.size(0), 1 << 20, [&](Val<i32>) {
+      passes += 1;
+      break_if(passes > 8192);
+    });
+    out[at] = passes;
+  });
+  f32 row[4] = {};
+  const Buffer in = device.wrap(Storage::f32, {kLongest, 1},
+                                {uint64_t(reinterpret_cast<uintptr_t>(row)), nullptr, {0, 1}}),
+               out = device.allocate<i32>({1});
+  device.launch(count, {1}, in, out);
+  EXPECT_EQ(device.download<i32>(out)[0], 2048);
+}
+
 // Where the whole domain would take too long: its last rows alone, of a grid whose rows are all the same one. The
 // interpreter sees whether coordinates stay inside.
 TEST_P(Edges, ShiftedReadsOfTheLongestAxisStayInside) {

@@ -190,6 +190,7 @@ struct Function {
                                0};  // lanes of a group along x, y, z; 0 = the back end chooses (points only)
   int32_t min_blocks = 0;           // wanted resident groups per multiprocessor; 0 = no wish
   Type index_type = Type::i32;      // of element offsets; i64 where a buffer has 2^31 elements or more
+  bool long_axes = false;  // axes may end within kLongAxis of 2^31: shifts and strides of loops can pass it
   std::vector<Instruction> instructions;
   std::vector<Block> blocks{Block{}};
   bool contract = true;  // a product that one sum takes becomes part of it, as fma
@@ -217,6 +218,9 @@ struct Function {
   bool has_barriers() const;
   bool uses(Type type) const;
 };
+
+/// Axes that end at least this far from 2^31 let a counter make a step of this size past their end.
+inline constexpr int64_t kLongAxis = int64_t(1) << 20;
 
 /// Levels of control flow inside of a block, with those of the functions called there.
 int depth_of(const Function& function, uint32_t block = 0);

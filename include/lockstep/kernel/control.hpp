@@ -2,20 +2,33 @@
 #pragma once
 
 #include <source_location>
+#include <type_traits>
 
 #include "lockstep/kernel/math.hpp"
 
 namespace lockstep {
 
+namespace detail {
+/// Bodies are there for what they do: what one returned would be lost.
+template <class Body, class... Arguments>
+constexpr void expect_no_value() {
+  static_assert(std::is_void_v<std::invoke_result_t<Body&, Arguments...>>,
+                "the body of if_, for_, loop_ or while_ returns nothing: assign to a Var, or write select()");
+}
+}  // namespace detail
+
 template <class Then>
 void if_(const Val<bool>& condition, Then then,
          std::source_location where = std::source_location::current()) {
+  detail::expect_no_value<Then>();
   detail::builder().at(where);
   detail::builder().if_(condition.id(), then);
 }
 template <class Then, class Else>
 void if_(const Val<bool>& condition, Then then, Else otherwise,
          std::source_location where = std::source_location::current()) {
+  detail::expect_no_value<Then>();
+  detail::expect_no_value<Else>();
   detail::builder().at(where);
   detail::builder().if_(condition.id(), then, otherwise);
 }
@@ -23,6 +36,7 @@ void if_(const Val<bool>& condition, Then then, Else otherwise,
 namespace detail {
 template <class T, class Body>
 void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::source_location& where) {
+  expect_no_value<Body, Val<T>>();
   builder().at(where);
   builder().for_(first, last, step, [&](ir::Id index) { body(Val<T>::from(index)); });
 }
@@ -86,6 +100,7 @@ inline void return_if(const Val<bool>& condition,
 /// Repeats until break_ or return_.
 template <class Body>
 void loop_(Body body, std::source_location where = std::source_location::current()) {
+  detail::expect_no_value<Body>();
   detail::builder().at(where);
   detail::builder().loop(body);
 }
@@ -94,6 +109,7 @@ template <class Condition, class Body>
 void while_(Condition condition, Body body, std::source_location where = std::source_location::current()) {
   loop_(
       [&] {
+        detail::expect_no_value<Body>();
         break_if(!Val<bool>(condition()), where);
         body();
       },

@@ -104,6 +104,8 @@ class BoundLaunch {
     for (int a = 0; a < extent_.rank(); ++a)
       if (extent_[a] < 0 || extent_[a] > INT32_MAX)
         throw InputError(fmt::format("extent {}", to_string(extent_)), where(), "axes of 0 to 2^31 - 1");
+      else
+        form_.long_axes |= extent_[a] > INT32_MAX - ir::kLongAxis;
   }
 
   void bind_scalar(size_t n, const Argument& argument) {
@@ -179,8 +181,8 @@ class BoundLaunch {
     if (last == 0 && param.ruled) last = bind_zeros(binding, param.rank, size);
     binding.span_bytes = last * size;
     if (last > INT32_MAX || device_.options.wide_index) form_.index = Type::i64;
-    for (int a = 0; param.reach > 0 && a < function_.rank; ++a)
-      form_.long_axes |= binding.shape[param.rank - 1 - a] > INT32_MAX - param.reach;
+    for (int a = 0; a < param.rank; ++a)
+      form_.long_axes |= binding.shape[a] > INT32_MAX - std::max<int64_t>(param.reach, ir::kLongAxis);
     const int64_t most = device_.info.limits.binding_bytes;
     if (binding.span_bytes > most) {
       windows_.resize(function_.buffers.size(), 1);

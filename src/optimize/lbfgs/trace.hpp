@@ -37,7 +37,7 @@ template <class Turn>
 void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
                 int unroll, Turn turn) {
   const Val<i32> begin = chunk * length, end = min(begin + length, size);
-  const Val<i32> whole = begin + (end - begin) / (kLanes * unroll) * (kLanes * unroll);
+  const Val<i32> whole = min(begin + (end - begin) / (kLanes * unroll) * (kLanes * unroll), end);
   for_(begin, whole, kLanes * unroll, [&](Val<i32> at) { turn(at + lane, unroll); });
   for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });
 }
