@@ -15,11 +15,15 @@ CELLS = NX * NY * NZ
 PLACE = ("--spacing", "0.1,0.2,0.3", "--dt", "0.05")
 
 
-def npy_bytes(descr, shape, values):
+def npy_header(descr, shape):
     header = "{'descr': '%s', 'fortran_order': False, 'shape': %r, }" % (descr, tuple(shape))
     header += " " * ((64 - (len(header) + 11) % 64) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+
+
+def npy_bytes(descr, shape, values):
     code = {"<f8": "d", "<f4": "f", "<i4": "i", "|b1": "?"}[descr]
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%d%s" % (len(values), code), *values)
+    return npy_header(descr, shape) + struct.pack("<%d%s" % (len(values), code), *values)
 
 
 def write_npz(path, arrays):
@@ -71,6 +75,19 @@ class PdeTest(ProgramTest):
             self.assertEqual(got[name][:2], want[name][:2])
             worst = max(abs(a - b) for a, b in zip(got[name][2], want[name][2]))
             self.assertLessEqual(worst, tolerance * scale, name)
+
+    def test_arrays_that_no_run_uses_take_no_memory(self):
+        arrays = frames()
+        write_npz(self.path("large.npz"), arrays)
+        with zipfile.ZipFile(self.path("large.npz"), "a", zipfile.ZIP_DEFLATED) as file:
+            with file.open("notes.npy", "w") as member:
+                member.write(npy_header("<f8", (1 << 23,)))
+                for _ in range(64):
+                    member.write(bytes(1 << 20))
+        done = run("pde", "loss", self.path("large.npz"), *PLACE, "--input-memory", "16M")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("large.npz: not used: notes", done.stderr)
+
 
 
 class Loss(PdeTest):

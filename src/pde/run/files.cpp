@@ -6,16 +6,22 @@
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "pde/run/side_values.hpp"
 
 namespace lockstep::pde {
 
 namespace {
 
-/// The arrays of a NumPy archive; those of types that nothing here has a use for are left out with a warning.
-NamedArrays read_arrays(const std::filesystem::path& path) {
-  const io::NpzArrays file = io::read_npz(path);
+/// Those arrays of a NumPy archive that a run can use; others are named in a warning and cost nothing.
+NamedArrays read_arrays(const std::filesystem::path& path, const RunOptions& options) {
+  std::vector<std::string> names{"sigma", "u", "p", "force", "mask"};
+  for (int level = 0; level < 3; ++level)
+    for (const char* field : {"sigma", "u"}) names.push_back(fmt::format("{}{}", field, level));
+  for (const std::string& name : side_names(options)) names.push_back(name);
+  const io::NpzArrays file = io::read_npz(path, names);
   for (const auto& [name, reason] : file.left_out)
     logging::warning("{}: array {} is left out: {}", path.string(), name, reason);
+  if (!file.unread.empty()) logging::warning("{}: not used: {}", path.string(), fmt::join(file.unread, ", "));
   return {file.begin(), file.end()};
 }
 
@@ -26,7 +32,8 @@ FileRun run_files(Context& context, Work work, const std::filesystem::path& inpu
   FileRun done{.out = out, .residuals = residuals};
   options.where = input.string();
   options.residuals = !residuals.empty();
-  const NamedArrays arrays = host_stage(done.host_stages, "read", [&] { return read_arrays(input); });
+  const NamedArrays arrays =
+      host_stage(done.host_stages, "read", [&] { return read_arrays(input, options); });
   done.result = work(context, arrays, options);
   const auto write = [&](const std::filesystem::path& file, const auto& named) {
     if (file.empty()) return;
@@ -52,7 +59,7 @@ CheckResult run(Context& context, const CheckRunOptions& o) {
   schema_of<CheckRunOptions>().check(&o);
   RunOptions options = o.run;
   options.where = o.input.string();
-  return run_check(context, read_arrays(o.input), options, uint32_t(o.seed));
+  return run_check(context, read_arrays(o.input, options), options, uint32_t(o.seed));
 }
 
 std::string to_json(const FileRun& run) {
