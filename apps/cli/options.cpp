@@ -254,7 +254,8 @@ std::vector<Setting> settings_of(const CLI::App& app) {
     for (const NamedFile& file : files) {
       if (!option->check_name(file.option)) continue;
       // A text that names no file may be a name of the command's own, such as an initial field's.
-      s.file = file.use != FileUse::input || s.value.empty() || std::filesystem::exists(s.value);
+      std::error_code unknown;  // of a name that is too long
+      s.file = file.use != FileUse::input || s.value.empty() || std::filesystem::exists(s.value, unknown);
       s.output = file.use != FileUse::input;
       s.folder = file.use == FileUse::output_folder;
     }

@@ -191,6 +191,34 @@ class Walk(ProgramTest):
                 self.assertTrue([line for line in found["since"] if line.startswith("fallbacks: ")])
                 self.assertTrue([line for line in found["since"] if line.startswith("environment: ")])
 
+    def test_again_on_webgpu(self):
+        """Within the bound, one command of each application and more; those of 64-bit numbers fall back."""
+        if not WEBGPU:
+            self.skipTest("no WebGPU here")
+        for name in ("urban svf", "urban run", "flow run", "flow encode", "forecast rollout", "forecast train", "pde loss", "pde example", "solve g2o", "solve mesh"):
+            with self.subTest(command=name):
+                folder = self.path(name.replace(" ", "-"))
+                self.runs(name, folder)
+                found = self.reproduces(name, folder, "--device", "webgpu")
+                self.assertTrue(found["since"][0].startswith("device: cpu → webgpu"))
+                self.assertGreater(len(found["files"]), 0)
+                self.assertLessEqual({row["verdict"] for row in found["files"]}, {"identical", "within bound"})
+
+    def test_a_city_that_goes_on_has_the_record_of_one_that_never_stopped(self):
+        words = ["urban", "svf", *(word.replace("{in}", self.inputs) for word in DSM), "--patches", "145", "--tile", "16", "--save-patches", "--format", "npy",
+                 "--no-pictures", "--max-reach", "4", "--device", "cpu", "--quiet", "--out"]
+        words[3] = npy(self.path("dsm.npy"), [[9.0 if 4 <= r < 8 and 5 <= c < 9 else 0.0 for c in range(40)] for r in range(40)])
+        self.assertEqual(run(*words, self.path("whole")).returncode, 0)
+        stopped = run(*words, self.path("part"), "--no-fallback", env={"LOCKSTEP_FAULT": "urban.svf:launch:4"})
+        self.assertEqual((stopped.returncode, os.path.exists(self.path("part", "run.json"))), (3, False), stopped.stderr)
+        self.assertEqual(run(*words, self.path("part")).returncode, 0)
+        records = []
+        for name in ("whole", "part"):
+            with open(self.path(name, "run.json"), encoding="utf-8") as file:
+                records.append(json.load(file))
+        for member in ("identity", "inputs", "outputs"):
+            self.assertEqual(records[0][member], records[1][member])
+
     @staticmethod
     def all_digests(folder):
         return {os.path.relpath(os.path.join(base, name), folder): digest(os.path.join(base, name)) for base, _, names in os.walk(folder) for name in names}

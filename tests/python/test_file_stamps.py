@@ -37,7 +37,7 @@ def test_geotiff(city):
         tags = step.tags()
         assert (tags["TIFFTAG_SOFTWARE"], tags["LOCKSTEP_RUN"]) == (version, run["identity"])
         assert tags["TIFFTAG_IMAGEDESCRIPTION"] == "Mean radiant temperature"
-        assert tags["LOCKSTEP_TIME"] == "2015-06-21 12:00 (UTC+2)"
+        assert tags["LOCKSTEP_TIME"] == "2015-06-21T12:00 (UTC+2)"
         assert step.units == ("degC",)
     with rasterio.open(city / "in/dsm.tif") as dsm:
         assert dsm.tags()["LOCKSTEP_RUN"] == record(city / "in/run.json")["identity"] != run["identity"]

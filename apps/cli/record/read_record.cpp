@@ -81,6 +81,9 @@ fs::path record_of(const fs::path& results) {
 
 nlohmann::ordered_json read_record(const fs::path& file) {
   constexpr auto kExpected = "the record that a command wrote";
+  std::error_code unknown;
+  if (!fs::is_directory(file.parent_path(), unknown))
+    throw InputError("cannot read the file", file.string(), "the run.json of a run");
   const InputFolder inputs(file.parent_path());
   const std::string where = file.string(), text = io::read_text_file(file, "the run.json of a run");
   const nlohmann::ordered_json record = io::parse_ordered_json(text, where);

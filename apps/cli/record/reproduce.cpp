@@ -61,7 +61,8 @@ fs::path output_file(const fs::path& folder, const std::string& output) {
 void check_inputs(const Json& record) {
   for (const Json& input : record["inputs"]) {
     const std::string path = text_of(input, "path");
-    if (!fs::is_regular_file(path))
+    std::error_code unknown;  // of a name that is too long
+    if (!fs::is_regular_file(path, unknown))
       throw InputError("an input is missing", path, "the file that the run read");
     if (record::sha256_of_file(path) != input["sha256"])
       throw InputError("an input has changed since the run", path,
@@ -142,9 +143,10 @@ std::vector<std::string> command_of(const CommandList& commands, const Json& rec
     } else if (setting->folder && name == "out") {
       words.push_back("--out=" + scratch.string());
     } else if (setting->output) {
+      std::error_code unknown;
       const fs::path file = second_name(record, name, value, taken);
       if (file.is_relative() && *file.lexically_normal().begin() != "..")
-        fs::create_directories((scratch / file).parent_path());
+        fs::create_directories((scratch / file).parent_path(), unknown);
       words.push_back(fmt::format("--{}={}", name, (scratch / file).string()));
     } else if (app.get_option("--" + name)->get_expected_max() == 0) {
       if (value == "true") words.push_back("--" + name);
@@ -280,6 +282,8 @@ int reproduce(const CommandList& commands, const CommonOptions& common, const st
   const Run first = run_of(results);
   const Json& record = first.record;
   check_inputs(record);
+  if (std::ranges::none_of(record["outputs"], [](const Json& output) { return is_compared(output, 0); }))
+    throw InputError("a run without results that can be compared", results, "numbers, texts or pictures");
   for (const Json& output : record["outputs"]) {
     if (!is_compared(output, 0)) continue;
     const fs::path file = output_file(first.folder, text_of(output, "path"));
@@ -308,7 +312,7 @@ int reproduce(const CommandList& commands, const CommonOptions& common, const st
   Json result = compare_outputs(first, second, bound, text, good);
   result["since"] = differences(record, second.record);
   for (const Json& line : result["since"]) text += "since " + line.get<std::string>() + "\n";
-  text += good ? "reproduced\n" : "NOT reproduced\n";
+  text += result["files"].empty() ? "nothing was compared\n" : good ? "reproduced\n" : "NOT reproduced\n";
   if (keep) {
     result["folder"] = scratch.folder.string();
     text += scratch.folder.string() + "\n";

@@ -75,7 +75,7 @@ size_t shown_output(const std::vector<SeriesOutput>& outputs) {
   return shown;
 }
 
-/// "2015-06-21 15:00 (UTC+2)", the end of the interval.
+/// "2015-06-21T15:00 (UTC+2)", the end of the interval.
 std::string time_text(const SeriesInputs& inputs, size_t step) {
   return fmt::format("{} (UTC{:+g})", io::civil_text(inputs.steps[step].time), inputs.site.utc_offset_h);
 }
