@@ -230,7 +230,7 @@ int run(int argc, char** argv) {
       io::set_input_memory(parse_bytes(size, "--input-memory"));
     check_files(chosen);
     set_request(request_of(chosen));
-    begin_record();
+    begin_record(chosen);
     const int code = run_bound(*command);
     write_record(chosen);
     return code == kDone && !check_findings().empty() ? kFound : code;

@@ -116,7 +116,46 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
   check_output_file(*output.value);
 }
 
+/// Neither what shows how a run went nor its state on the way.
+bool is_result(const NamedFile& file) {
+  return file.use == FileUse::output_file && file.option != "--telemetry" && file.option != "--trace" &&
+         file.option != "--checkpoint";
+}
+
+bool is_pipe(const std::string& file) {
+  std::error_code unknown;
+  const std::filesystem::file_status status = std::filesystem::status(file, unknown);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+}
+
+void check_record(const CLI::App& app, const std::vector<NamedFile>& all) {
+  const std::filesystem::path record = record_file_of(app);
+  constexpr auto kHint = "--no-record leaves it out";
+  if (record.empty()) {
+    const CLI::Option* none = app.get_option_no_throw("--no-record");
+    const auto written = [](const NamedFile& file) { return is_result(file) && !file.value->empty(); };
+    if (none && none->count() > 0 && std::ranges::none_of(all, written))
+      throw InputError("an option without effect", "--no-record", "results in a file, such as --out FILE");
+    return;
+  }
+  for (const NamedFile& other : all)
+    if (!other.value->empty() && same_file(record.string(), *other.value))
+      throw InputError(fmt::format("{} is the record of the run", *other.value), other.option, "another file")
+          .with_hint(kHint);
+  check_output_file(record);
+}
+
 }  // namespace
+
+bool writes_records(const CLI::App& app) {
+  const CLI::App* group = app.get_parent();
+  if (!group) return false;
+#define LOCKSTEP_APPLICATION(name) \
+  if (group->get_name() == #name) return true;
+#include "applications.def"
+#undef LOCKSTEP_APPLICATION
+  return false;
+}
 
 CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::string& help,
                          const std::string& placeholder, std::string value,
@@ -168,6 +207,7 @@ void check_files(const CLI::App& app) {
     if (file.use == FileUse::input && !file.value->empty()) keep_whole(*file.value);
   for (const NamedFile& file : all)
     if (file.use != FileUse::input && !file.value->empty()) check_output(file, all);
+  check_record(app, all);
 }
 
 Request request_of(const CLI::App& app) {
@@ -214,17 +254,30 @@ std::vector<Setting> settings_of(const CLI::App& app) {
     for (const NamedFile& file : files) {
       if (!option->check_name(file.option)) continue;
       // A text that names no file may be a name of the command's own, such as an initial field's.
-      s.file = file.use != FileUse::input || s.value.empty() || std::filesystem::exists(s.value);
+      std::error_code unknown;  // of a name that is too long
+      s.file = file.use != FileUse::input || s.value.empty() || std::filesystem::exists(s.value, unknown);
       s.output = file.use != FileUse::input;
+      s.folder = file.use == FileUse::output_folder;
     }
   }
   return all;
 }
 
-std::string output_folder_of(const CLI::App& app) {
-  for (const NamedFile& file : files_of(app))
-    if (file.use == FileUse::output_folder && file.option == "--out") return *file.value;
-  return {};
+std::filesystem::path record_file_of(const CLI::App& app) {
+  namespace fs = std::filesystem;
+  const CLI::Option* none = app.get_option_no_throw("--no-record");
+  if (!writes_records(app) || (none && none->count() > 0)) return {};
+  const std::vector<NamedFile>& files = files_of(app);
+  for (const NamedFile& file : files)
+    if (file.use == FileUse::output_folder && file.option == "--out" && !file.value->empty())
+      return fs::absolute(*file.value).lexically_normal() / "run.json";
+  const NamedFile* results = nullptr;
+  std::error_code unknown;
+  for (const NamedFile& file : files)
+    if (is_result(file) && !file.value->empty() && !is_pipe(*file.value) &&
+        (!results || file.option == "--out"))
+      results = &file;
+  return results ? fs::absolute(*results->value).lexically_normal() += ".run.json" : fs::path();
 }
 
 bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
@@ -392,6 +445,10 @@ void add_common(Command& command, const std::string& example) {
                            "--check", "--config", "--input-memory", "--telemetry", "--trace"}) {
     app.get_option(name)->group("Common options");
   }
+  const std::vector<NamedFile>& files = files_of(app);
+  if (writes_records(app) && std::ranges::any_of(files, is_result) &&
+      std::ranges::find(files, FileUse::output_folder, &NamedFile::use) == files.end())
+    add_flag(app, "--no-record", common.no_record, "no FILE.run.json beside the results");
   set_footer(app, "Example:\n  " + example);
 }
 

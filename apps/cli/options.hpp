@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -24,7 +25,7 @@ struct CommonOptions {
   std::string device = "auto";
   std::string numerics = "exact";
   int64_t threads = 0, check = 0;
-  bool no_fallback = false, json = false, quiet = false;
+  bool no_fallback = false, json = false, quiet = false, no_record = false;
   std::string config, telemetry, trace, input_memory;
 };
 
@@ -107,11 +108,15 @@ struct Setting {
   std::string name, value;
   bool given = false, positional = false;
   bool file = false, output = false;  // of an input or an output; of an output
+  bool folder = false;                // an output that is a folder
   bool display = false;               // changes no number
 };
 std::vector<Setting> settings_of(const CLI::App& app);
-/// The folder of --out, where the command has one; else empty.
-std::string output_folder_of(const CLI::App& app);
+/// The commands of applications; those of the engine write measurements and texts that no record repeats.
+bool writes_records(const CLI::App& app);
+/// The record of a run: run.json in the folder of --out, else FILE.run.json of the first result that is a file. Empty: none is
+/// kept, for nothing is written, --no-record was given, or the results are pipes.
+std::filesystem::path record_file_of(const CLI::App& app);
 
 /// Whether the command line or the file of --config has it, whatever its value.
 bool given(const CLI::App& app, const std::string& option);

@@ -92,12 +92,14 @@ Context& Session::context() {
   return *context_;
 }
 
-Device Session::open_device(const std::string& name) const {
+Device Session::open_device(const std::string& name) {
   DeviceOptions options;
   options.numerics = numerics();
   options.threads = static_cast<int>(options_.threads);
   try {
-    return Device::open(name.empty() ? options_.device : name, options);
+    Device device = Device::open(name.empty() ? options_.device : name, options);
+    driver_ = device.info().description;
+    return device;
   } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
 }
 
@@ -137,8 +139,8 @@ void Session::collect() {
 
 void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   collect();
-  nlohmann::ordered_json summary = {{"driver", ""}, {"started", date_}};
-  if (context_) summary["driver"] = context_->device().info().description;
+  nlohmann::ordered_json summary = {{"driver", context_ ? context_->device().info().description : driver_},
+                                    {"started", date_}};
   summary_.add_to(summary);
   note_summary(std::move(summary));
   Telemetry::global().close();

@@ -27,7 +27,7 @@ class Session {
   /// not work.
   Context& context();
   /// A device of the same options without stages; empty name = --device.
-  Device open_device(const std::string& name = {}) const;
+  Device open_device(const std::string& name = {});
   Numerics numerics() const;
   const CommonOptions& options() const { return options_; }
   bool json() const { return options_.json; }
@@ -61,6 +61,7 @@ class Session {
 
   const CommonOptions options_;
   const std::string date_;  // of the start, universal time
+  std::string driver_;      // of the device that was opened last
   RunSummary summary_;
   std::unique_ptr<Context> context_;
 };

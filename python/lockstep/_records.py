@@ -23,7 +23,7 @@ def _run(command, *words):
 
 
 def reproduce(folder, *, device=None, keep=False):
-    """Runs the record of `folder` (its run.json) again in a scratch folder and compares file by file.
+    """Runs the record of `folder`, a folder or a file of results, again in a scratch folder and compares file by file.
 
     `folder` is only read. `device` is another one than the record's, `keep` leaves the second run's files.
     Returns the program's JSON: `same`, `files` (path, verdict, differing_bits, max_abs), `since`. Raises InputError where an input is

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Records of strangers: what `reproduce` and `compare` do with a run.json that was written by hand, its seal made good again."""
+import base64
 import hashlib
 import json
 import os
@@ -10,14 +11,18 @@ import attacks
 RUN = ("flow", "run", "--n", "16", "--steps", "2", "--format", "npz", "--device", "cpu", "--quiet")
 
 
-class Records(attacks.Attack):
+class Planted(attacks.Attack):
     def setUp(self):
         super().setUp()
-        self.survives(*RUN, "--out", self.path("run"), codes=(0,))
-        with open(self.path("run", "run.json"), encoding="utf-8") as file:
+        self.record, self.results = self.path("run", "run.json"), self.path("run")
+        self.make()
+        with open(self.record, encoding="utf-8") as file:
             self.honest = json.load(file)
         os.mkdir(self.path("home"))
         self.secret = self.write("home/secret", "precious")
+
+    def make(self):
+        self.survives(*RUN, "--out", self.path("run"), codes=(0,))
 
     def plant(self, change):
         record = json.loads(json.dumps(self.honest))
@@ -25,14 +30,14 @@ class Records(attacks.Attack):
         record.pop("seal", None)
         text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
         record["seal"] = hashlib.sha256(text.encode()).hexdigest()
-        with open(self.path("run", "run.json"), "w", encoding="utf-8") as file:
+        with open(self.record, "w", encoding="utf-8") as file:
             json.dump(record, file, ensure_ascii=False)
 
     def reproduces(self, change, codes=(2,), saying="run.json"):
         self.plant(change)
         watched = [self.path("home"), self.path("run")]
         before = [attacks.snapshot(folder) for folder in watched]
-        done = self.survives("reproduce", self.path("run"), codes=codes, env={"TMPDIR": self.folder}, data=1 << 30, seconds=30)
+        done = self.survives("reproduce", self.results, codes=codes, env={"TMPDIR": self.folder}, data=1 << 30, seconds=30)
         if done.returncode == 2:
             self.assertIn(saying.encode(), done.stderr)
             self.assertIn(b"expected", done.stderr)
@@ -43,6 +48,11 @@ class Records(attacks.Attack):
     def option(self, name, value, **marks):
         return lambda record: record["options"].update({name: {"value": value, "given": True, **marks}})
 
+    def output(self, path, **more):
+        return lambda record: record["outputs"].append({"path": path, "bytes": 8, "sha256": "0" * 64, **more})
+
+
+class Records(Planted):
     def test_the_record_that_the_others_change_is_good(self):
         self.reproduces(lambda record: None, codes=(0,))
 
@@ -90,9 +100,6 @@ class Records(attacks.Attack):
                       "/vsis3/bucket/x", "a,/dev/zero", "a,/vsimem/x"):
             with self.subTest(value=value):
                 self.reproduces(self.option("ic", value), saying="run.json")
-
-    def output(self, path, **more):
-        return lambda record: record["outputs"].append({"path": path, "bytes": 8, "sha256": "0" * 64, **more})
 
     def test_outputs_that_are_no_files_of_the_folder(self):
         os.symlink(self.secret, self.path("run", "link.npz"))
@@ -142,6 +149,45 @@ class Records(attacks.Attack):
             file = self.write("c.npz", attacks.zip_bytes([("identity.npy", attacks.npy_bytes((len(identity),), identity, "|u1"))]))
             with self.subTest(identity=identity[:50]):
                 self.refuses(*RUN, "--checkpoint", file, "--out", self.path("new"), names="c.npz", data=1 << 30, seconds=30)
+
+
+class RecordsOfFiles(Planted):
+    def make(self):
+        os.mkdir(self.path("run"))
+        log = self.write("log.csv", "step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(60)))
+        self.results, self.record = self.path("run", "f.npz"), self.path("run", "f.npz.run.json")
+        self.survives("forecast", "encode", log, "--device", "cpu", "--quiet", "--out", self.results, codes=(0,))
+
+    def test_the_record_that_the_others_change_is_good(self):
+        self.reproduces(lambda record: None, codes=(0,))
+
+    def test_outputs_elsewhere(self):
+        for path in ("../home/secret", "../secret.html", "/dev/zero", self.secret, "..", ".", "run.json", "f.npz/x"):
+            with self.subTest(path=path):
+                self.reproduces(lambda record, p=path: record["outputs"][0].update(path=p), codes=(1, 2), saying="")
+                self.reproduces(self.output(path, option="telemetry"), codes=(0, 1, 2), saying="")
+                self.reproduces(self.option("out", path), codes=(0, 1, 2), saying="")
+
+    def test_bytes_of_names(self):
+        encode = lambda data: base64.b64encode(data).decode()
+        for data in (b"../home/secret", self.secret.encode(), b"", b"a\0b", b"/dev/zero", b"\xff" * 5000):
+            for change in (lambda record: record["outputs"][0].update(path_base64=encode(data)), lambda record: record["inputs"][0].update(path_base64=encode(data)),
+                           lambda record: record["options"]["out"].update(value_base64=encode(data)), lambda record: record["options"]["log"].update(value_base64=encode(data)),
+                           lambda record: record.update(directory_base64=encode(data))):
+                with self.subTest(data=data[:20]):
+                    self.reproduces(change, codes=(0, 1, 2), saying="")
+
+    def test_members_of_other_types(self):
+        for value in (None, 1, ["out"], {"a": 1}):
+            self.reproduces(lambda record, v=value: record["outputs"][0].update(option=v))
+            self.reproduces(lambda record, v=value: record["outputs"][0].update(path_base64=v))
+            self.reproduces(lambda record, v=value: record.update(directory_base64=v))
+
+    def test_a_record_that_is_a_link(self):
+        os.rename(self.record, self.path("home", "run.json"))
+        os.symlink(self.path("home", "run.json"), self.record)
+        self.refuses("reproduce", self.results, names="f.npz.run.json")
+        self.refuses("compare", self.results, self.results, names="f.npz.run.json")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
 """run.json, `reproduce` and `compare`: a run's record, the run again, two runs side by side."""
+import base64
 import hashlib
 import json
 import os
+import struct
+import subprocess
 import unittest
 
 import program
@@ -157,6 +160,200 @@ class RecordTest(ProgramTest):
             file.write("step,update,wall_s\n1,0,1\n")
         rows = {row["path"]: row["verdict"] for row in self.json_of("compare", *folders)["files"]}
         self.assertEqual(rows["log.csv"], "identical")
+
+    def curve(self, out, *more, log="log.csv", env=None):
+        if not os.path.exists(self.path("log.csv")):
+            with open(self.path("log.csv"), "w") as file:
+                file.write("step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(80)))
+        return run("forecast", "encode", self.path(log), "--device", "cpu", "--quiet", "--out", out, *more, env=env)
+
+    def test_the_record_of_a_file(self):
+        out = self.path("a.npz")
+        self.assertEqual(self.curve(out).returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.npz", "a.npz.run.json", "log.csv"])
+        for results in (out, out + ".run.json"):
+            result = self.json_of("reproduce", results)
+            self.assertEqual((result["identical"], result["different"], [f["path"] for f in result["files"]]), (1, 0, ["a.npz"]))
+        os.mkdir(self.path("moved"))
+        for name in ("a.npz", "a.npz.run.json"):
+            os.rename(self.path(name), self.path("moved", name))
+        self.assertEqual(self.json_of("reproduce", self.path("moved", "a.npz"))["identical"], 1)
+        with open(self.path("log.csv"), "a") as file:
+            file.write("80,1\n")
+        self.refuses("reproduce", self.path("moved", "a.npz"), saying="an input has changed since the run [" + self.path("log.csv"))
+        os.remove(self.path("log.csv"))
+        self.refuses("reproduce", self.path("moved", "a.npz"), saying="an input is missing [" + self.path("log.csv"))
+        self.refuses("reproduce", self.path("none.npz"), saying="none.npz.run.json")
+
+    def test_two_files_side_by_side(self):
+        """Files of one option are counterparts, whatever their names are."""
+        self.curve(self.path("a.npz"))
+        self.curve(self.path("b.npz"), "--normalised")
+        self.curve(self.path("c.npz"))
+        different = self.json_of("compare", self.path("a.npz"), self.path("b.npz"))
+        self.assertEqual((different["identical"], different["different"], different["same_identity"]), (0, 1, False))
+        self.assertIn("--normalised: false → true", different["differences"])
+        self.assertEqual(different["files"][0]["verdict"], "different")
+        same = self.json_of("compare", self.path("a.npz"), self.path("c.npz"))
+        self.assertEqual((same["identical"], same["different"], same["differences"]), (1, 0, []))
+
+    def test_files_of_one_name_in_two_folders(self):
+        os.mkdir(self.path("x"))
+        os.mkdir(self.path("y"))
+        from test_solve import ring2
+        with open(self.path("ring.g2o"), "w") as file:
+            file.write(ring2())
+        done = run("solve", "g2o", self.path("ring.g2o"), "--device", "cpu", "--quiet", "--out", self.path("x", "r"), "--residuals", self.path("y", "r"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = self.json_of("reproduce", self.path("x", "r"))
+        self.assertEqual([(f["path"], f["verdict"]) for f in result["files"]], [(self.path("y", "r"), "identical"), ("r", "identical")])
+
+    def test_results_without_a_record(self):
+        self.assertEqual(self.curve(self.path("a.npz"), "--no-record").returncode, 0)
+        self.assertEqual(self.curve("/dev/null").returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["a.npz", "log.csv"])
+        self.refuses("reproduce", self.path("a.npz"), saying="a.npz.run.json")
+        self.refuses("forecast", "rollout", "--hidden", "8", "--steps", "2", "--no-record", saying="an option without effect [--no-record]")
+
+    def test_a_record_that_cannot_be_written(self):
+        """Refused before the work; nothing is left."""
+        self.curve(self.path("a.npz"))
+        os.rename(self.path("log.csv"), self.path("out.npz.run.json"))
+        os.symlink(self.path("out.npz.run.json"), self.path("log.csv"))
+        before = self.contents(self.folder)
+        done = self.curve(self.path("out.npz"), log="out.npz.run.json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is the record of the run", done.stderr)
+        self.assertIn("--no-record", done.stderr)
+        os.mkdir(self.path("b.npz.run.json"))
+        done = self.curve(self.path("b.npz"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("b.npz.run.json", done.stderr)
+        os.rmdir(self.path("b.npz.run.json"))
+        long = self.path("n" * 245 + ".npz")
+        done = self.curve(long)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("File name too long", done.stderr)
+        self.assertEqual(self.contents(self.folder), before)
+        self.assertEqual(self.curve(long, "--no-record").returncode, 0)
+
+    def test_a_record_goes_through_no_link(self):
+        victim = self.path("victim")
+        with open(victim, "w") as file:
+            file.write("precious")
+        os.symlink(victim, self.path("a.npz.run.json"))
+        self.assertEqual(self.curve(self.path("a.npz")).returncode, 0)
+        with open(victim) as file:
+            self.assertEqual(file.read(), "precious")
+        self.assertFalse(os.path.islink(self.path("a.npz.run.json")))
+
+    def test_names_that_are_not_text(self):
+        folder = os.path.join(os.fsencode(self.folder), b"\xff\xfe ")
+        os.mkdir(folder)
+        log, out = os.path.join(folder, b"l\x80.csv"), os.path.join(folder, b"o\xc3.npz")
+        with open(log, "w") as file:
+            file.write("step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(80)))
+        def program_run(*words):
+            return subprocess.run([program.PROGRAM, *words], capture_output=True, cwd=folder, stdin=subprocess.DEVNULL)
+        done = program_run("forecast", "encode", b"l\x80.csv", "--device", "cpu", "--quiet", b"--out=" + out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(out + b".run.json", encoding="utf-8") as file:
+            record = json.load(file)
+        self.assertEqual(base64.b64decode(record["inputs"][0]["path_base64"]), log)
+        self.assertEqual(base64.b64decode(record["options"]["out"]["value_base64"]), out)
+        self.assertEqual(base64.b64decode(record["directory_base64"]), folder)
+        done = program_run("reproduce", out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["identical"], 1)
+        os.rename(log, log + b"x")
+        done = program_run("reproduce", out)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"an input is missing", done.stderr)
+
+    def seal(self, path, change):
+        """A record that was changed by someone who knows how to seal it."""
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+        change(record)
+        record.pop("seal")
+        record["seal"] = hashlib.sha256(json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(record, file, ensure_ascii=False)
+
+    def test_bytes_that_are_no_base64(self):
+        self.curve(self.path("a.npz"))
+        for text in ("*", "YQ", "YR==", "AA==", 5):
+            self.seal(self.path("a.npz.run.json"), lambda record: record["inputs"][0].update(path_base64=text))
+            self.refuses("reproduce", self.path("a.npz"), saying="a.npz.run.json")
+
+    def test_files_of_another_version_with_the_same_numbers(self):
+        """What a file says of its program does not count."""
+        out = self.path("a.npz")
+        self.curve(out)
+        with open(out, "rb") as file:
+            data = file.read()
+        at = data.index(b'"program":"Lockstep ') + 20
+        with open(out, "wb") as file:
+            file.write(data[:at] + b"9" + data[at + 1:])
+        self.seal(out + ".run.json", lambda record: record["outputs"][0].update(sha256=digest(out)))
+        result = self.json_of("reproduce", out)
+        self.assertEqual((result["identical"], result["files"][0]["differing_bits"]), (1, 0))
+
+    def test_bounds_of_fast_numerics(self):
+        """1e-4 of the largest magnitude of an array, of a column and of the numbers of a member."""
+        out = self.path("out")
+        done = run("flow", "pipeline", "--n", "16", "--steps", "40", "--strides", "2", "--rank", "0.9", "--dt", "0.01", "--pictures", "--device", "cpu", "--quiet",
+                   "--numerics", "fast", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("out", "metrics.json")) as file:
+            honest = json.load(file)
+
+        def changed(share):
+            metrics = json.loads(json.dumps(honest))
+            metrics["runs"][0]["frames"] *= 1 + share
+            with open(self.path("out", "metrics.json"), "w") as file:
+                json.dump(metrics, file)
+            def sealed(record):
+                for entry in record["outputs"]:
+                    if entry["path"] == "metrics.json":
+                        entry.update(sha256=digest(self.path("out", "metrics.json")))
+            self.seal(self.path("out", "run.json"), sealed)
+            done = run("reproduce", out, "--json", "--quiet")
+            rows = {row["path"]: row["verdict"] for row in json.loads(done.stdout)["files"]}
+            self.assertIn(rows.pop("omega_simulated.png"), ("identical", "within bound"))
+            return done.returncode, rows["metrics.json"]
+        self.assertEqual(changed(5e-5), (0, "within bound"))
+        self.assertEqual(changed(1e-3), (1, "different"))
+
+    def test_arrays_within_a_bound(self):
+        out = self.path("out")
+        done = run("pde", "example", "heat", "--cells", "16", "--windows", "1", "--device", "cpu", "--quiet", "--numerics", "fast", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        path = self.path("out", "t.npy")
+        with open(path, "rb") as file:
+            data = file.read()
+        values = [value for (value,) in struct.iter_unpack("<d", data[10 + struct.unpack("<H", data[8:10])[0]:])]
+        largest = max(map(abs, values))
+        for share, expected in ((1e-6, (0, "within bound")), (1e-2, (1, "different"))):
+            with open(path, "wb") as file:
+                file.write(data[:-8] + struct.pack("<d", values[-1] + share * largest))
+            self.seal(self.path("out", "run.json"), lambda record: [entry.update(sha256=digest(path)) for entry in record["outputs"] if entry["path"] == "t.npy"])
+            done = run("reproduce", out, "--json", "--quiet")
+            (row,) = [row for row in json.loads(done.stdout)["files"] if row["path"] == "t.npy"]
+            self.assertEqual((done.returncode, row["verdict"]), expected)
+            self.assertAlmostEqual(row["max_abs"], share * largest)
+
+    def test_a_run_that_goes_on_has_the_record_of_one_that_never_stopped(self):
+        whole = self.record(self.flow("whole", "--save-every", "2", "--pictures", "--checkpoint", self.path("w.npz")))
+        stopped = ("--save-every", "2", "--pictures", "--checkpoint", self.path("c.npz"))
+        done = run("flow", "run", "--n", "16", "--steps", "2", "--dt", "0.01", "--device", "cpu", "--quiet", "--format", "npz", "--out", self.path("out"), *stopped)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        resumed = self.record(self.flow("out", *stopped))
+        self.assertEqual(resumed["identity"], whole["identity"])
+        self.assertEqual(resumed["inputs"], [])
+        results = lambda record: {(o["path"], o["sha256"]) for o in record["outputs"] if "option" not in o}
+        self.assertEqual(results(resumed), results(whole))
+        self.assertEqual(self.json_of("reproduce", self.path("out"))["different"], 0)
 
     def test_a_name_that_is_nearly_right(self):
         self.assertIn("did you mean reproduce?", self.refuses("reprduce", "x").stderr)

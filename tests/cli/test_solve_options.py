@@ -112,7 +112,7 @@ REFUSED = {
 AWAY = {"fit": ["--initial", "a=3,b=0.2,c=0"]}
 # A problem of one block: its preconditioner is the whole matrix, and one iteration ends.
 WITHOUT_EFFECT = {("nist", "--max-linear-iterations"), ("fit", "--max-linear-iterations")}
-COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace"}
+COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record"}
 ASKED = {"command", "inputs", "options"}  # members that say what was asked for, not what came of it
 TIMES = {"seconds", "solve_seconds", "stages", "kernels_compiled", "cache_hits", "peak_device_bytes"}
 

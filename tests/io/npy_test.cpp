@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/record/stamp.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/arrays/npz_file.hpp"
 #include "io/checks.hpp"
@@ -192,9 +193,22 @@ TEST(Npz, AnArchiveWithoutArraysIsOneForNumpyToo) {
   TemporaryFolder folder;
   write_npz(folder / "none.npz", {});
   const std::vector<std::byte> bytes = read_file(folder / "none.npz");
-  ASSERT_EQ(bytes.size(), 22u);
+  ASSERT_GT(bytes.size(), 22u);
   EXPECT_EQ(std::memcmp(bytes.data(), "PK\5\6", 4), 0);
+  EXPECT_EQ(bytes.size(), 22 + size_t(bytes[20]) + 256 * size_t(bytes[21]));
   EXPECT_TRUE(read_npz(folder / "none.npz").empty());
+}
+
+TEST(Npz, LabelsAreInTheComment) {
+  TemporaryFolder folder;
+  write_npz(folder / "a.npz", sample_arrays(), NpzCompression::stored,
+            {.title = "samples", .units = {{"x", "m"}}});
+  const std::vector<std::byte> bytes = read_file(folder / "a.npz");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string comment =
+      R"({"title":"samples","units":{"x":"m"},"program":")" + record::stamp().program + R"("})";
+  EXPECT_TRUE(text.ends_with(std::string(1, char(comment.size())) + std::string(1, '\0') + comment))
+      << comment;
 }
 
 TEST(Npz, DamageIsRefused) {

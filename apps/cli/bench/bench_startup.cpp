@@ -49,7 +49,7 @@ class TemporaryCache {
 // The child's part: opens the device and waits for the first kernel's result.
 int probe(const CommonOptions& common) {
   const double start_us = Trace::now_us();
-  const Session session(common);
+  Session session(common);
   const Device device = session.open_device();
   const double open_us = Trace::now_us();
   const Kernel first = kernel("startup.first", [](At<1> at, Grid<f32, 1> x, Out<f32, 1> y, Param<f32> a) {

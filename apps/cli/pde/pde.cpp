@@ -1,6 +1,7 @@
 // `lockstep pde`: each command is one call of the library.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -32,13 +33,18 @@ int run_pde_check(Session& session, const pde::CheckRunOptions& options) {
 
 int run_study(Session& session, const pde::StudyOptions& options) {
   const Device device = session.open_device();
+  const auto start = std::chrono::steady_clock::now();
   std::optional<Progress> progress;
   const pde::StudyResult result = pde::run_study(device, options, [&](int64_t done, int64_t rows) {
     if (!progress) progress.emplace("pde study", rows);
     progress->set(done);
   });
   progress.reset();
-  session.note_device(result.device, device.counters().peak_bytes);
+  const DeviceCounters counters = device.counters();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  session.note({"pde.study", result.device, seconds, counters.bytes_to_device, counters.bytes_from_device,
+                counters.launches, 0});
+  session.note_device(result.device, counters.peak_bytes);
   session.finish(json_of(result, options), text_of(result));
   return 0;
 }

@@ -4,23 +4,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <limits>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "base64.hpp"
 #include "commit.hpp"
+#include "core/environment/environment.hpp"
 #include "core/files/atomic_file.hpp"
-#include "core/files/folder.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/record/identity.hpp"
 #include "core/record/journal.hpp"
 #include "core/record/sha256.hpp"
+#include "core/record/stamp.hpp"
 #include "core/reports/json_text.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
-#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "options.hpp"
 #include "version.hpp"
@@ -36,7 +35,17 @@ Json& summary() {
   return json;
 }
 
-/// Path, size and hash of each file that exists; the hashes on all threads.
+fs::path whole(const fs::path& file) {
+  std::error_code ignored;
+  return fs::absolute(file, ignored).lexically_normal();
+}
+
+bool is_below(const fs::path& file, const fs::path& folder) {
+  const fs::path inside = file.lexically_relative(folder);
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+/// Path, size and hash of each file; the hashes on all threads.
 Json files_json(const std::vector<fs::path>& files, const fs::path& base) {
   std::vector<std::string> hashes(files.size());
   platform::ThreadArena().for_parts(static_cast<int64_t>(files.size()), [&](int64_t first, int64_t last) {
@@ -45,11 +54,11 @@ Json files_json(const std::vector<fs::path>& files, const fs::path& base) {
   });
   Json list = Json::array();
   for (size_t k = 0; k < files.size(); ++k) {
-    const fs::path inside = base.empty() ? fs::path() : files[k].lexically_relative(base);
-    const bool below = !inside.empty() && *inside.begin() != "..";
-    list.push_back({{"path", (below ? inside : files[k]).string()},
-                    {"bytes", fs::file_size(files[k])},
-                    {"sha256", hashes[k]}});
+    const bool below = !base.empty() && is_below(files[k], base);
+    Json& file = list.emplace_back(Json::object());
+    put_text(file, "path", (below ? files[k].lexically_relative(base) : files[k]).string());
+    file["bytes"] = fs::file_size(files[k]);
+    file["sha256"] = hashes[k];
   }
   std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) { return a["path"] < b["path"]; });
   return list;
@@ -58,9 +67,60 @@ Json files_json(const std::vector<fs::path>& files, const fs::path& base) {
 /// Options that decide neither the numbers nor how far a run goes.
 bool is_display(const std::string& name) {
   for (const char* other : {"device", "threads", "no-fallback", "json", "quiet", "config", "input-memory",
-                            "telemetry", "trace", "watch", "check"})
+                            "telemetry", "trace", "watch", "check", "no-record"})
     if (name == other) return true;
   return false;
+}
+
+/// The file of an output option, or one of the fields next to a checkpoint.
+bool is_of(const fs::path& file, const Setting& s, const fs::path& path) {
+  return file == path || (s.name == "checkpoint" && is_below(file, fs::path(path) += ".fields"));
+}
+
+/// The files that a run reads and writes. Those that it reads below its folder of results, where no option names them, are its own: a run that
+/// goes on takes it up again.
+struct Files {
+  Files(const std::vector<Setting>& settings, const fs::path& record) {
+    journal::Entries entries = journal::entries();
+    outputs = std::move(entries.outputs);
+    std::erase(outputs, record);
+    const auto any = [&](auto match) {
+      return std::ranges::any_of(
+          settings, [&](const Setting& s) { return s.file && !s.value.empty() && match(s, whole(s.value)); });
+    };
+    for (fs::path& file : entries.inputs) {
+      const bool written = file == record || std::ranges::find(outputs, file) != outputs.end() ||
+                           any([&](const Setting& s, const fs::path& path) {
+                             return s.output && !s.folder && is_of(file, s, path);
+                           });
+      const bool named =
+          any([&](const Setting& s, const fs::path& path) { return !s.output && is_below(file, path); });
+      const bool inside =
+          any([&](const Setting& s, const fs::path& path) { return s.folder && is_below(file, path); });
+      if (!written) (inside && !named ? outputs : inputs).push_back(std::move(file));
+    }
+    const auto absent = [](const fs::path& file) { return !fs::is_regular_file(file); };
+    std::erase_if(outputs, absent);
+    std::erase_if(inputs, absent);
+  }
+  std::vector<fs::path> inputs, outputs;
+};
+
+/// Entries of the inputs of this run that were hashed.
+std::map<fs::path, Json>& hashed() {
+  static std::map<fs::path, Json> entries;
+  return entries;
+}
+
+Json inputs_json(const std::vector<fs::path>& files) {
+  std::vector<fs::path> rest;
+  for (const fs::path& file : files)
+    if (!hashed().contains(file)) rest.push_back(file);
+  for (const Json& entry : files_json(rest, {})) hashed()[text_of(entry, "path")] = entry;
+  Json list = Json::array();
+  for (const fs::path& file : files) list.push_back(hashed().at(file));
+  std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) { return a["path"] < b["path"]; });
+  return list;
 }
 
 std::string identity_of(const std::string& command, const Json& options, const Json& inputs) {
@@ -76,15 +136,12 @@ std::string identity_of(const std::string& command, const Json& options, const J
   return identity.hash();
 }
 
-std::string seal_of(Json record) {
-  record.erase("seal");
-  return record::sha256(record.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-Json options_json(const CLI::App& app) {
+Json options_json(const std::vector<Setting>& settings) {
   Json options = Json::object();
-  for (const Setting& s : settings_of(app)) {
-    Json& o = options[s.name] = {{"value", s.value}, {"given", s.given}};
+  for (const Setting& s : settings) {
+    Json& o = options[s.name] = Json::object();
+    put_text(o, "value", s.value);
+    o["given"] = s.given;
     if (s.positional) o["positional"] = true;
     if (s.file) o["file"] = true;
     if (s.output) o["output"] = true;
@@ -93,78 +150,81 @@ Json options_json(const CLI::App& app) {
   return options;
 }
 
-/// The numbers of a version such as 1.2.3; those that are missing are 0.
-std::array<int64_t, 3> numbers_of(std::string_view version) {
-  std::array<int64_t, 3> numbers{};
-  for (int64_t& number : numbers) {
-    const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), number);
-    if (error == std::errc::result_out_of_range) number = std::numeric_limits<int64_t>::max();
-    version.remove_prefix(static_cast<size_t>(end - version.data()));
-    if (!version.starts_with('.')) break;
-    version.remove_prefix(1);
-  }
-  return numbers;
+/// The variables of users that are set, which change how a run is computed.
+Json environment_json() {
+  Json set = Json::object();
+  for (const environment::Variable& variable : environment::variables())
+    if (const char* text = std::getenv(variable.name);
+        text && *text && variable.readers == environment::Readers::user)
+      set[variable.name] = text;
+  return set;
 }
 
-/// Types of all members that the program uses of a record. Throws InputError that names the member.
-void check_members(const io::JsonValue& record) {
-  for (const char* name : {"command", "device", "driver", "numerics", "identity"}) record.at(name).text();
-  if (const auto directory = record.find("directory")) directory->text();
-  for (const auto& [name, option] : record.at("options").members()) {
-    option.at("value").text();
-    option.at("given").boolean();
-    for (const char* mark : {"positional", "file", "output"})
-      if (const auto value = option.find(mark)) value->boolean();
-  }
-  for (const char* list : {"inputs", "outputs"}) {
-    std::set<std::string> paths;
-    for (const io::JsonValue& file : record.at(list).items()) {
-      const std::string& path = file.at("path").text();
-      file.at("sha256").text();
-      file.at("bytes").integer(0, std::numeric_limits<int64_t>::max());
-      if (path.empty() || !paths.insert(path).second)
-        throw InputError(fmt::format("'{}' in {}", io::shown(path), list), record.where(),
-                         "the name of a file, each once");
-    }
-  }
+/// Marks the outputs that an option names.
+void name_options(Json& outputs, const std::vector<Setting>& settings, const fs::path& base) {
+  for (const Setting& s : settings)
+    if (s.output && !s.folder && !s.value.empty())
+      for (Json& output : outputs)
+        if (is_of(whole(base / text_of(output, "path")), s, whole(s.value))) output["option"] = s.name;
 }
 
 }  // namespace
 
-void begin_record() {
+void put_text(Json& object, const std::string& name, const std::string& text) {
+  object[name] = text;
+  const std::string shown = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (Json::parse(shown) != text) object[name + "_base64"] = base64(text);
+}
+std::string text_of(const Json& object, const std::string& name) {
+  const auto bytes = object.find(name + "_base64");
+  return bytes == object.end() ? object.at(name).get<std::string>()
+                               : from_base64(bytes->get<std::string>()).value_or("");
+}
+
+std::string seal_of(Json record) {
+  record.erase("seal");
+  return record::sha256(record.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void begin_record(const CLI::App& app) {
   journal::begin();
   summary() = {};
+  hashed().clear();
+  const fs::path target = record_file_of(app);
+  record::set_run(target.empty() ? std::function<std::string()>() : [&app, target] {
+    const std::vector<Setting> settings = settings_of(app);
+    return identity_of(command_path(app), options_json(settings),
+                       inputs_json(Files(settings, target).inputs));
+  });
 }
 void note_summary(Json value) { summary() = std::move(value); }
 
 void write_record(const CLI::App& app) {
-  const std::string out = output_folder_of(app);
-  journal::Entries entries = journal::entries();
-  if (out.empty() || summary().is_null() || entries.outputs.empty()) return;
-  const fs::path folder = fs::absolute(out).lexically_normal(), target = folder / "run.json";
-  const bool own = std::erase(entries.outputs, target) > 0;
-  const auto absent = [](const fs::path& file) { return !fs::is_regular_file(file); };
-  std::erase_if(entries.outputs, absent);
-  std::erase_if(entries.inputs, [&](const fs::path& file) {
-    return absent(file) || file == target ||
-           std::find(entries.outputs.begin(), entries.outputs.end(), file) != entries.outputs.end();
-  });
+  record::set_run({});
+  const fs::path target = record_file_of(app), base = target.parent_path();
+  const journal::Entries entries = journal::entries();
+  if (target.empty() || summary().is_null() || entries.outputs.empty()) return;
+  const bool own = std::ranges::find(entries.outputs, target) != entries.outputs.end();
+  const std::vector<Setting> settings = settings_of(app);
+  const Files files(settings, target);
   const Json& s = summary();
   Json record = {{"program", {{"version", kVersion}, {"commit", kCommit}}},
                  {"command", command_path(app)},
-                 {"options", options_json(app)},
-                 {"inputs", files_json(entries.inputs, {})},
+                 {"options", options_json(settings)},
+                 {"inputs", inputs_json(files.inputs)},
                  {"device", s["device"]},
                  {"driver", s["driver"]},
                  {"numerics", s["numerics"]},
+                 {"environment", environment_json()},
                  {"started", s["started"]},
                  {"seconds", s["seconds"]},
                  {"stages", s["stages"]},
                  {"fallbacks", s["fallbacks"]},
                  {"warnings", entries.warnings},
-                 {"outputs", files_json(entries.outputs, folder)},
-                 {"identity", ""},
-                 {"directory", fs::current_path().string()}};
+                 {"outputs", files_json(files.outputs, base)},
+                 {"identity", ""}};
+  put_text(record, "directory", fs::current_path().string());
+  name_options(record["outputs"], settings, base);
   record["identity"] = identity_of(record["command"], record["options"], record["inputs"]);
   if (own) {
     const Json members = io::parse_ordered_json(io::read_text_file(target), target.string());
@@ -176,25 +236,6 @@ void write_record(const CLI::App& app) {
   }
   record["seal"] = seal_of(record);
   write_file(target, json_text(record, 2) + "\n");
-}
-
-Json read_record(const fs::path& folder) {
-  constexpr auto kExpected = "the record that a command wrote";
-  const InputFolder inputs(folder);
-  const fs::path file = folder / "run.json";
-  const std::string where = file.string(), text = io::read_text_file(file, "the run.json of a run");
-  const Json record = io::parse_ordered_json(text, where);
-  if (!record.is_object() || !record.contains("seal") || !record.contains("program") ||
-      !record["program"].is_object() || !record["program"].contains("version") ||
-      !record["program"]["version"].is_string())
-    throw InputError("not the record of a run", where, kExpected);
-  const std::string version = record["program"]["version"];
-  if (numbers_of(version) > numbers_of(kVersion))
-    throw InputError(fmt::format("a record of version {}, this is {}", io::shown(version), kVersion), where,
-                     "a program at least as new");
-  if (record["seal"] != seal_of(record)) throw InputError("the record was edited", where, kExpected);
-  check_members(io::JsonValue::parse(text, where));
-  return record;
 }
 
 }  // namespace lockstep::cli

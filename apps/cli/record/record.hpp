@@ -1,4 +1,5 @@
-// run.json in the folder of --out: what a command did, with all that is needed to do it again.
+// The record of a run, run.json in the folder of --out or FILE.run.json: what a command did, with all that is needed to do
+// it again.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +13,22 @@ class App;
 namespace lockstep::cli {
 
 /// Before a command runs: files that it reads and publishes count from now on.
-void begin_record();
+void begin_record(const CLI::App& app);
 /// The device, driver, stages and times of the run, from the session's end.
 void note_summary(nlohmann::ordered_json summary);
-/// After a command that wrote files into a folder of --out. Members that the command itself put into run.json stay.
+/// After a command that wrote files. Members that the command itself put into run.json stay.
 void write_record(const CLI::App& app);
 
-/// Throws InputError for a folder without a record, a record that was edited, or one of a newer version.
-nlohmann::ordered_json read_record(const std::filesystem::path& folder);
+/// The record of a folder of results or of a file; one is its own.
+std::filesystem::path record_of(const std::filesystem::path& results);
+/// Throws InputError where there is none, and for a record that was edited or is of a newer version.
+nlohmann::ordered_json read_record(const std::filesystem::path& file);
+
+/// A text of a record that may be a name of a file: where it is not UTF-8, NAME_base64 has its bytes.
+void put_text(nlohmann::ordered_json& object, const std::string& name, const std::string& text);
+std::string text_of(const nlohmann::ordered_json& object, const std::string& name);
+
+/// The SHA-256 of a record without its member `seal`.
+std::string seal_of(nlohmann::ordered_json record);
 
 }  // namespace lockstep::cli

@@ -4,23 +4,11 @@
 
 #include <algorithm>
 
+#include "base64.hpp"
 #include "io/text/file.hpp"
 
 namespace lockstep::cli::html {
 namespace {
-
-std::string base64(const std::string& bytes) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t k = 0; k < bytes.size(); k += 3) {
-    uint32_t word = 0;
-    for (size_t j = 0; j < 3; ++j)
-      word = word << 8 | (k + j < bytes.size() ? static_cast<unsigned char>(bytes[k + j]) : 0u);
-    for (size_t j = 0; j < 4; ++j) out += k + j > bytes.size() ? '=' : kDigits[word >> (18 - 6 * j) & 63];
-  }
-  return out;
-}
 
 constexpr const char* kStyle = R"(
 body { font: 15px/1.5 system-ui, sans-serif; color: #24262e; background: #fbfbfa; margin: 0 auto; max-width: 1180px; padding: 24px; }

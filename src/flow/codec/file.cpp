@@ -187,7 +187,7 @@ int64_t write_encoded(const std::filesystem::path& path, const EncodedFields& e)
     arrays.emplace_back("latent", e.latent);
   }
   arrays.emplace_back("checksum", bytes_array(checksum_of(arrays)));
-  io::write_npz(path, arrays);
+  io::write_npz(path, arrays, io::NpzCompression::stored, {.title = "encoded fields of a flow"});
   return int64_t(std::filesystem::file_size(path));
 }
 

@@ -200,14 +200,14 @@ void write_fields(const std::filesystem::path& path, const EncodedFields& e, con
   variables.push_back({"time", {"time"}, Array::of(std::vector<double>(e.time)), {{"long_name", "time"}}});
   variables.push_back({"x", {"x"}, axis(g.nx, g.dx()), {{"axis", "X"}}});
   variables.push_back({"y", {"y"}, axis(g.ny, g.dy()), {{"axis", "Y"}}});
+  constexpr auto kTitle = "two-dimensional turbulence, decoded";
   if (path.extension() == ".nc") {
-    io::write_netcdf(path, variables,
-                     {{"Conventions", "CF-1.8"}, {"title", "two-dimensional turbulence, decoded"}});
+    io::write_netcdf(path, variables, {{"Conventions", "CF-1.8"}, {"title", kTitle}});
     return;
   }
   io::NpzArrays arrays;
   for (const io::NetcdfVariable& v : variables) arrays.emplace_back(v.name, v.values);
-  io::write_npz(path, arrays);
+  io::write_npz(path, arrays, io::NpzCompression::stored, {.title = kTitle});
 }
 
 }  // namespace

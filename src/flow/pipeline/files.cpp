@@ -181,7 +181,7 @@ LearnRunResult learn_run(Context& context, const LearnRunOptions& options) {
   put_plan(arrays, e.plan);
   arrays.emplace_back("clock", Array::of(std::vector<double>{last, step}));
   arrays.emplace_back("scores", text_array(scores_json(r.latents, r.fields)));
-  io::write_npz(options.output, arrays);
+  io::write_npz(options.output, arrays, io::NpzCompression::stored, {.title = "linear model of latents"});
   r.file = options.output;
   return r;
 }

@@ -124,6 +124,8 @@ class Runner {
         if (done_ > total_)
           throw InputError(fmt::format("a checkpoint after {} steps", done_), options_.checkpoint.string(),
                            fmt::format("at most the {} steps of this run", total_));
+        for (int64_t k = 0; options_.pictures && k < series_->size(); ++k)
+          draw(series_->field(k), k, series_->moment(k).time.front());
         return;
       }
     std::vector<double> courant;
@@ -184,7 +186,8 @@ class Runner {
 
   [[noreturn]] void refuse_blow_up(const BlowUp& found, const Array& sound) {
     const auto file = options_.folder / "blow_up.npz";
-    io::write_npz(file, {{"omega", sound}});
+    io::write_npz(file, {{"omega", sound}}, io::NpzCompression::stored,
+                  {.title = "vorticity before the blow-up"});
     throw InputError(
         fmt::format("member {} of the flow blew up by step {}: a speed is not finite or beyond twice the "
                     "limit of stability",
@@ -212,11 +215,14 @@ class Runner {
     });
     series_->add(moment, omega);
     report_rising_energy();
-    if (options_.pictures)
-      result_.files.push_back(pictures_.draw(options_.folder, omega, series_->size() - 1, times_.front()));
+    draw(omega, series_->size() - 1, times_.front());
     if (options_.checkpoint.empty()) return;
-    pictures_.finish();  // a run that goes on from there does not draw them again
     write_checkpoint(options_.checkpoint, identity_, state_, *series_);
+  }
+
+  /// A run that goes on draws the fields of the first part again: one scale, and the run that the pictures name.
+  void draw(const Array& omega, int64_t number, double time) {
+    if (options_.pictures) result_.files.push_back(pictures_.draw(options_.folder, omega, number, time));
   }
 
   /// Nothing in the equation adds energy without forcing: where it rises, closure or time step are at fault.

@@ -227,12 +227,13 @@ std::vector<io::NetcdfVariable> Series::variables() const {
 }
 
 fs::path Series::write_result(RunOptions::Format format) const {
+  constexpr auto kTitle = "two-dimensional turbulence";
   const std::vector<io::NetcdfVariable> all = variables();
   if (format == RunOptions::Format::nc) {
     const std::string missing = io::netcdf_missing();
     if (missing.empty()) {
       const fs::path file = folder_ / "run.nc";
-      io::write_netcdf(file, all, {{"Conventions", "CF-1.8"}, {"title", "two-dimensional turbulence"}});
+      io::write_netcdf(file, all, {{"Conventions", "CF-1.8"}, {"title", kTitle}});
       return file;
     }
     logging::line(fmt::format("flow run: run.npz instead of run.nc: {}", missing));  // also under --quiet
@@ -240,7 +241,7 @@ fs::path Series::write_result(RunOptions::Format format) const {
   io::NpzArrays arrays;
   for (const io::NetcdfVariable& v : all) arrays.emplace_back(v.name, v.values);
   const fs::path file = folder_ / "run.npz";
-  io::write_npz(file, arrays);
+  io::write_npz(file, arrays, io::NpzCompression::stored, {.title = kTitle});
   return file;
 }
 

@@ -69,7 +69,7 @@ EncodeRun run_encode(Context& context, const EncodeRunOptions& options) {
   for (size_t s = 0; s < size_t(kSignals); ++s)
     for (size_t row = 0; row < rows; ++row) given[row * size_t(kSignals) + s] = table.given[s * rows + row];
   arrays.emplace_back("given", Array::of(std::move(given), {table.rows(), kSignals}));
-  io::write_npz(options.out, arrays);
+  io::write_npz(options.out, arrays, io::NpzCompression::stored, {.title = "features of a logged training"});
   return run;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/record/journal.hpp"
+#include "core/record/stamp.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
@@ -79,6 +80,9 @@ void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVar
     ids.push_back(id);
   }
   put_attributes(file, kGlobal, attributes);
+  const record::Stamp stamp = record::stamp();
+  put_attributes(file, kGlobal, {{"program", stamp.program}});
+  if (!stamp.run.empty()) put_attributes(file, kGlobal, {{record::kRunName, stamp.run}});
   file.check(file.api().nc_enddef(file.id()));
   for (size_t k = 0; k < variables.size(); ++k) {
     const Array values = variables[k].values.packed();
@@ -168,6 +172,25 @@ NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::
     }
     return arrays;
   });
+}
+
+NpzArrays read_netcdf(const std::filesystem::path& path) {
+  constexpr int kText = 2, kLastNumber = 11, kLongestName = 256;
+  std::vector<std::string> names;
+  {
+    File file(path.string());
+    file.open(path.string());
+    int count = 0;
+    file.check(file.api().nc_inq_nvars(file.id(), &count));
+    for (int id = 0; id < count; ++id) {
+      char name[kLongestName + 1] = {};
+      int type = 0;
+      file.check(file.api().nc_inq_varname(file.id(), id, name));
+      file.check(file.api().nc_inq_vartype(file.id(), id, &type));
+      if (type != kText && type <= kLastNumber) names.emplace_back(name);
+    }
+  }
+  return read_netcdf(path, names);
 }
 
 Sizes netcdf_shape(const std::filesystem::path& path, const std::string& name) {

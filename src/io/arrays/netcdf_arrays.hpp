@@ -25,6 +25,8 @@ void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVar
 /// The numeric variables of those names that the file has, as f64. Throws InputError for what is no NetCDF
 /// file.
 NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names);
+/// All numeric variables.
+NpzArrays read_netcdf(const std::filesystem::path& path);
 /// The shape of a variable, and one of its frames along the first axis, as f64: what a series needs of a long run.
 Sizes netcdf_shape(const std::filesystem::path& path, const std::string& name);
 Array read_netcdf_frame(const std::filesystem::path& path, const std::string& name, int64_t frame);

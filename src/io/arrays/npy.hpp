@@ -68,9 +68,14 @@ const Array& find_array(const NpzArrays& arrays, std::string_view name, std::str
 [[noreturn]] void throw_missing(std::string_view name, std::vector<std::string> present,
                                 std::string_view where);
 
+/// Texts of an archive, in its comment, which is JSON: title, units, program, lockstep_run.
+struct NpzLabels {
+  std::string title = {};
+  std::vector<std::pair<std::string, std::string>> units = {};  ///< by array
+};
 /// No arrays give a valid archive without members.
 enum class NpzCompression { stored, deflated };
 void write_npz(const std::filesystem::path& path, const NpzArrays& arrays,
-               NpzCompression compression = NpzCompression::stored);
+               NpzCompression compression = NpzCompression::stored, const NpzLabels& labels = {});
 
 }  // namespace lockstep::io

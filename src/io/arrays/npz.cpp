@@ -89,6 +89,7 @@ Directory find_directory(const Bytes& in) {
   for (uint64_t back = 0; back <= std::min<uint64_t>(last, 65535); ++back) {
     const uint64_t at = last - back;
     if (in.u32(at) != kEnd) continue;
+    if (in.u16(at + 20) > back) in.fail("its comment is cut off");
     Directory directory{in.u32(at + 16), in.u16(at + 10)};
     if (at >= 20 && in.u32(at - 20) == kEnd64Locator) {
       const uint64_t end64 = in.u64(at - 20 + 8);

@@ -1,9 +1,12 @@
 // Writes ZIP archives: arrays as NumPy does, whole files as they are.
 #include <zlib.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/stamp.hpp"
+#include "core/reports/json_text.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/zip.hpp"
 #include "io/arrays/zip_records.hpp"
@@ -71,13 +74,14 @@ std::string central_header(const WrittenMember& member) {
   return out;
 }
 /// The end of an archive: the records behind a directory of so many members and bytes at `at`.
-std::string end_records(uint64_t members, uint64_t bytes, uint64_t at) {
+std::string end_records(uint64_t members, uint64_t bytes, uint64_t at, const std::string& comment = {}) {
   std::string out;
   if (members == 0) {
     // Readers know an archive by its first bytes, and one without members by the plain end record.
     append(out, kEnd, 4);
-    out.append(18, '\0');
-    return out;
+    out.append(16, '\0');
+    append(out, comment.size(), 2);
+    return out + comment;
   }
   append(out, kEnd64, 4);
   append(out, 44, 8);
@@ -99,8 +103,8 @@ std::string end_records(uint64_t members, uint64_t bytes, uint64_t at) {
   append(out, 0xffff, 2);
   append(out, kIn64, 4);
   append(out, kIn64, 4);
-  append(out, 0, 2);
-  return out;
+  append(out, comment.size(), 2);
+  return out + comment;
 }
 
 /// A member's deflated content, kept in a file until it is whole: the archive states its size first.
@@ -158,7 +162,24 @@ class DeflatedMember {
 }  // namespace
 }  // namespace zip
 
-void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCompression compression) {
+namespace {
+
+std::string comment_of(const NpzLabels& labels) {
+  constexpr size_t kLongest = 65535;
+  const record::Stamp stamp = record::stamp();
+  nlohmann::ordered_json comment;
+  if (!labels.title.empty()) comment["title"] = labels.title;
+  for (const auto& [array, unit] : labels.units) comment["units"][array] = unit;
+  comment["program"] = stamp.program;
+  if (!stamp.run.empty()) comment[record::kRunName] = stamp.run;
+  const std::string text = json_text(comment);
+  return text.size() <= kLongest ? text : std::string();
+}
+
+}  // namespace
+
+void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCompression compression,
+               const NpzLabels& labels) {
   AtomicFile file(path);
   std::string directory;
   uint64_t at = 0;
@@ -191,7 +212,7 @@ void write_npz(const std::filesystem::path& path, const NpzArrays& arrays, NpzCo
     at += local.size() + member.packed;
   }
   file.write(directory);
-  file.write(zip::end_records(arrays.size(), directory.size(), at));
+  file.write(zip::end_records(arrays.size(), directory.size(), at, comment_of(labels)));
   file.commit();
 }
 

@@ -190,7 +190,12 @@ std::string Drawing::svg() const {
 Image Drawing::image() const {
   Image image(static_cast<int>(std::ceil(width_)), static_cast<int>(std::ceil(height_)), 3, 255);
   paint(image);
+  image.texts = labels_;
   return image;
+}
+
+void Drawing::set_label(std::string keyword, std::string text) {
+  if (!text.empty()) labels_.emplace_back(std::move(keyword), std::move(text));
 }
 
 void write_drawing(const std::filesystem::path& path, const Drawing& drawing) {

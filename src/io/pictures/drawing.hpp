@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,9 @@ class Drawing {
   Box text(Point baseline, std::string text, const Lettering& lettering = {});
   void append(const Drawing& other, Point offset);
 
+  /// Title, Unit: of the PNG.
+  void set_label(std::string keyword, std::string text);
+  void take_labels(const Drawing& other) { labels_ = other.labels_; }
   double width() const { return width_; }
   double height() const { return height_; }
   void set_size(double width, double height) {
@@ -119,6 +123,7 @@ class Drawing {
 
   double width_, height_;
   std::vector<Item> items_;
+  std::vector<std::pair<std::string, std::string>> labels_;
 };
 
 /// `&`, `<`, `>` and quotes as XML has them.

@@ -337,6 +337,9 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
               static_cast<int>(std::ceil(bottom + kMapMargin)), 3, 255);
   put_cells(image, cells, static_cast<int>(kMapMargin), static_cast<int>(top), zoom);
   drawing.paint(image);
+  for (const auto& [keyword, text] :
+       {std::pair{"Title", options.title}, {"Unit", options.unit}, {"Time", options.facts.date}})
+    if (!text.empty()) image.texts.emplace_back(keyword, text);
   return image;
 }
 

@@ -193,6 +193,8 @@ double light(const Vec& normal, const Camera& camera, const Vec& world_up) {
 void write_on(Image& image, const MeshPictureOptions& options, const std::optional<ColorRange>& range) {
   constexpr double kSize = 14, kWidth = 16;
   Drawing drawing(image.width, image.height);
+  image.texts = {{"Title", options.title.empty() ? "triangle mesh" : options.title}};
+  if (!options.unit.empty()) image.texts.emplace_back("Unit", options.unit);
   drawing.text({24, 22 + cap_height(18)}, shortened(options.title, image.width - 48, 18, true),
                {.size = 18, .bold = true});
   if (range) {
@@ -358,6 +360,7 @@ Image join_images(const std::vector<Image>& images) {
     height = std::max(height, image.height);
   }
   Image joined(width, height, 3, 255);
+  if (!images.empty()) joined.texts = images.back().texts;
   int left = 0;
   for (const Image& image : images) {
     for (int y = 0; y < image.height; ++y) {

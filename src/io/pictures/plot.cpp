@@ -356,9 +356,12 @@ Rgb series_ink(size_t k) {
 
 Drawing draw_plot(std::span<const PlotSeries> series, const PlotOptions& options) {
   const Plot plot(series, options);
-  for (const LegendPlace place : {LegendPlace::inside, LegendPlace::right})
-    if (auto drawing = plot.draw(place)) return *std::move(drawing);
-  return *plot.draw(LegendPlace::above);
+  std::optional<Drawing> drawing = plot.draw(LegendPlace::inside);
+  if (!drawing) drawing = plot.draw(LegendPlace::right);
+  if (!drawing) drawing = plot.draw(LegendPlace::above);
+  drawing->set_label("Title",
+                     options.title.empty() ? options.y_label + " over " + options.x_label : options.title);
+  return *std::move(drawing);
 }
 
 Drawing draw_bars(const std::vector<std::pair<std::string, double>>& bars, const std::string& title,
@@ -392,6 +395,7 @@ Drawing draw_bars(const std::vector<std::pair<std::string, double>>& bars, const
 Drawing stack(std::span<const Drawing> parts) {
   Drawing whole(0, 0);
   for (const Drawing& part : parts) {
+    if (&part == &parts.front()) whole.take_labels(part);
     whole.append(part, {0, whole.height()});
     whole.set_size(std::max(whole.width(), part.width()), whole.height() + part.height());
   }

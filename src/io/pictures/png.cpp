@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 #include <png.h>
+#include <zlib.h>
+
+#include <algorithm>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/stamp.hpp"
 #include "io/text/file.hpp"
 #include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
@@ -20,6 +24,22 @@ png_uint_32 format_of(int channels, std::string_view where) {
     case 4: return PNG_FORMAT_RGBA;
     default: throw InternalError(fmt::format("{} channels", channels), where, "1, 3 or 4");
   }
+}
+
+constexpr size_t kBehindHeader = 8 + 25;  // signature, IHDR
+
+/// tEXt, or iTXt (not compressed, of no language) for what is not ASCII.
+std::string text_chunk(const std::string& keyword, const std::string& text) {
+  const bool ascii = std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) > 126; });
+  const std::string content = (ascii ? "tEXt" : "iTXt") + keyword + std::string(ascii ? 1 : 5, '\0') + text;
+  const auto number = [](uint64_t value) {
+    std::string bytes;
+    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
+    return bytes;
+  };
+  const auto crc =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  return number(content.size() - 4) + content + number(crc);
 }
 
 struct PngImage : png_image {
@@ -50,7 +70,15 @@ void write_png(const std::filesystem::path& path, const Image& image) {
     throw InputError(fmt::format("cannot encode the picture: {}", png.message), where,
                      "a picture that PNG can hold");
   }
-  write_file(path, std::span<const std::byte>(bytes).first(size));
+  const auto all = std::as_bytes(std::span(bytes)).first(size);
+  AtomicFile file(path);
+  file.write(all.first(kBehindHeader));
+  for (const auto& [keyword, text] : image.texts) file.write(text_chunk(keyword, text));
+  const record::Stamp stamp = record::stamp();
+  file.write(text_chunk("Software", stamp.program));
+  if (!stamp.run.empty()) file.write(text_chunk(record::kRunName, stamp.run));
+  file.write(all.subspan(kBehindHeader));
+  file.commit();
 }
 
 Image parse_png(std::span<const std::byte> bytes, std::string_view where, int channels) {

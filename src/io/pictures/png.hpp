@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep::io {
@@ -14,6 +16,7 @@ namespace lockstep::io {
 struct Image {
   int width = 0, height = 0, channels = 3;
   std::vector<uint8_t> pixels;
+  std::vector<std::pair<std::string, std::string>> texts;  ///< of its PNG, by keyword: Title, Unit, Time
 
   Image() = default;
   Image(int w, int h, int c, uint8_t value = 0)
@@ -27,7 +30,7 @@ struct Image {
   }
 };
 
-/// Throws InputError if the file cannot be written.
+/// With its texts, the program and the run. Throws InputError if the file cannot be written.
 void write_png(const std::filesystem::path& path, const Image& image);
 /// Any PNG, converted to `channels`. Throws InputError.
 Image read_png(const std::filesystem::path& path, int channels = 3);

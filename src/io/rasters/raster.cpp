@@ -14,6 +14,7 @@
 #include "core/files/folder.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
+#include "core/record/journal.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/rasters/gdal/gdal_raster.hpp"
 #include "io/text/file.hpp"
@@ -45,6 +46,7 @@ class NpyReader : public RasterReader {
       grid_.rows = values_.size(0);
       grid_.cols = values_.size(1);
     }
+    journal::input(path);
     if (options.pixel_size) grid_.place(*options.pixel_size);
   }
   ~NpyReader() override {

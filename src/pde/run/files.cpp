@@ -35,13 +35,15 @@ FileRun run_files(Context& context, Work work, const std::filesystem::path& inpu
   const NamedArrays arrays =
       host_stage(done.host_stages, "read", [&] { return read_arrays(input, options); });
   done.result = work(context, arrays, options);
-  const auto write = [&](const std::filesystem::path& file, const auto& named) {
+  const auto write = [&](const std::filesystem::path& file, const auto& named, const char* title) {
     if (file.empty()) return;
-    host_stage(done.host_stages, "write",
-               [&] { io::write_npz(file, io::NpzArrays(named.begin(), named.end())); });
+    host_stage(done.host_stages, "write", [&] {
+      io::write_npz(file, io::NpzArrays(named.begin(), named.end()), io::NpzCompression::stored,
+                    {.title = title});
+    });
   };
-  write(out, done.result.gradients);
-  write(residuals, done.result.residuals);
+  write(out, done.result.gradients, "gradients of the loss");
+  write(residuals, done.result.residuals, "residuals");
   return done;
 }
 

@@ -32,7 +32,8 @@ class StateFile {
   std::filesystem::path write() const {
     const Array states = Array::adopt(Storage::u32, shape_, scratch_.data(), nullptr);
     const Array patches = Array::view(std::span<const int32_t>(&patches_, 1), {1});
-    io::write_npz(file_, {{"states", states}, {"patches", patches}}, io::NpzCompression::deflated);
+    io::write_npz(file_, {{"states", states}, {"patches", patches}}, io::NpzCompression::deflated,
+                  {.title = "What each sky patch shows, 2 bits a patch"});
     return file_;
   }
 

@@ -110,7 +110,13 @@ StageRun run_urban_stage(const std::string& name, const std::filesystem::path& i
   const io::NpzArrays given = io::read_npz(input);
   const io::NpzArrays results =
       host_stage(run.host_stages, "urban." + name, [&] { return run_urban_stage(name, given); });
-  if (!out.empty()) io::write_npz(out, results);
+  if (!out.empty()) {
+    io::NpzLabels labels{"urban stage " + name, {}};
+    for (const Stage& stage : urban_stages())
+      if (stage.name == name)
+        for (const StageArray& array : stage.writes) labels.units.emplace_back(array.name, array.unit);
+    io::write_npz(out, results, io::NpzCompression::stored, labels);
+  }
   for (const auto& [output, array] : results) run.outputs.push_back(output_of(output, array));
   return run;
 }

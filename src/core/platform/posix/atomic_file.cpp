@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -85,6 +86,7 @@ void keep_whole(fs::path input) { kept_whole().push_back(std::move(input)); }
 
 void check_output_file(const fs::path& file) {
   if (checked_target(file)) return;
+  if (file.filename().native().size() > NAME_MAX) fail("cannot create the file", file, ENAMETOOLONG);
   std::error_code ignored;
   check_parents(fs::absolute(file, ignored).parent_path());
 }

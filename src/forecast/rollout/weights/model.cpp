@@ -228,7 +228,7 @@ void save_rollout_model(const RolloutModel& model, const std::filesystem::path& 
   put("w", model.head), put("features", model.features), put("h0", model.h0);
   put("P", model.projection), put("P_b", model.projection_bias);
   put("V", model.bins), put("V_b", model.bins_bias);
-  io::write_npz(path, arrays);
+  io::write_npz(path, arrays, io::NpzCompression::stored, {.title = "ensemble of recurrent networks"});
 }
 
 }  // namespace lockstep::forecast

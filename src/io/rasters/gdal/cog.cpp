@@ -52,6 +52,8 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
           "GDAL cannot set the nodata value");
   if (!labels.title.empty()) api.GDALSetDescription(band, labels.title.c_str());
   if (!labels.unit.empty()) api.GDALSetRasterUnitType(band, labels.unit.c_str());
+  for (const auto& [name, value] : metadata_of(labels))
+    api.GDALSetMetadataItem(source.handle, name.c_str(), value.c_str(), nullptr);
   // GDAL only reads what it writes.
   require(
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,

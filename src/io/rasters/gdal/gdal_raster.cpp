@@ -131,6 +131,18 @@ class GdalReader : public RasterReader {
     std::erase(text, '"');
     return text;
   }
+  /// The file on disk that /vsizip/{FILE}/NAME, /vsizip/FILE/NAME and the like read; else the path itself.
+  static fs::path file_behind(const fs::path& path) {
+    std::string text = path.string();
+    if (!text.starts_with("/vsi")) return path;
+    text = text.substr(std::min(text.find('/', 1), text.size() - 1) + 1);
+    std::erase_if(text, [](char c) { return c == '{' || c == '}'; });
+    fs::path file = text;
+    std::error_code ignored;
+    while (file.has_parent_path() && !fs::is_regular_file(file, ignored) && file != file.parent_path())
+      file = file.parent_path();
+    return file;
+  }
   GdalHandle open(const fs::path& path) const {
     // GDAL also opens names that are no files, such as /vsizip/… and sub-datasets with colons.
     std::error_code ignored;
@@ -144,7 +156,8 @@ class GdalReader : public RasterReader {
     const GdalQuiet quiet(api_);
     const GdalHandle handle = api_.GDALOpenEx(name.c_str(), kOpenRaster | kOpenVerbose,
                                               is_virtual ? kVirtual : kRasterDrivers, nullptr, nullptr);
-    if (handle && fs::is_regular_file(path, ignored)) journal::input(path);
+    if (const fs::path file = file_behind(path); handle && fs::is_regular_file(file, ignored))
+      journal::input(file);
     if (!handle) fail(quiet.message("GDAL cannot open it"));
     return handle;
   }
@@ -230,6 +243,7 @@ class GdalWriter : public RasterWriter {
       : api_(require_gdal(path.string())),
         path_(path),
         grid_(grid),
+        labels_(labels),
         bytes_(labels.bytes),
         dataset_(api_, create()) {
     const GdalQuiet quiet(api_);
@@ -246,8 +260,6 @@ class GdalWriter : public RasterWriter {
     if (!ok) fail(quiet.message("GDAL cannot set the georeference"));
     if (!labels.title.empty()) api_.GDALSetDescription(band_, labels.title.c_str());
     if (!labels.unit.empty()) api_.GDALSetRasterUnitType(band_, labels.unit.c_str());
-    for (const auto& [name, value] : labels.facts)
-      api_.GDALSetMetadataItem(dataset_.handle(), name.c_str(), value.c_str(), nullptr);
   }
   void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) override {
     grid_.check_window(row, col, rows, cols);
@@ -268,6 +280,8 @@ class GdalWriter : public RasterWriter {
   }
   void commit() override {
     const GdalQuiet quiet(api_);
+    for (const auto& [name, value] : metadata_of(labels_))
+      api_.GDALSetMetadataItem(dataset_.handle(), name.c_str(), value.c_str(), nullptr);
     if (!dataset_.close()) fail(quiet.message("GDAL cannot write the file"));
     path_.commit();
   }
@@ -296,6 +310,7 @@ class GdalWriter : public RasterWriter {
   const GdalApi& api_;
   AtomicPath path_;
   const RasterGrid grid_;
+  const RasterLabels labels_;
   const bool bytes_;
   Dataset dataset_;
   GdalHandle band_ = nullptr;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/stamp.hpp"
 #include "io/rasters/netcdf/grid_mapping.hpp"
 #include "io/rasters/netcdf/hdf5_chunks.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 // Values of netCDF's macros.
 constexpr int kNcInt = 4, kNcFloat = 5, kNcDouble = 6, kNcGlobal = -1, kNcChunked = 0;
-constexpr int kNcNetcdf4 = 0x1000, kNcNoWrite = 0;
+constexpr int kNcNetcdf4 = 0x1000, kNcNoWrite = 0, kNcWrite = 1;
 constexpr int64_t kChunk = GridSeriesWriter::kRows;
 constexpr int kDeflateLevel = 1;
 
@@ -192,8 +193,15 @@ void GridSeriesWriter::write(size_t variable, size_t step, int64_t row, int64_t 
 
 void GridSeriesWriter::commit() {
   State& s = *state_;
-  if (s.chunks) s.chunks->close();
-  s.chunks.reset();
+  if (s.chunks) {
+    s.chunks->close();
+    s.chunks.reset();
+    s.check(s.api.nc_open(s.path.temporary().c_str(), kNcWrite, &s.file));
+    s.open = true;
+  }
+  const record::Stamp stamp = record::stamp();
+  s.text(kNcGlobal, "program", stamp.program);
+  s.text(kNcGlobal, record::kRunName, stamp.run);
   s.close();
   s.path.commit();
 }

@@ -31,6 +31,8 @@ namespace lockstep::io {
   F(nc_put_vara_float,                                                                                      \
     (int file, int variable, const size_t* first, const size_t* count, const float* values))                \
   F(nc_inq_varid, (int file, const char* name, int* variable))                                              \
+  F(nc_inq_nvars, (int file, int* count))                                                                   \
+  F(nc_inq_varname, (int file, int variable, char* name))                                                   \
   F(nc_inq_varndims, (int file, int variable, int* rank))                                                   \
   F(nc_inq_vartype, (int file, int variable, int* type))                                                    \
   F(nc_inq_var_chunking, (int file, int variable, int* storage, size_t* sizes))                             \

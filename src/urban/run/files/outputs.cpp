@@ -11,7 +11,6 @@
 #include "core/reports/trace.hpp"
 #include "lockstep/error.hpp"
 #include "urban/run/files/result_folder.hpp"
-#include "urban/run/program.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -42,7 +41,7 @@ void Outputs::open_files() {
   writers_.clear();
   statistics_.assign(grids_.size(), {});
   for (const NamedLook& named : grids_) {
-    io::RasterLabels labels{named.look.title, named.look.unit, {{"TIFFTAG_SOFTWARE", program()}}};
+    io::RasterLabels labels{named.look.title, named.look.unit, {}};
     labels.bytes = named.look.bytes;
     if (!facts_.date.empty()) labels.facts.push_back({"LOCKSTEP_TIME", facts_.date});
     if (facts_.sun) {

@@ -8,6 +8,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/files/folder_lock.hpp"
+#include "core/record/journal.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/zip.hpp"
@@ -15,6 +16,7 @@
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/checks/findings.hpp"
+#include "urban/pictures/looks.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -40,11 +42,11 @@ FolderLock hold(const fs::path& folder) {
   return FolderLock(folder);
 }
 
-io::GeoRaster read_grid(const fs::path& folder, std::string_view name) {
+fs::path grid_file(const fs::path& folder, std::string_view name) {
   for (const char* suffix : {".tif", ".npy"}) {
-    const fs::path file = folder / (std::string(name) + suffix);
+    fs::path file = folder / (std::string(name) + suffix);
     std::error_code ignored;
-    if (fs::exists(file, ignored)) return io::read_raster(file);
+    if (fs::exists(file, ignored)) return file;
   }
   throw InputError(fmt::format("no {}.tif or .npy", name), folder.string(),
                    "the 15 grids of 'lockstep urban svf'");
@@ -105,7 +107,7 @@ void write_matrices(const fs::path& states_file, UmepExchange& result, const fs:
     out.push_back({matrix.name, std::move(array)});
   }
   result.patches = patches;
-  io::write_npz(to, out, io::NpzCompression::deflated);
+  io::write_npz(to, out, io::NpzCompression::deflated, {.title = "Sky patches that are seen, by pixel"});
   result.files.push_back(to);
 }
 
@@ -153,7 +155,8 @@ void read_matrices(const fs::path& file, bool plants, UmepExchange& result, cons
     }
   result.patches = int(patches);
   const Array count = Array::of(std::vector<int32_t>{result.patches});
-  io::write_npz(to, {{"states", states}, {"patches", count}}, io::NpzCompression::deflated);
+  io::write_npz(to, {{"states", states}, {"patches", count}}, io::NpzCompression::deflated,
+                {.title = "What each sky patch shows, 2 bits a patch"});
   result.files.push_back(to);
 }
 
@@ -162,10 +165,16 @@ void read_matrices(const fs::path& file, bool plants, UmepExchange& result, cons
 UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissivity) {
   const FolderLock lock = hold(to);
   UmepExchange result;
+  // The first file that is written names the run, and with it all inputs.
+  for (const std::string_view name : kSkyViewNames) journal::input(grid_file(from, name));
+  std::error_code ignored;
+  const fs::path states = from / "sky_states.npz";
+  const bool has_states = fs::exists(states, ignored);
+  if (has_states) journal::input(states);
   std::vector<std::pair<std::string, std::vector<std::byte>>> members;
   io::GeoRaster total, plants;
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
-    io::GeoRaster grid = read_grid(from, kSkyViewNames[g]);
+    io::GeoRaster grid = io::read_raster(grid_file(from, kSkyViewNames[g]));
     if (g == 0) result.rows = grid.rows, result.cols = grid.cols;
     require_size(grid, result, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
     require_shares(grid, fmt::format("{}: {}", from.string(), kSkyViewNames[g]));
@@ -188,9 +197,7 @@ UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissi
   writer->commit();
   result.files.push_back(file);
 
-  std::error_code ignored;
-  if (const fs::path states = from / "sky_states.npz"; fs::exists(states, ignored))
-    write_matrices(states, result, to / "shadowmats.npz");
+  if (has_states) write_matrices(states, result, to / "shadowmats.npz");
   return result;
 }
 
@@ -200,6 +207,9 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
   const FolderLock lock = hold(to);
   const std::string inside = "/vsizip/{" + fs::absolute(zip).string() + "}/";
   UmepExchange result;
+  const fs::path matrices = fs::absolute(zip).parent_path() / "shadowmats.npz";
+  const bool has_matrices = fs::exists(matrices, error);
+  if (has_matrices) journal::input(matrices);
   io::GeoRaster first;
   bool plants = true, zero = false;
   for (size_t g = 0; g < kSkyViewGrids; ++g) {
@@ -224,16 +234,17 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
     require_shares(grid, fmt::format("{}: {}", zip.string(), kUmepNames[g]));
     const fs::path file =
         to / fmt::format("{}.{}", kSkyViewNames[g], format == GridFormat::npy ? "npy" : "tif");
-    io::write_raster(file, grid, grid.values);
+    const Look look = sky_looks()[g].look;
+    const auto writer = io::create_labelled_raster(file, grid, {look.title, look.unit, {}});
+    writer->write(0, 0, grid.rows, grid.cols, grid.values.as<float>().data());
+    writer->commit();
     result.files.push_back(file);
   }
   if (zero)
     say_doubt(fmt::format("{}: view factors of plants are 0 everywhere, as of no plants: they become 1",
                           zip.string()));
   if (!plants) logging::info("{} has no grids of plants: they are 1", zip.string());
-  if (const fs::path matrices = fs::absolute(zip).parent_path() / "shadowmats.npz";
-      fs::exists(matrices, error))
-    read_matrices(matrices, plants && !zero, result, to / "sky_states.npz");
+  if (has_matrices) read_matrices(matrices, plants && !zero, result, to / "sky_states.npz");
   return result;
 }
 

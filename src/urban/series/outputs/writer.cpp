@@ -75,6 +75,11 @@ size_t shown_output(const std::vector<SeriesOutput>& outputs) {
   return shown;
 }
 
+/// "2015-06-21T15:00 (UTC+2)", the end of the interval.
+std::string time_text(const SeriesInputs& inputs, size_t step) {
+  return fmt::format("{} (UTC{:+g})", io::civil_text(inputs.steps[step].time), inputs.site.utc_offset_h);
+}
+
 }  // namespace
 
 OutputText text_of(SeriesOutput output) {
@@ -219,7 +224,8 @@ void SeriesWriter::add_files(const Shared& item) {
       const fs::path stem = options_.folder / output / (output + "_" + stamp);
       const float* const values = item->planes[o].data();
       const OutputText text = text_of(options_.outputs[o]);
-      const io::RasterLabels labels{text.long_name, text.unit, {}};
+      const io::RasterLabels labels{
+          text.long_name, text.unit, {{"LOCKSTEP_TIME", time_text(inputs_, item->step)}}};
       files_.emplace_back(item,
                           [this, stem, labels, values, format] { write_grid(stem, labels, values, format); });
       ++item->parts;
@@ -327,7 +333,7 @@ io::Image SeriesWriter::draw(const Item& item) const {
   picture.rows = inputs_.grid.rows;
   picture.cols = inputs_.grid.cols;
   picture.pixel_size_m = inputs_.city.pixel_size_m;
-  picture.facts.date = fmt::format("{} (UTC{:+g})", io::civil_text(step.time), inputs_.site.utc_offset_h);
+  picture.facts.date = time_text(inputs_, item.step);
   picture.facts.crs = io::crs_title(inputs_.grid.crs_wkt);
   picture.facts.north_is_up = true;
   if (step.forcing.day()) picture.facts.sun = {step.forcing.sun_azimuth_deg, step.forcing.sun_altitude_deg};
