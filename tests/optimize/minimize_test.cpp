@@ -10,6 +10,7 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/optimize.hpp"
 #include "lockstep/primitives.hpp"
+#include "optimize/lbfgs/memory.hpp"
 #include "optimize/line_search.hpp"
 
 namespace lockstep::optimize {
@@ -219,6 +220,44 @@ TEST(Optimize, LbfgsStepsAreTheTwoLoops) {
     for (const int history : {1, 3, 12, 40}) {
       expect_the_two_loops<f64, f64>(Device::open(device), history, 14, 1e-8);
       expect_the_two_loops<f32, f64>(Device::open(device), history, 8, 1e-3);
+    }
+}
+
+template <class T, class A>
+void expect_the_saved_direction(int history, int iterations) {
+  SCOPED_TRACE(testing::Message() << name(lockstep::detail::kType<T>) << ", " << history << " pairs after "
+                                  << iterations);
+  const Device device = Device::open("cpu");
+  Quadratic<T, A> f(device);
+  const Buffer none = device.allocate(f.gradient().storage(), {f.gradient().elements()});
+  device.clear(none);
+  f.launch(none);
+  LbfgsMemory memory(f, history, false);
+  memory.begin();
+  for (int k = 0; k < iterations; ++k) {
+    memory.advance();
+    memory.trial(0.5);
+    memory.accept();
+  }
+  std::vector<double> scalars;
+  std::vector<std::vector<double>> vectors;
+  memory.save(scalars, vectors);
+  LbfgsMemory restored(f, history, false), others(f, history + 1, false);
+  restored.restore(scalars, vectors);
+  others.restore(scalars, vectors);
+  EXPECT_EQ(others.advance().pairs, 0);  // numbers of another history are no memory
+  const LbfgsTrial again = restored.advance(), on = memory.advance();
+  EXPECT_EQ(on.pairs, std::min(history, iterations));
+  EXPECT_EQ(again.pairs, on.pairs);
+  EXPECT_EQ(again.value, on.value);
+  EXPECT_EQ(widened<T>(device, restored.step()), widened<T>(device, memory.step()));
+}
+
+TEST(Optimize, LbfgsGoesOnFromWhatItSaved) {
+  for (const int history : {1, 4})
+    for (const int iterations : {1, 3, 7}) {
+      expect_the_saved_direction<f64, f64>(history, iterations);
+      expect_the_saved_direction<f32, f64>(history, iterations);
     }
 }
 
