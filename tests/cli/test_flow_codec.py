@@ -44,6 +44,16 @@ class FlowCodec(ProgramTest):
             data = file.read()[-4 * 40 * 36:]
         return struct.unpack("<1440f", data)
 
+    def check_errors(self, document, out="fields.npz"):
+        """What is reported of the decoded field is what its numbers and the original's say."""
+        pairs = list(zip(self.omega(out)[1], self.original()))
+        lost, size = sum((a - b) ** 2 for a, b in pairs), sum(b * b for _, b in pairs)
+        self.assertAlmostEqual(document["relative_l2"], math.sqrt(lost / size), delta=1e-9 * math.sqrt(lost / size))
+        self.assertEqual(document["max_error"], max(abs(a - b) for a, b in pairs))
+        if lost > 0:
+            width = max(self.original()) - min(self.original())
+            self.assertAlmostEqual(document["psnr"], 20 * math.log10(width / math.sqrt(lost / len(pairs))), places=6)
+
     def test_bounds_hold(self):
         for bound in (0.5, 0.01, 0.0):
             with self.subTest(bound):
@@ -59,6 +69,7 @@ class FlowCodec(ProgramTest):
                 worst = max(abs(a - b) for a, b in zip(omega, self.original()))
                 self.assertLessEqual(worst, bound)
                 self.assertEqual(decoded["max_error"], document["max_error"])
+                self.check_errors(decoded)
                 if bound == 0:
                     self.assertEqual(omega, self.original())
                     self.assertIsNone(document["psnr"])
@@ -72,6 +83,8 @@ class FlowCodec(ProgramTest):
         mean = self.decode("--original", self.field)
         drawn = self.decode("--decoder", "stochastic", "--original", self.field, out="drawn.npz")
         self.assertLess(mean["relative_l2"], drawn["relative_l2"])
+        self.check_errors(mean)
+        self.check_errors(drawn, "drawn.npz")
 
     def test_anchors_are_a_flag(self):
         published = self.encode("--codec", "classic", "--middle", "12", "--low", "5")
