@@ -1,5 +1,6 @@
 """flow encode and decode: JSON, bounds, files, refusals."""
 import io
+import json
 import math
 import os
 import struct
@@ -73,6 +74,23 @@ class FlowCodec(ProgramTest):
                 if bound == 0:
                     self.assertEqual(omega, self.original())
                     self.assertIsNone(document["psnr"])
+
+    def test_counts_that_cannot_be_are_refused(self):
+        self.encode("--max-error", "0.1")
+        with zipfile.ZipFile(self.path("z.npz")) as archive:
+            arrays = {name: archive.read(name) for name in archive.namelist()}
+        old = arrays["header.npy"]
+        length = struct.unpack("<H", old[8:10])[0]
+        for frames, count in ((1, 0), (0, 1), (0, 0), (1, 2), (3, 2)):
+            header = json.loads(old[10 + length:])
+            header["frames"], header["members"] = frames, count
+            text = json.dumps(header).encode()
+            shape = b"{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }" % len(text)
+            shape += b" " * ((64 - (len(shape) + 11) % 64) % 64) + b"\n"
+            with zipfile.ZipFile(self.path("bad.npz"), "w") as archive:
+                for name, data in arrays.items():
+                    archive.writestr(name, b"\x93NUMPY\x01\x00" + struct.pack("<H", len(shape)) + shape + text if name == "header.npy" else data)
+            self.refuses("flow", "decode", self.path("bad.npz"), *ON, "--out", self.path("f.npz"), saying="%d frames of %d members" % (frames, count))
 
     def test_latents(self):
         half = self.encode("--rank", "0.5")
