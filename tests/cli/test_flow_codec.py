@@ -1,5 +1,6 @@
 """flow encode and decode: JSON, bounds, files, refusals."""
 import io
+import json
 import math
 import os
 import struct
@@ -44,6 +45,16 @@ class FlowCodec(ProgramTest):
             data = file.read()[-4 * 40 * 36:]
         return struct.unpack("<1440f", data)
 
+    def check_errors(self, document, out="fields.npz"):
+        """What is reported of the decoded field is what its numbers and the original's say."""
+        pairs = list(zip(self.omega(out)[1], self.original()))
+        lost, size = sum((a - b) ** 2 for a, b in pairs), sum(b * b for _, b in pairs)
+        self.assertAlmostEqual(document["relative_l2"], math.sqrt(lost / size), delta=1e-9 * math.sqrt(lost / size))
+        self.assertEqual(document["max_error"], max(abs(a - b) for a, b in pairs))
+        if lost > 0:
+            width = max(self.original()) - min(self.original())
+            self.assertAlmostEqual(document["psnr"], 20 * math.log10(width / math.sqrt(lost / len(pairs))), places=6)
+
     def test_bounds_hold(self):
         for bound in (0.5, 0.01, 0.0):
             with self.subTest(bound):
@@ -59,9 +70,27 @@ class FlowCodec(ProgramTest):
                 worst = max(abs(a - b) for a, b in zip(omega, self.original()))
                 self.assertLessEqual(worst, bound)
                 self.assertEqual(decoded["max_error"], document["max_error"])
+                self.check_errors(decoded)
                 if bound == 0:
                     self.assertEqual(omega, self.original())
                     self.assertIsNone(document["psnr"])
+
+    def test_counts_that_cannot_be_are_refused(self):
+        self.encode("--max-error", "0.1")
+        with zipfile.ZipFile(self.path("z.npz")) as archive:
+            arrays = {name: archive.read(name) for name in archive.namelist()}
+        old = arrays["header.npy"]
+        length = struct.unpack("<H", old[8:10])[0]
+        for frames, count in ((1, 0), (0, 1), (0, 0), (1, 2), (3, 2)):
+            header = json.loads(old[10 + length:])
+            header["frames"], header["members"] = frames, count
+            text = json.dumps(header).encode()
+            shape = b"{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }" % len(text)
+            shape += b" " * ((64 - (len(shape) + 11) % 64) % 64) + b"\n"
+            with zipfile.ZipFile(self.path("bad.npz"), "w") as archive:
+                for name, data in arrays.items():
+                    archive.writestr(name, b"\x93NUMPY\x01\x00" + struct.pack("<H", len(shape)) + shape + text if name == "header.npy" else data)
+            self.refuses("flow", "decode", self.path("bad.npz"), *ON, "--out", self.path("f.npz"), saying="%d frames of %d members" % (frames, count))
 
     def test_latents(self):
         half = self.encode("--rank", "0.5")
@@ -72,6 +101,8 @@ class FlowCodec(ProgramTest):
         mean = self.decode("--original", self.field)
         drawn = self.decode("--decoder", "stochastic", "--original", self.field, out="drawn.npz")
         self.assertLess(mean["relative_l2"], drawn["relative_l2"])
+        self.check_errors(mean)
+        self.check_errors(drawn, "drawn.npz")
 
     def test_anchors_are_a_flag(self):
         published = self.encode("--codec", "classic", "--middle", "12", "--low", "5")

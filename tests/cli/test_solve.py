@@ -345,6 +345,10 @@ class Fit(SolveTest):
                              ((*self.MODEL, "--bounds", "a=3:1"), "--bounds"), ((*self.MODEL, "--bounds", "a=3"), "--bounds"), ((*self.MODEL, "--initial", "c=0", "--bounds", "c=1:2"), "c starts at 0"),
                              (("--model", "a*t"), "--y")):
             self.refuses("solve", "fit", table, *more, "--quiet", saying=saying)
+        for row in (1, 2, 5):  # a standard deviation that is none
+            rows = ["%d,%d,%s" % (t, t, "0" if t == row else "0.1") for t in range(1, 6)]
+            self.refuses("solve", "fit", self.write("s.csv", "t,count,error\n" + "\n".join(rows) + "\n"), *self.MODEL, "--sigma", "error", "--quiet",
+                         saying="column error, row %d" % row)
         self.refuses("solve", "fit", self.write("e.csv", "t,count\n1,x\n"), *self.MODEL, "--quiet", saying="e.csv:2")
         self.refuses("solve", "fit", self.write("e.csv", "1,2\n3,4\n"), *self.MODEL, "--quiet", saying="no header")
 
@@ -357,6 +361,17 @@ class Nist(SolveTest):
                 self.assertGreaterEqual(document["lre"], 6, name)
                 self.assertEqual(len(document["parameters"]), len(document["certified"]))
                 self.assertGreater(document["residual_sum_of_squares"], 0)
+
+    def test_text_names_every_parameter(self):
+        file = self.data("nist", "MGH09.dat")
+        document = self.solve("nist", file)
+        said = [row.split() for row in run("solve", "nist", file, "--quiet").stdout.splitlines() if " certified " in row and row.startswith("  ")]
+        rows = {row[0]: (float(row[1]), float(row[3])) for row in said if len(row) == 4}
+        self.assertEqual(sorted(rows), ["b1", "b2", "b3", "b4"])
+        values = lambda of: [of[name] for name in sorted(of)] if isinstance(of, dict) else of
+        for (found, certified), a, b in zip((rows[name] for name in sorted(rows)), values(document["parameters"]), values(document["certified"])):
+            self.assertAlmostEqual(found, a, delta=1e-12 * abs(a))
+            self.assertAlmostEqual(certified, b, delta=1e-9 * abs(b))
 
     def test_refusals(self):
         self.refuses("solve", "nist", self.path("absent.dat"), saying="absent.dat")

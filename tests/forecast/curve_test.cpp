@@ -238,6 +238,26 @@ TEST(LearningCurves, RunsThatRiseAreStoppedAndNotPredicted) {
   }
 }
 
+// Losses without noise that fall along a line and then rise: by a factor where they are positive, by a share of their fall
+// where they are not, in any unit.
+TEST(LearningCurves, TheLeastRiseThatCounts) {
+  const std::vector<double> steps = even_steps(200, 10);
+  const auto rises = [&](double first, double least, double last, double unit) {
+    std::vector<double> losses;
+    for (int k = 0; k < 200; ++k)
+      losses.push_back(
+          unit * (k < 100 ? std::lerp(first, least, k / 100.0) : std::lerp(least, last, (k - 100) / 99.0)));
+    return forecast_curve(steps, losses).rising_since.has_value();
+  };
+  for (const double unit : {1e-6, 1.0, 1e6}) {
+    SCOPED_TRACE(unit);
+    EXPECT_FALSE(rises(10, 4, 5.5, unit));
+    EXPECT_TRUE(rises(10, 4, 7, unit));
+    EXPECT_FALSE(rises(10, -5, -2.5, unit));
+    EXPECT_TRUE(rises(10, -5, 0.5, unit));
+  }
+}
+
 TEST(LearningCurves, LossesOfExactlyZero) {
   const std::vector<double> steps = even_steps(100, 10);
   const CurveForecast none = forecast_curve(steps, std::vector<double>(100, 0.0));

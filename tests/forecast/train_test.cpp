@@ -82,6 +82,28 @@ void expect_same_run(const TrainRun& a, const TrainRun& b) {
   }
 }
 
+// 60 examples of three classes in the given order, the last fifth for validation: what is said of them.
+TEST_F(Training, ClassesThatOnePartLacksAreNamed) {
+  const auto said = [&](const std::function<int(int)>& class_of) {
+    std::vector<f32> x;
+    std::vector<i32> y;
+    for (int i = 0; i < 60; ++i) x.push_back(f32(i)), y.push_back(class_of(i));
+    io::write_npz(folder_ / "three.npz", {{"inputs", Array::of(x, {60, 1})}, {"targets", Array::of(y)}});
+    std::ofstream(folder_ / "three.toml")
+        << "data = \"three.npz\"\nsteps = 1\n[[layers]]\nkind = \"dense\"\nunits = 3\n";
+    ::testing::internal::CaptureStderr();
+    read_task(folder_ / "three.toml", folder_);
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said([](int i) { return i % 3; }), "");
+  const std::string sorted = said([](int i) { return i / 20; });
+  EXPECT_NE(sorted.find("no example of class 0, 1 is for validation"), std::string::npos) << sorted;
+  EXPECT_EQ(sorted.find("is for training"), std::string::npos) << sorted;
+  const std::string last = said([](int i) { return i < 48 ? i % 2 : i % 3; });
+  EXPECT_NE(last.find("no example of class 2 is for training"), std::string::npos) << last;
+  EXPECT_EQ(last.find("is for validation"), std::string::npos) << last;
+}
+
 TEST_F(Training, XorIsSolvedByEverySeed) {
   Context context(on(host_devices().back()));
   TrainOptions options{.task = "xor", .folder = folder_ / "out", .seeds = 3};

@@ -209,6 +209,24 @@ TEST_F(GdalRaster, FurtherBandsAreCountedAndChosen) {
   EXPECT_TRUE(has(error_of([&] { read_raster(folder / "two.vrt", {.band = 3}); }), "band 3 of 2"));
 }
 
+// Each cell in turn is the only one that the mask leaves out.
+TEST_F(GdalRaster, MaskedCellsAreMissing) {
+  const std::vector<float> heights = {1, 2, 3, 4, 5, 6};
+  write_raster(folder / "a.tif", sample_grid(2, 3), array_of(heights, 2, 3));
+  const std::string source =
+      "<SimpleSource><SourceFilename relativeToVRT='1'>{}</SourceFilename></SimpleSource></VRTRasterBand>";
+  for (size_t out = 0; out < heights.size(); ++out) {
+    std::vector<float> mask(heights.size(), 255), expected = heights;
+    mask[out] = 0, expected[out] = NAN;
+    write_raster(folder / "mask.tif", sample_grid(2, 3), array_of(mask, 2, 3));
+    write_text(folder / "masked.vrt",
+               "<VRTDataset rasterXSize='3' rasterYSize='2'><VRTRasterBand dataType='Float32' band='1'>" +
+                   fmt::format(fmt::runtime(source), "a.tif") + "<MaskBand><VRTRasterBand dataType='Byte'>" +
+                   fmt::format(fmt::runtime(source), "mask.tif") + "</MaskBand></VRTDataset>");
+    EXPECT_TRUE(same_bits(values_of(read_raster(folder / "masked.vrt")), expected)) << "cell " << out;
+  }
+}
+
 TEST_F(GdalRaster, WindowsFromManyThreads) {
   const RasterGrid grid = sample_grid(600, 700);
   const auto values = sample_values(600 * 700);

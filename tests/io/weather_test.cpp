@@ -149,6 +149,24 @@ TEST(Weather, Epw) {
   expect_refused(epw({epw_row("1991,1,1,1,60", "warm")}), "w:9", "Ta");
 }
 
+TEST(Weather, EpwIsOfAPlaceOnEarth) {
+  const std::string file = epw({epw_row("1991,1,1,1,60")}), place = "57.67,12.30,1.0,169.0";
+  const auto at = [&](const char* text) {
+    return std::string(file).replace(file.find(place), place.size(), text);
+  };
+  for (const char* good : {"-90,-180,-12,-420", "90,180,14,8848"})
+    EXPECT_NO_THROW(parse_weather(at(good), "w"));
+  for (const auto& [bad, what] : {std::pair("90.1,0,0,0", "the latitude"),
+                                  {"-90.1,0,0,0", "the latitude"},
+                                  {"0,180.1,0,0", "the longitude"},
+                                  {"0,-180.1,0,0", "the longitude"},
+                                  {"0,0,14.5,0", "the time zone"},
+                                  {"0,0,-14.5,0", "the time zone"},
+                                  {"0,0,0,1e4", "the elevation"},
+                                  {"0,0,0,-1001", "the elevation"}})
+    expect_refused(at(bad), "w:1", what);
+}
+
 TEST(Weather, WhatIsRefusedNamesFileAndLine) {
   const std::string one = csv_row("2015-06-21T12:00"), two = csv_row("2015-06-21T13:00");
   expect_refused("time,Ta,RH\n2015-06-21T12:00,1,2\n", "w:1", "no column wind, Kglobal");

@@ -46,6 +46,42 @@ TEST(StrongWolfe, FindsAStepFromManyFirstTrials) {
     }
 }
 
+// A trial whose slope is not negative, or that is higher than the one before it, encloses a minimum: no later trial is beyond it.
+TEST(StrongWolfe, NoTrialBeyondAnEnclosedMinimum) {
+  const std::vector<Function> functions{
+      [](double t) { return LinePoint{t, 0.1 * (t - 1.5) * (t - 1.5), 0.2 * (t - 1.5)}; },
+      [](double t) { return LinePoint{t, std::cosh(t - 5), std::sinh(t - 5)}; },
+      // Falls at 1 by as much as at 0, is higher at 2 and still falls there.
+      [](double t) {
+        return LinePoint{t, -t + 1.5 * std::sin(4 * t - 4) * t / 4,
+                         -1 + 1.5 * (std::cos(4 * t - 4) * t + std::sin(4 * t - 4) / 4)};
+      },
+      [](double t) {
+        const double far = std::max(t - 1, 0.0);
+        return LinePoint{t, -t + 4 * far - 3 * far * far, -1 + (t > 1 ? 4 - 6 * far : 0)};
+      },
+  };
+  for (size_t k = 0; k < functions.size(); ++k)
+    for (const double first : {0.01, 0.5, 1.0, 3.0, 40.0}) {
+      SCOPED_TRACE(testing::Message() << "function " << k << " from " << first);
+      std::vector<LinePoint> trials;
+      WolfeConditions conditions;
+      conditions.curvature = 0.1;
+      strong_wolfe(
+          [&](double t) {
+            trials.push_back(functions[k](t));
+            return trials.back();
+          },
+          functions[k](0), first, conditions);
+      double end = INFINITY;
+      for (size_t n = 0; n < trials.size(); ++n) {
+        EXPECT_LE(trials[n].t, end) << "trial " << n + 1;
+        if (end == INFINITY && (trials[n].slope >= 0 || (n > 0 && trials[n].value >= trials[n - 1].value)))
+          end = trials[n].t;
+      }
+    }
+}
+
 TEST(StrongWolfe, PassesOverValuesThatAreNotFinite) {
   const auto phi = [](double t) {  // a logarithm's wall at 2
     return LinePoint{t, -t - std::log(2 - t), -1 + 1 / (2 - t)};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <type_traits>
 #include <vector>
 
@@ -9,6 +10,8 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/optimize.hpp"
 #include "lockstep/primitives.hpp"
+#include "optimize/lbfgs/memory.hpp"
+#include "optimize/line_search.hpp"
 
 namespace lockstep::optimize {
 namespace {
@@ -51,25 +54,28 @@ struct Rosenbrock final : VectorObjective {
   Buffer terms_;
 };
 
-/// 1/2 sum d_k (x_k - k)^2 with d_k from 1 to 1000.
-template <class T>
+/// 1/2 sum d_k (x_k - k)^2 with d_k from 1 to 1000; the value of storage A.
+template <class T, class A = T>
 struct Quadratic final : VectorObjective {
   static constexpr int kSize = 50;
   explicit Quadratic(const Device& device)
-      : VectorObjective(device, uploaded<T>(device, std::vector<double>(kSize, 3))),
-        terms_(device.allocate(lockstep::detail::kStorage<T>, {kSize})) {
+      : VectorObjective(device, uploaded<T>(device, std::vector<double>(kSize, 3)),
+                        lockstep::detail::kStorage<A>),
+        terms_(device.allocate(lockstep::detail::kStorage<A>, {kSize})) {
     std::vector<double> d;
     for (int k = 0; k < kSize; ++k) d.push_back(std::pow(1000, k / double(kSize - 1)));
     stiffness_ = uploaded<T>(device, d);
   }
   void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
-    static const Kernel work = kernel(std::is_same_v<T, f64> ? "test.quadratic.f64" : "test.quadratic.f32",
-                                      [](At<1> at, Grid<T, 1> p, Grid<T, 1> d, Out<T, 1> g, Out<T, 1> terms) {
-                                        const Val<i32> k = at.x;
-                                        const Val<T> away = p[at] - cast<T>(k);
-                                        g[at] = d[at] * away;
-                                        terms[at] = T(0.5) * d[at] * away * away;
-                                      });
+    static const Kernel work =
+        kernel(std::string("test.quadratic.") + std::string(name(lockstep::detail::kType<T>)) + "." +
+                   std::string(name(lockstep::detail::kType<A>)),
+               [](At<1> at, Grid<T, 1> p, Grid<T, 1> d, Out<T, 1> g, Out<A, 1> terms) {
+                 const Val<i32> k = at.x;
+                 const Val<T> away = p[at] - cast<T>(k);
+                 g[at] = d[at] * away;
+                 terms[at] = A(0.5) * cast<A>(Val<T>(d[at])) * cast<A>(away) * cast<A>(away);
+               });
     device().launch(work, {x.elements()}, x, stiffness_, gradient, terms_);
     primitives::reduce(device(), primitives::Reduce::sum, terms_, value);
   }
@@ -126,6 +132,135 @@ TEST(Optimize, LbfgsFindsTheMinimumOfAQuadraticForm) {
   }
 }
 
+/// Nocedal and Wright's two-loop recursion (algorithm 7.4) on the quadratic form, in plain C++.
+struct PlainLbfgs {
+  size_t history;
+  std::vector<double> d, x, g;
+  std::deque<std::vector<double>> s, y;  // the newest first
+  double value = 0, step_norm = 0;
+  int trials = 0;
+
+  explicit PlainLbfgs(size_t history_) : history(history_), x(Quadratic<f64>::kSize, 3), g(x.size()) {
+    for (size_t k = 0; k < x.size(); ++k) d.push_back(std::pow(1000, double(k) / double(x.size() - 1)));
+    value = at(x, g);
+  }
+  static double dot(const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (size_t k = 0; k < a.size(); ++k) sum += a[k] * b[k];
+    return sum;
+  }
+  double at(const std::vector<double>& point, std::vector<double>& gradient) const {
+    double sum = 0;
+    for (size_t k = 0; k < point.size(); ++k) {
+      const double away = point[k] - double(k);
+      gradient[k] = d[k] * away;
+      sum += 0.5 * d[k] * away * away;
+    }
+    return sum;
+  }
+  static void add(double factor, const std::vector<double>& b, std::vector<double>& a) {
+    for (size_t k = 0; k < a.size(); ++k) a[k] += factor * b[k];
+  }
+  std::vector<double> direction() const {
+    std::vector<double> q = g, alpha(s.size());
+    for (size_t age = 0; age < s.size(); ++age) {
+      alpha[age] = dot(s[age], q) / dot(s[age], y[age]);
+      add(-alpha[age], y[age], q);
+    }
+    const double scale =
+        s.empty() ? std::min(1.0, 1 / std::sqrt(dot(g, g))) : dot(s[0], y[0]) / dot(y[0], y[0]);
+    for (double& v : q) v *= scale;
+    for (size_t age = s.size(); age-- > 0;) add(alpha[age] - dot(y[age], q) / dot(s[age], y[age]), s[age], q);
+    for (double& v : q) v = -v;
+    return q;
+  }
+  void step() {
+    const std::vector<double> way = direction(), x0 = x, g0 = g;
+    const LineResult line = strong_wolfe(
+        [&](double t) {
+          x = x0;
+          add(t, way, x);
+          const double now = at(x, g);
+          return LinePoint{t, now, dot(g, way)};
+        },
+        {0, value, dot(g0, way)}, 1);
+    value = line.point.value, trials = line.trials;
+    step_norm = line.point.t * std::sqrt(dot(way, way));
+    s.push_front(x), y.push_front(g);
+    add(-1, x0, s[0]), add(-1, g0, y[0]);
+    if (s.size() > history) s.pop_back(), y.pop_back();
+  }
+};
+
+template <class T, class A>
+void expect_the_two_loops(const Device& device, int history, int iterations, double bound) {
+  SCOPED_TRACE(testing::Message() << name(lockstep::detail::kType<T>) << ", " << history << " pairs");
+  Quadratic<T, A> f(device);
+  Options options;
+  options.history = history, options.max_iterations = iterations;
+  options.value_tolerance = 0;
+  const Result result = minimize(f, options);
+  PlainLbfgs plain{size_t(history)};
+  EXPECT_NEAR(result.first_value, plain.value, bound * plain.value);
+  ASSERT_EQ(result.iterations, iterations);
+  int evaluations = 1;
+  for (const Iteration& row : result.trace) {
+    plain.step();
+    evaluations += plain.trials;
+    EXPECT_EQ(row.trials, plain.trials) << row.iteration;
+    EXPECT_NEAR(row.value, plain.value, bound * plain.value) << row.iteration;
+    EXPECT_NEAR(row.step_norm, plain.step_norm, bound * plain.step_norm) << row.iteration;
+  }
+  EXPECT_EQ(result.evaluations, evaluations);
+}
+
+// Loops on vectors (f64) and on products (f32 with sums in f64), with fewer, as many and more pairs than iterations.
+TEST(Optimize, LbfgsStepsAreTheTwoLoops) {
+  for (const char* device : {"cpu", "interp"})
+    for (const int history : {1, 3, 12, 40}) {
+      expect_the_two_loops<f64, f64>(Device::open(device), history, 14, 1e-8);
+      expect_the_two_loops<f32, f64>(Device::open(device), history, 8, 1e-3);
+    }
+}
+
+template <class T, class A>
+void expect_the_saved_direction(int history, int iterations) {
+  SCOPED_TRACE(testing::Message() << name(lockstep::detail::kType<T>) << ", " << history << " pairs after "
+                                  << iterations);
+  const Device device = Device::open("cpu");
+  Quadratic<T, A> f(device);
+  const Buffer none = device.allocate(f.gradient().storage(), {f.gradient().elements()});
+  device.clear(none);
+  f.launch(none);
+  LbfgsMemory memory(f, history, false);
+  memory.begin();
+  for (int k = 0; k < iterations; ++k) {
+    memory.advance();
+    memory.trial(0.5);
+    memory.accept();
+  }
+  std::vector<double> scalars;
+  std::vector<std::vector<double>> vectors;
+  memory.save(scalars, vectors);
+  LbfgsMemory restored(f, history, false), others(f, history + 1, false);
+  restored.restore(scalars, vectors);
+  others.restore(scalars, vectors);
+  EXPECT_EQ(others.advance().pairs, 0);  // numbers of another history are no memory
+  const LbfgsTrial again = restored.advance(), on = memory.advance();
+  EXPECT_EQ(on.pairs, std::min(history, iterations));
+  EXPECT_EQ(again.pairs, on.pairs);
+  EXPECT_EQ(again.value, on.value);
+  EXPECT_EQ(widened<T>(device, restored.step()), widened<T>(device, memory.step()));
+}
+
+TEST(Optimize, LbfgsGoesOnFromWhatItSaved) {
+  for (const int history : {1, 4})
+    for (const int iterations : {1, 3, 7}) {
+      expect_the_saved_direction<f64, f64>(history, iterations);
+      expect_the_saved_direction<f32, f64>(history, iterations);
+    }
+}
+
 /// The textbook's step of each method from gradients of the quadratic form.
 struct Plain {
   Method method;
@@ -174,6 +309,7 @@ TEST(Optimize, FirstOrderStepsAreTheFormulas) {
     const Result result = minimize(wide, options), single = minimize(narrow, options);
     Plain plain(method, options);
     ASSERT_EQ(result.iterations, 60);
+    EXPECT_EQ(result.evaluations, 61);  // one at the start and one a step
     EXPECT_EQ(result.termination, Termination::max_iterations);
     EXPECT_NEAR(result.first_value, plain.value(), 1e-9 * plain.value());
     for (const Iteration& row : result.trace) {

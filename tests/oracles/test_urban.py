@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import random
 import struct
 import sys
 import tempfile
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "cli"))
 from program import npy, run  # noqa: E402
 sys.path.insert(0, HERE)
 import make_fixtures  # noqa: E402
+import urban_ground  # noqa: E402
 import urban_model  # noqa: E402
 
 
@@ -24,10 +26,13 @@ def fixture(name):
 
 
 def member(value, grid):
-    shape = "(1, 1)" if grid else "()"
+    """The bytes of an .npy of f64: of a number, with two axes where `grid`, or of a list of rows."""
+    rows = value if isinstance(value, list) else [[value]]
+    shape = "(%d, %d)" % (len(rows), len(rows[0])) if grid else "()"
     header = "{'descr': '<f8', 'fortran_order': False, 'shape': %s, }" % shape
     header += " " * ((64 - (len(header) + 11) % 64) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<d", value)
+    numbers = [float(v) for row in rows for v in row]
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack("<%dd" % len(numbers), *numbers)
 
 
 def read_member(data):
@@ -39,6 +44,18 @@ GRIDS = {"kside": ("svf", "kup", "F_sh"), "lside": ("svf", "lup", "F_sh", "ldown
          "tmrt": ("kdown", "kup", "kside", "ldown", "lup", "lside"), "utci": ("ta", "rh", "va", "tmrt"), "pet": ("ta", "rh", "v", "tmrt")}
 
 
+def stage_of(name, inputs, folder):
+    given, results = os.path.join(folder, "in.npz"), os.path.join(folder, "out.npz")
+    with zipfile.ZipFile(given, "w") as archive:
+        for key, value in inputs.items():
+            archive.writestr(key + ".npy", member(value, isinstance(value, list)))
+    done = run("urban", "stage", name, given, "--out", results)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    with zipfile.ZipFile(results) as archive:
+        return {key[:-4]: read_member(archive.read(key)) for key in archive.namelist()}
+
+
 class Stages(unittest.TestCase):
     """Each stage alone, f64."""
 
@@ -47,16 +64,9 @@ class Stages(unittest.TestCase):
         self.assertGreaterEqual(len(cases), 10)
         with tempfile.TemporaryDirectory() as folder:
             for k, case in enumerate(cases):
-                given, results = os.path.join(folder, "in.npz"), os.path.join(folder, "out.npz")
-                with zipfile.ZipFile(given, "w") as archive:
-                    for name, value in case["inputs"].items():
-                        exact = GRIDS.get(stage, ())
-                        grid = name in exact or (stage in ("kside", "lside", "tmrt") and name.startswith(exact) and name != "sigma")
-                        archive.writestr(name + ".npy", member(float(value), grid))
-                done = run("urban", "stage", stage, given, "--out", results)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                with zipfile.ZipFile(results) as archive:
-                    found = {name[:-4]: read_member(archive.read(name)) for name in archive.namelist()}
+                exact = GRIDS.get(stage, ())
+                is_grid = lambda name: name in exact or (stage in ("kside", "lside", "tmrt") and name.startswith(exact) and name != "sigma")
+                found = stage_of(stage, {name: [[float(v)]] if is_grid(name) else float(v) for name, v in case["inputs"].items()}, folder)
                 for name, wanted in case["outputs"].items():
                     wanted = wanted if isinstance(wanted, list) else [wanted]
                     self.assertEqual(len(found[name]), len(wanted))
@@ -83,6 +93,51 @@ class Stages(unittest.TestCase):
 
     def test_pet(self):
         self.check("pet", 1e-9, 1e-9)
+
+
+class Surroundings(unittest.TestCase):
+    """What is seen of sunlit and shaded ground and of walls, in random cities: every pixel, edges and buildings too."""
+
+    def city(self, seed, side=20):
+        draw = random.Random(seed)
+        grid = lambda make: [[make() for _ in range(side)] for _ in range(side)]
+        buildings = grid(lambda: 1.0)
+        for _ in range(3):
+            top, left, height, width = (draw.randrange(2, side - 6), draw.randrange(2, side - 6), draw.randrange(2, 6), draw.randrange(2, 6))
+            for r in range(top, top + height):
+                buildings[r][left:left + width] = [0.0] * width
+        beside = lambda r, c: buildings[r][c] and any(0 <= r + a < side and 0 <= c + b < side and not buildings[r + a][c + b]
+                                                      for a, b in ((0, 1), (1, 0), (0, -1), (-1, 0)))
+        walls = [[draw.uniform(3, 20) if beside(r, c) else 0.0 for c in range(side)] for r in range(side)]
+        return {"shadow": grid(lambda: float(draw.random() < 0.6)), "ground_temperature_excess": grid(lambda: draw.uniform(0, 25)),
+                "wall_sun": [[w * draw.choice((0, 0.4, 1, 1)) for w in row] for row in walls], "wall_height": walls,
+                "wall_aspect": grid(lambda: draw.uniform(0, 360)), "buildings": buildings, "Ta": draw.uniform(-10, 35),
+                "emissivity": grid(lambda: draw.uniform(0.9, 1)), "albedo": grid(lambda: draw.uniform(0.05, 0.4)), "wall_emissivity": 0.9,
+                "wall_albedo": 0.2, "wall_temperature_excess": draw.uniform(0, 20), "first": draw.choice((1, 2, 3)),
+                "second": draw.choice((4, 9, 11)), "pixel_size": 1.0, "sigma": draw.choice((5.67e-8, 5.67051e-8))}
+
+    def test_ground_view(self):
+        for seed in range(6):
+            with self.subTest(seed), tempfile.TemporaryDirectory() as folder:
+                city = self.city(seed)
+                found = stage_of("gvf", city, folder)
+                side = len(city["shadow"])
+                for at in range(side * side):
+                    for name, value in urban_ground.ground_view(city, at // side, at % side).items():
+                        self.assertTrue(abs(found[name][at] - value) <= 1e-9 * abs(value),
+                                        f"{name} at {divmod(at, side)}: {found[name][at]} for {value}")
+
+    def test_delay_of_warmth(self):
+        draw = random.Random(1)
+        for _ in range(12):
+            since, step = draw.choice((0.0, 0.02, 59 / 1440, 0.05)), draw.choice((1 / 144, 1 / 48, 1 / 24, 0.125))
+            inputs = {"x": [[draw.uniform(300, 600)]], "previous": [[draw.uniform(300, 600)]],
+                      "first_daytime": float(draw.random() < 0.3), "timeadd": since, "timestep_days": step}
+            wanted = urban_ground.wave_delay(inputs["x"][0][0], inputs["previous"][0][0], inputs["first_daytime"], since, step)
+            with self.subTest(inputs), tempfile.TemporaryDirectory() as folder:
+                found = stage_of("wave_delay", inputs, folder)
+                for name, value in zip(("out", "previous", "timeadd"), wanted):
+                    self.assertTrue(abs(found[name][0] - value) <= 1e-12 * abs(value), f"{name}: {found[name][0]} for {value}")
 
 
 # Columns of poi.csv: the kernels are f32; PET on grids is a table (0.021 K off the published walk).

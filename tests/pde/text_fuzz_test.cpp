@@ -13,6 +13,9 @@ System sample() {
   const Value nu = s.parameter("nu");
   s.residual("momentum", s.at(u, 0, 0) * 2.5 + powi(nu, 3) - s.at(t, 0, -1), 2);
   s.residual("heat", max(s.at(t, 0, 0), nu) / (nu + 1));
+  const Value a = s.at(t, 0, 0), b = s.at(u, 1, 0);
+  s.residual("choice",
+             select((a < b && !(b < nu)) || a <= nu, sign(a) * stop_gradient(b), hypot(a, b)) + abs(nu));
   return s;
 }
 

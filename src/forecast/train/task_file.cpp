@@ -1,8 +1,13 @@
 // Tasks of .toml files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
+#include "core/reports/log.hpp"
 #include "forecast/train/task.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/text/toml.hpp"
@@ -175,6 +180,24 @@ Array as_elements(const Array& from, bool whole, const char* what, const std::st
   });
 }
 
+/// The end of examples that are sorted by class is no sample of them.
+void doubt_classes(const Task& task, const std::string& where) {
+  const auto classes_of = [](const Dataset& part) {
+    const auto targets = part.targets.as<i32>();
+    return std::set<i32>(targets.begin(), targets.end());
+  };
+  const std::set<i32> trained = classes_of(task.train), tested = classes_of(task.validation);
+  const auto doubt = [&](const char* part, const std::set<i32>& has, const std::set<i32>& other) {
+    std::vector<i32> missing;
+    std::set_difference(other.begin(), other.end(), has.begin(), has.end(), std::back_inserter(missing));
+    if (!missing.empty())
+      logging::warning("{}: no example of class {} is for {}: validation_share takes the end, unshuffled",
+                       where, fmt::join(missing, ", "), part);
+  };
+  doubt("training", trained, tested);
+  doubt("validation", tested, trained);
+}
+
 void read_data(Task& task, const std::filesystem::path& file, double share) {
   const std::string where = file.string();
   const io::NpzArrays arrays =
@@ -204,6 +227,7 @@ void read_data(Task& task, const std::filesystem::path& file, double share) {
   task.train = part(all, 0, n - validation - held);
   task.held = held > 0 ? part(all, n - validation - held, held) : task.train;
   task.validation = given ? set("validation_") : part(all, n - validation, validation);
+  if (task.classes() && !given) doubt_classes(task, where);
 }
 
 }  // namespace

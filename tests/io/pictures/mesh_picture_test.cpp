@@ -64,6 +64,26 @@ TEST(MeshPicture, NearerSurfacesHideFurtherOnes) {
   }
 }
 
+// Units and place do not matter: powers of two, next to which nothing rounds.
+TEST(MeshPicture, OfAnySizeIsTheSame) {
+  TriangleMesh mesh = square(0);
+  const TriangleMesh above = square(2);
+  mesh.vertices.insert(mesh.vertices.end(), above.vertices.begin(), above.vertices.end());
+  for (const int32_t v : above.faces) mesh.faces.push_back(v + 4);
+  MeshPictureOptions options;
+  options.width = options.height = 80;
+  for (const bool perspective : {false, true}) {
+    options.perspective = perspective;
+    const Image plain = draw_mesh(mesh, options);
+    for (const double scale : {0x1p-9, 8.0, 0x1p20}) {
+      TriangleMesh scaled = mesh;
+      for (double& x : scaled.vertices) x = scale * (x + 16);
+      EXPECT_EQ(draw_mesh(scaled, options).pixels, plain.pixels)
+          << scale << (perspective ? "" : ", parallel");
+    }
+  }
+}
+
 TEST(MeshPicture, BacksHaveAnotherTone) {
   MeshPictureOptions options = from_above();
   Image front = draw_mesh(square(0), options);

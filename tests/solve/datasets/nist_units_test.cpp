@@ -39,13 +39,15 @@ NistProblem in_units(const NistProblem& nist, const Units& units) {
 }
 
 // About 10^12 as powers of two, next to which nothing rounds; 2 instead of 1, so that all forms have the same
-// operations.
-constexpr double kLarge = 0x1p40, kTwo = 2, kSmall = 0x1p-40;
+// operations. Then decimal units, whose data, models and starts are rounded.
+constexpr double kLarge = 0x1p40, kTwo = 2, kSmall = 0x1p-40, kTera = 1e12, kPico = 1e-12;
 constexpr Units kPlain{kTwo, kTwo, kTwo};
 constexpr Units kUnits[] = {{kLarge, kTwo, kTwo},     {kSmall, kTwo, kTwo},     {kTwo, kLarge, kLarge},
                             {kTwo, kSmall, kSmall},   {kLarge, kLarge, kLarge}, {kLarge, kSmall, kSmall},
                             {kSmall, kLarge, kLarge}, {kSmall, kSmall, kSmall}, {kTwo, kLarge, kSmall},
-                            {kTwo, kSmall, kLarge},   {kLarge, kSmall, kLarge}};
+                            {kTwo, kSmall, kLarge},   {kLarge, kSmall, kLarge}, {kTera, kTwo, kTwo},
+                            {kPico, kTwo, kTwo},      {kTwo, kTera, kTera},     {kTwo, kPico, kPico},
+                            {kTera, kTera, kTera},    {kPico, kPico, kPico}};
 std::string text(const Units& u) { return fmt::format("data {} parameters {} {}", u.data, u.odd, u.even); }
 
 std::vector<NistProblem> problems() {

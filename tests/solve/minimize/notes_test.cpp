@@ -1,6 +1,9 @@
 // Summary::notes: parts that no residual connects, unknowns without effect, gauges; nothing where all is determined.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "lockstep/solve/factors.hpp"
 #include "lockstep/solve/run.hpp"
 
@@ -73,6 +76,40 @@ TEST(Notes, AGaugeOfTheWhole) {
                    "together (a gauge): fix() one"}));
   chain.problem.fix_coordinates(chain.poses, 2, std::vector<int>{0, 1, 2});
   EXPECT_EQ(minimize(chain.problem, notes_context()).notes, Notes());
+}
+
+// An error of exactly 180° is the largest that vec q can be: no slope, which is reported. Off it, and by the logarithm at it
+// too, the pose is found.
+TEST(Notes, AHalfTurnOfVecQ) {
+  const auto poses_after = [](bool by_log, double angle, Method method, Summary& summary) {
+    const std::vector<double> z{1, 2, 3, 1, 0, 0, 0},
+        w = w_from_standard_deviations(std::vector<double>(6, 1.0));
+    const double s = std::sin(angle / 2);
+    Problem problem;
+    const BlockSet pose = problem.add_blocks(
+        "pose", se3(), std::vector<double>{1, 2, 3, std::cos(angle / 2), 0.6 * s, 0.0, 0.8 * s});
+    problem.add_terms(by_log ? se3_pose_prior_log() : se3_pose_prior(), {pose}, std::vector<int32_t>{0},
+                      se3_between_log_data(z, w));
+    Options options;
+    options.method = method;
+    summary = minimize(problem, notes_context(), options);
+    return std::abs(problem.values(pose)[3]);
+  };
+  const double half = std::numbers::pi;
+  for (const Method method : {Method::lm, Method::dogleg, Method::gn}) {
+    SCOPED_TRACE(name(method));
+    Summary summary;
+    EXPECT_LT(poses_after(false, half, method, summary), 1e-9);
+    EXPECT_NEAR(summary.final_cost, 0.5, 1e-9);
+    if (method == Method::gn)  // whose undamped step there is not finite or not determined
+      EXPECT_FALSE(converged(summary.termination) && summary.message.empty()) << report(summary);
+    else
+      EXPECT_EQ(summary.notes, (Notes{"1 direction changes no residual to first order: pose"}));
+    EXPECT_NEAR(poses_after(false, half - 1e-2, method, summary), 1, 1e-9);
+    EXPECT_EQ(summary.notes, Notes());
+    EXPECT_NEAR(poses_after(true, half - 1e-9, method, summary), 1, 1e-9);
+    EXPECT_EQ(summary.notes, Notes());
+  }
 }
 
 TEST(Notes, UnknownsWithoutEffect) {

@@ -159,14 +159,25 @@ TEST_F(Runs, AMesh) {
 
 TEST_F(Runs, ASketch) {
   const std::string text =
-      "[points]\na = { at = [0, 0], pinned = true }\nb = [4, 0.3]\n[[constraints]]\nname = 'width'\n"
+      "[points]\na = { at = [0, 0], pinned = true }\nb = [4, 0.3]\n"
+      "[circles]\nk = { center = 'a', radius = 1.5 }\nm = { center = 'b', radius = 0.5 }\n"
+      "[[constraints]]\nname = 'width'\n"
       "kind = 'length'\nof = ['a', 'b']\nvalue = 4\n";
   SketchRun run;
   run.file = write("s.toml", text);
   run.out = path("o.svg");
   const SketchRunResult result = solve::run(context_, run);
   EXPECT_TRUE(result.satisfied);
-  EXPECT_EQ(result.degrees_of_freedom, 1);
+  EXPECT_EQ(result.degrees_of_freedom, 3);  // b about a, and both radii
+  ASSERT_EQ(result.points.size(), 2u);
+  EXPECT_EQ(result.points[0].name, "a");
+  EXPECT_NEAR(std::hypot(result.points[1].x, result.points[1].y), 4, 1e-9);
+  ASSERT_EQ(result.circles.size(), 2u);
+  for (const auto& [at, name, center, radius] : {std::tuple(0u, "k", "a", 1.5), {1u, "m", "b", 0.5}}) {
+    EXPECT_EQ(result.circles[at].name, name);
+    EXPECT_EQ(result.circles[at].center, center);
+    EXPECT_NEAR(result.circles[at].radius, radius, 1e-9);
+  }
   const Names own{"sketch", "satisfied", "degrees_of_freedom", "rank",      "size",
                   "points", "circles",   "constraints",        "redundant", "conflicts"};
   expect_members(to_json(result), own, result);

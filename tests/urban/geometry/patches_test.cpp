@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "lockstep/error.hpp"
 #include "urban/scenes.hpp"
@@ -34,6 +35,30 @@ TEST(SkyPatchesTest, CountsAndOrder) {
   EXPECT_EQ(patches_from_count(306), SkyPatches::p305);
   EXPECT_EQ(patches_from_count(612), SkyPatches::p609);
   EXPECT_THROW(patches_from_count(146), InputError);
+}
+
+// Rings of a finer sky are those of the coarser one: of 305 patches begun where the 145 begin, of 609 halved by altitude.
+TEST(SkyPatchesTest, FinerSkiesDivideTheCoarserOnes) {
+  const auto azimuths = [](const SkyDivision& sky, size_t band) {
+    std::vector<double> out;
+    for (size_t k = 0; k < sky.patches.size(); ++k)
+      if (sky.band_of_patch[k] == int(band)) out.push_back(sky.patches[k].azimuth_deg);
+    return out;
+  };
+  const SkyDivision coarse = sky_division(SkyPatches::p145, AnnulusEdges::umep),
+                    middle = sky_division(SkyPatches::p305, AnnulusEdges::umep),
+                    fine = sky_division(SkyPatches::p609, AnnulusEdges::umep);
+  ASSERT_EQ(middle.bands.size(), coarse.bands.size());
+  ASSERT_EQ(fine.bands.size(), 2 * middle.bands.size() - 1);
+  for (size_t band = 0; band + 1 < middle.bands.size(); ++band) {
+    SCOPED_TRACE(band);
+    EXPECT_EQ(middle.bands[band].altitude_deg, coarse.bands[band].altitude_deg);
+    EXPECT_EQ(azimuths(middle, band).front(), azimuths(coarse, band).front());
+    for (const size_t half : {2 * band, 2 * band + 1}) {
+      EXPECT_EQ(azimuths(fine, half), azimuths(middle, band));
+      EXPECT_EQ(fine.bands[half].altitude_deg, middle.bands[band].altitude_deg + (half % 2 == 0 ? -3 : 3));
+    }
+  }
 }
 
 TEST(SkyPatchesTest, BandWeights) {

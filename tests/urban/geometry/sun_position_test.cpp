@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -141,6 +142,21 @@ TEST(SunPosition, LocalTimeIsAheadOfUniversalTime) {
   EXPECT_DOUBLE_EQ(t.hour, 10);
   EXPECT_DOUBLE_EQ(t.minute, 30);
   EXPECT_DOUBLE_EQ(t.second, 15);
+}
+
+// Each date of two leap and two common years is a day after the one before it, and no other date is accepted.
+TEST(SunPosition, TheCalendarIsTheSystems) {
+  for (const int year : {1900, 2000, 2015, 2016})
+    for (int month = 1; month <= 12; ++month)
+      for (int day = 1; day <= 32; ++day) {
+        SCOPED_TRACE(::testing::Message() << year << "-" << month << "-" << day);
+        const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(unsigned(month)),
+                                               std::chrono::day(unsigned(day))};
+        if (date.ok())
+          EXPECT_NO_THROW(sun_position({year, month, day}, {}));
+        else
+          EXPECT_THROW(sun_position({year, month, day}, {}), InputError);
+      }
 }
 
 TEST(SunPosition, RefusesWhatIsNoTimeOrPlace) {
