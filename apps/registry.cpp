@@ -1,7 +1,13 @@
 #include "registry.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <iterator>
 #include <map>
+
+#include "lockstep/error.hpp"
 
 namespace lockstep {
 
@@ -10,6 +16,9 @@ namespace lockstep {
 #undef LOCKSTEP_APPLICATION
 
 void add_nn_cases(CaseRegistry& registry);
+void add_primitive_variants(std::vector<variants::Subject>& subjects);
+void add_pde_variants(std::vector<variants::Subject>& subjects);
+void add_forecast_variants(std::vector<variants::Subject>& subjects);
 
 const CaseRegistry& all_cases() {
   static const CaseRegistry registry = [] {
@@ -47,6 +56,25 @@ std::vector<Kernel> all_kernels() {
   std::vector<Kernel> list;
   for (auto& [name, kernel] : kernels) list.push_back(kernel);
   return list;
+}
+
+std::vector<variants::Subject> select_variants(const std::vector<std::string>& names) {
+  std::vector<variants::Subject> all, chosen;
+  for (const auto add : {add_primitive_variants, add_pde_variants, add_forecast_variants}) add(all);
+  std::vector<std::string> known;
+  for (const variants::Subject& s : all)
+    if (known.empty() || known.back() != s.computation->name()) known.emplace_back(s.computation->name());
+  for (const std::string& prefix : names)
+    if (std::ranges::none_of(known, [&](const std::string& name) { return name.starts_with(prefix); }))
+      throw InputError(fmt::format("unknown computation '{}'", prefix), "tune",
+                       fmt::format("one of {}, or a prefix", fmt::join(known, ", ")));
+  const auto wanted = [&](const variants::Subject& s) {
+    return names.empty() || std::ranges::any_of(names, [&](const std::string& prefix) {
+             return s.computation->name().starts_with(prefix);
+           });
+  };
+  std::ranges::copy_if(all, std::back_inserter(chosen), wanted);
+  return chosen;
 }
 
 }  // namespace lockstep

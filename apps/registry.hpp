@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/verify.hpp"
+#include "verify/variant_subjects.hpp"
 
 namespace lockstep {
 
@@ -13,5 +14,9 @@ const CaseRegistry& all_cases();
 std::vector<const Case*> select_cases(const std::vector<std::string>& names);
 /// Each kernel of all cases once, by name.
 std::vector<Kernel> all_kernels();
+
+/// Subjects of `lockstep tune`, by computations or prefixes of them, all if there are none. Throws InputError for a name that
+/// begins none.
+std::vector<variants::Subject> select_variants(const std::vector<std::string>& names);
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ unit() {  # LEVEL NAME SOURCE...
 unit -O0 base src/core/*.cpp src/core/{numbers,reports}/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/math/{expand,reference}.cpp
 unit -O0 compile src/compile/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
 unit -O0 autodiff src/autodiff/*.cpp
-unit -O0 device src/device/*.cpp src/device/{launch,stages}/*.cpp
+unit -O0 device src/device/*.cpp src/device/{launch,stages,variants}/*.cpp
 unit -O1 interp src/device/interp/*.cpp
 unit -O0 primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
 unit -O0 fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp

@@ -18,6 +18,7 @@ Command& add_command(CommandList& commands, CLI::App& parent, const std::string&
 void add_devices(CommandList& commands, CLI::App& root);
 void add_verify(CommandList& commands, CLI::App& root);
 void add_bench(CommandList& commands, CLI::App& root);
+void add_tune(CommandList& commands, CLI::App& root);
 void add_emit(CommandList& commands, CLI::App& root);
 void add_report(CommandList& commands, CLI::App& root);
 void add_reproduce(CommandList& commands, CLI::App& root);

@@ -189,6 +189,7 @@ int run(int argc, char** argv) {
   add_devices(commands, root);
   add_verify(commands, root);
   add_bench(commands, root);
+  add_tune(commands, root);
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);

@@ -40,6 +40,8 @@ struct FftOptions {
   Shape kept;
   /// The inverse gives the field divided by the number of its points.
   bool scale_inverse = false;
+  /// A variant of `primitives.fft` (docs/design/variants.md); empty: the fastest, as measured. All of them give the same bits.
+  std::string variant{};
 };
 
 /// A plan: tables, kernels and scratch memory for transforms of one shape on one device; a cheap handle with

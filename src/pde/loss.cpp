@@ -4,7 +4,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "core/platform/system.hpp"
+#include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 #include "pde/fused/fused.hpp"
 #include "pde/kernels/two_kernels.hpp"
@@ -15,10 +15,10 @@ namespace lockstep::pde {
 int64_t choose_slab(const Discretisation& d, const Device& device, const KernelForm& form, int64_t asked) {
   const int64_t nz = d.mesh.cells[2];
   if (asked > 0) return std::min(asked, nz);
-  if (device.info().kind != DeviceKind::cpu && device.info().kind != DeviceKind::interp) return nz;
+  if (!capabilities_of(device).host_memory) return nz;
   constexpr int64_t kCacheBytes = 6 << 20;
   // Larger slabs where the last cache holds them: fewer launches, which wait for each other.
-  const int64_t cache = std::max(kCacheBytes, platform::last_level_cache_bytes() / 8);
+  const int64_t cache = std::max(kCacheBytes, capabilities_of(device).last_level_cache_bytes / 8);
   int64_t arrays = int64_t(d.plan->residuals.size());
   for (const FieldInfo& f : d.plan->fields) arrays += f.components * (f.used[0] + f.used[1] + f.used[2]);
   const int64_t plane = d.mesh.cells[0] * d.mesh.cells[1] * size_of(form.storage) * arrays;
@@ -28,8 +28,7 @@ int64_t choose_slab(const Discretisation& d, const Device& device, const KernelF
 }
 
 bool past_caches(const Device& device, double bytes) {
-  const int64_t of_host = device.info().kind == DeviceKind::cpu ? platform::last_level_cache_bytes() : 0;
-  return bytes > double(std::max<int64_t>(of_host, 32 << 20));
+  return bytes > double(std::max<int64_t>(capabilities_of(device).last_level_cache_bytes, 32 << 20));
 }
 
 Loss::Loss(const System& system, const Mesh& mesh) : state_(std::make_shared<State>()) {

@@ -322,7 +322,26 @@ void refuse_nonlinear_levels(const Plan& plan) {
   }
 }
 
+bool by_sweeps(const Discretisation& d, const Device& device, const KernelForm& form,
+               const std::vector<FieldLevel>& outputs, const LossOptions& options) {
+  if (options.path != Path::automatic) return choose_path(d, device, form, outputs, options) == Path::fused;
+  const variants::Axis cells{"cells", double(d.mesh.count())};
+  const variants::Problem problem{form.storage == Storage::f64 ? "f64" : "f32", {&cells, 1}};
+  return variants::choose(trajectory_computation(), device, problem, {}, [&](int variant) -> std::string {
+           if (variant == 0) return "";
+           return outputs.empty() ? "a trajectory without gradients" : fused_refusal(d, device, form);
+         }).variant == 1;
+}
+
 }  // namespace
+
+const variants::Computation& trajectory_computation() {
+  static const variants::Computation computation({.name = "pde.trajectory",
+                                                  .variants = {"slabs", "sweeps"},
+                                                  .axes = {"cells"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
+}
 
 BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                                 const LossOptions& options) const {
@@ -381,7 +400,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   if (options.path == Path::fused && t.wanted.empty())
     throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
                            "the two-kernel path");
-  if (!has_values_in_time(inputs) && choose_path(*d, device, t.form, spatial, options) == Path::fused) {
+  if (!has_values_in_time(inputs) && by_sweeps(*d, device, t.form, spatial, options)) {
     bound->path = Path::fused;
     bind_sweeps(*bound, *state_, t, options);
   } else {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 
+#include "device/capabilities.hpp"
 #include "lockstep/primitives.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
@@ -163,7 +164,7 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
                            ? Shape{count, width}
                            : Shape{divide_up(width, components), divide_up(count, kLanes)};
   // A CPU fetches a record with one load a lane.
-  const bool records = device.info().kind == DeviceKind::cpu && components > 1 && components == width;
+  const bool records = capabilities_of(device).vectors && components > 1 && components == width;
   with_element(x.storage(), where, [&]<class T>(T) {
     const Kernel kernel = gather_rows_kernel<T>(bool(rows.weights), components, records);
     if (rows.weights)

@@ -21,6 +21,7 @@ FIT = ["{log}", "--model", "a*step+b", "--y", "loss", "--device", "cpu"]
 CODES = ["{codes}", "--out", "{out}.npz"]
 BASES = {
     "devices": [], "verify": ["engine.copy", "--device", "cpu"], "bench": ["engine.copy", "--device", "cpu", "--iterations", "1", "--sizes", "16"],
+    "tune": ["primitives.fft", "--device", "cpu", "--minutes", "0.01", "--out", "{out}.json"],
     "emit": ["engine.copy"], "report": ["{flow}", "--out", "{out}.html"], "reproduce": ["{flow}"], "compare": ["{flow}", "{flow}"],
     "urban shadows": [*TERRAIN, "--azimuth", "180", "--altitude", "30", "--out", "{out}"], "urban walls": [*TERRAIN, "--out", "{out}"],
     "urban svf": [*TERRAIN, "--out", "{out}"], "urban umep": ["{flow}", "--out", "{out}"], "urban sample": ["--size", "16", "--out", "{out}"],
@@ -37,7 +38,7 @@ BASES = {
     "forecast sweep": ["{log}"], "forecast rollout": ["--hidden", "8", "--members", "1", "--steps", "2"],
     "forecast train": ["mnist", "--data", "{flow}", "--out", "{out}"], "completion": ["bash"],
 }
-NEED_NOTHING = {"devices", "verify", "bench", "forecast rollout", "pde study", "pde convergence", "urban gates"}
+NEED_NOTHING = {"devices", "verify", "bench", "tune", "forecast rollout", "pde study", "pde convergence", "urban gates"}
 NUMBERS = ("nan", "1e999", "-nan", "-1e999", "", "1,,2", "x", "1x", "--1", "\x1b[2J")
 INTEGERS = ("99999999999999999999999999", "1.5")
 NUMBER = re.compile(r"[A-Z]{1,2}|DEG|PERCENT|SHARE|GAIN|STEP|SECONDS|YEARS|KG|CLO|PX|M/S|SIZE|CODE|LOSS")

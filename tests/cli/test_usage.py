@@ -7,7 +7,7 @@ import unittest
 
 from program import PROGRAM, ProgramTest, npy, run
 
-COMMANDS = [["devices"], ["verify"], ["bench"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
+COMMANDS = [["devices"], ["verify"], ["bench"], ["tune"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
             ["urban", "svf"], ["urban", "sample"], ["urban", "utci"], ["urban", "pet"], ["completion"]]
 COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--help"]
 

@@ -14,7 +14,6 @@
 namespace lockstep {
 namespace {
 
-using primitives::fft::Form;
 namespace ref = primitives::fft::reference;
 
 FftOptions options(FftKind kind, Shape lengths, Storage type = Storage::f32, int64_t batch = 1) {
@@ -135,10 +134,9 @@ TEST(Fft, ANanReachesAllThatDependOnIt) {
 }
 
 /// A plan of one form on one device.
-std::vector<f32> of_form(const Device& device, const FftOptions& o, Form form) {
-  primitives::fft::set_form(form);
+std::vector<f32> of_form(const Device& device, FftOptions o, const char* form) {
+  o.variant = form;
   const Fft plan(device, o);
-  primitives::fft::set_form(Form::automatic);
   const bool back = o.kind == FftKind::c2r;
   const auto x = cases::uniform<f32>((back ? plan.spectrum_shape() : plan.field_shape()).elements(), 8);
   return run<f32>(plan, device, x, back ? FftDirection::inverse : FftDirection::forward);
@@ -149,14 +147,13 @@ TEST(Fft, BytesOfAPlanAreForetold) {
   const Device device = Device::open("interp");
   for (const FftKind kind : {FftKind::c2c, FftKind::r2c, FftKind::c2r})
     for (const Shape& lengths : {Shape{64}, Shape{1}, Shape{22}, Shape{62, 44}, Shape{33, 48}, Shape{16, 26}})
-      for (const Form form : {Form::automatic, Form::passes, Form::blocks}) {
-        const FftOptions o =
+      for (const char* form : {"", "passes", "blocks"}) {
+        FftOptions o =
             options(kind, lengths, lengths[0] == 33 ? Storage::f64 : Storage::f32, lengths[0] == 62 ? 3 : 1);
+        o.variant = form;
         const int64_t before = device.counters().allocated_bytes;
-        primitives::fft::set_form(form);
         const Fft plan(device, o);
-        const int64_t bytes = primitives::fft::plan_bytes(o, primitives::fft::choice_for(device.info()));
-        primitives::fft::set_form(Form::automatic);
+        const int64_t bytes = primitives::fft::plan_bytes(o, primitives::fft::choice_for(device.info(), o));
         EXPECT_EQ(bytes, device.counters().allocated_bytes - before) << to_string(Sizes(lengths));
       }
 }
@@ -177,18 +174,18 @@ TEST(Fft, AllFormsGiveTheSameBits) {
   for (const Plan& p : plans) {
     FftOptions o = options(p.kind, p.lengths, Storage::f32, p.batch);
     o.kept = p.kept;
-    const std::vector<f32> expected = of_form(Device::open("interp"), o, Form::passes);
+    const std::vector<f32> expected = of_form(Device::open("interp"), o, "passes");
     for (const char* where : {"interp", "cpu", "cuda"})
-      for (const Form form : {Form::passes, Form::blocks, Form::lanes}) {
+      for (const std::string form : {"passes", "blocks", "lanes"}) {
         Device device;
         try {
           device = Device::open(where);
         } catch (const UnsupportedError&) { continue; }
         if (device.info().kind != DeviceKind::interp && !p.compiled) continue;
-        if (device.info().kind == DeviceKind::cuda && form == Form::lanes) continue;
-        const std::vector<f32> got = of_form(device, o, form);
+        if (device.info().kind == DeviceKind::cuda && form == "lanes") continue;
+        const std::vector<f32> got = of_form(device, o, form.c_str());
         EXPECT_EQ(std::memcmp(expected.data(), got.data(), 4 * got.size()), 0)
-            << where << " form " << int(form) << " " << to_string(p.lengths);
+            << where << " form " << form << " " << to_string(p.lengths);
       }
   }
 }

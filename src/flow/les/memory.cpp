@@ -14,7 +14,6 @@ class Count {
   Count(const Model& model, const Stepping& stepping, Storage storage, int64_t members,
         const DeviceInfo& device)
       : device_(device),
-        choice_(primitives::fft::choice_for(device)),
         modes_(modes_of(model)),
         form_(form_of(model, stepping.cfl > 0)),
         grid_(model.grid),
@@ -42,7 +41,7 @@ class Count {
     options.lengths = {ny, nx};
     options.batch = fields * members_;
     options.kept = {modes_.kept_y, modes_.kept_x};
-    return primitives::fft::plan_bytes(options, choice_);
+    return primitives::fft::plan_bytes(options, primitives::fft::choice_for(device_, options));
   }
   int64_t plan(FftKind kind, int64_t fields) const {
     return plan(kind, fields, modes_.points_x, modes_.points_y);
@@ -81,7 +80,6 @@ class Count {
   }
 
   const DeviceInfo& device_;
-  primitives::fft::Choice choice_;
   Modes modes_;
   KernelForm form_;
   BoxGrid grid_;

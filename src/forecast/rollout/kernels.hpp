@@ -15,10 +15,13 @@
 // Rows and columns that fill up are 0 and stay 0.
 #pragma once
 
+#include "device/variants/variants.hpp"
 #include "lockstep/forecast/rollout.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::forecast {
+
+const variants::Computation& rollout_computation();
 
 inline constexpr int kChains = 32, kAtOnce = 4;
 /// Where column k stands among `columns`, a multiple of kChains: kAtOnce chains side by side.

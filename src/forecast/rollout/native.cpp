@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/capabilities.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "lockstep/native.hpp"
 
@@ -19,7 +20,7 @@ std::string no_native_model(const RolloutModel& model, const RolloutOptions& opt
 
 std::string no_native_device(const Device& device) {
   const DeviceInfo& info = device.info();
-  if (info.kind == DeviceKind::cuda && info.architecture == "sm_90") return "";
+  if (capabilities_of(info).compute_capability == 90) return "";
   return fmt::format("{} has no clusters of sm_90", info.name);
 }
 

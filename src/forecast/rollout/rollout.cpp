@@ -21,15 +21,8 @@ constexpr int64_t kMostSteps = 1 << 20;
 /// cache from step to step.
 constexpr int64_t kCachedBytes = 12 << 20;
 
-/// Members and batch entries up to which by_rows is chosen on CUDA: on an H200 five take 0.2 to 0.4 of one_launch's time,
-/// and by_rows alone takes longer for more.
-constexpr int64_t kFewGroups = 16;
-
 /// P of one_launch on the CPU: the rows that a vector of f32 computes lie together. 32 take 1.2 times as long, 256 1.5 times.
 constexpr int64_t kCpuRows = 16;
-/// On the CPU one_launch is chosen for members whose U takes no more: it stays in a core's second cache for all steps.
-constexpr int64_t kCoreBytes = 2 << 20;
-
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 /// Words that a points kernel of this device computes side by side.
@@ -75,6 +68,15 @@ int64_t lanes_of(int64_t hidden, int64_t most) {
 
 }  // namespace
 
+const variants::Computation& rollout_computation() {
+  static const variants::Computation computation(
+      {.name = "forecast.rollout",
+       .variants = {"one_launch", "by_steps", "by_rows", "cluster", "batch"},
+       .axes = {"groups", "member_bytes"},
+       .by_numerics = true});
+  return computation;
+}
+
 struct Rollout::State {
   Device device;
   RolloutModel model;
@@ -118,52 +120,52 @@ struct Rollout::State {
     return native && std::exchange(launched, true);
   }
 
-  /// A launch of groups that stream a member's weights each takes as long for one as for many; rows share the device.
-  bool rows_gain() const {
-    return options.heads == Heads::classic && model.members() * model.batch() <= kFewGroups;
-  }
-
-  /// Asked for, or chosen.
-  bool takes_batch() {
-    const bool wanted = options.path == RolloutPath::batch;
-    if (!wanted && (options.path != RolloutPath::automatic || !batch_gains(device, model))) return false;
-    batch = batch_plan(device, model, options);
-    if (wanted && !batch.refusal.empty())
-      throw UnsupportedError(batch.refusal, "forecast rollout by the kernel for batches", "another path");
-    no_batch = batch.refusal;
-    return batch.refusal.empty();
-  }
-
   int64_t element_bytes() const {  // of U
     return options.weights == WeightType::bf16  ? 2
            : options.weights == WeightType::fp8 ? 1
                                                 : size_of(model.storage());
   }
 
-  RolloutPath cpu_path() const {
-    const int64_t member_bytes = 3 * model.hidden() * model.hidden() * element_bytes();
-    return member_bytes <= kCoreBytes ? RolloutPath::one_launch : RolloutPath::by_steps;
+  /// Why a path does not run this rollout; makes the plan of a native one.
+  std::string refusal(RolloutPath of) {
+    if (of == RolloutPath::batch) return (batch = batch_plan(device, model, options)).refusal;
+    if (of == RolloutPath::cluster) return (cluster = cluster_plan(device, model, options)).refusal;
+    return {};
+  }
+
+  RolloutPath fastest_path() {
+    constexpr RolloutPath kPaths[] = {RolloutPath::one_launch, RolloutPath::by_steps, RolloutPath::by_rows,
+                                      RolloutPath::cluster, RolloutPath::batch};
+    const variants::Axis axes[] = {
+        {"groups", double(model.members() * model.batch())},
+        {"member_bytes", double(3 * model.hidden() * model.hidden() * element_bytes())}};
+    const std::string_view of = options.heads == Heads::two_hot ? "two-hot"
+                                : model.batch() == 1            ? "one start"
+                                                                : "many starts";
+    return kPaths[variants::choose(rollout_computation(), device, {of, axes}, {}, [&](int variant) {
+                    return refusal(kPaths[variant]);
+                  }).variant];
   }
 
   void choose_path() {
     path = options.path;
-    if (takes_batch()) {
-      path = RolloutPath::batch;
-      layout = layout_of(model, options, model.hidden() / batch.blocks);
-      memory.shared_per_group = batch.shared_bytes;
-      return;
-    }
-    const bool wanted = path == RolloutPath::cluster;
-    if (wanted || path == RolloutPath::automatic) {
-      cluster = cluster_plan(device, model, options);
-      if (wanted && !cluster.refusal.empty())
-        throw UnsupportedError(cluster.refusal, "forecast rollout by a cluster", "another path");
-      path = cluster.refusal.empty()                                 ? RolloutPath::cluster
-             : device.info().kind == DeviceKind::cpu                 ? cpu_path()
-             : device.info().kind == DeviceKind::cuda && rows_gain() ? RolloutPath::by_rows
-                                                                     : RolloutPath::one_launch;
+    if (path == RolloutPath::automatic) {
+      path = fastest_path();
+      // Of the native kernels, even where the table prefers others.
+      if (path != RolloutPath::batch && batch_gains(device, model)) no_batch = refusal(RolloutPath::batch);
+      if (path != RolloutPath::batch && path != RolloutPath::cluster) (void)refusal(RolloutPath::cluster);
+    } else if (const std::string why = refusal(path); !why.empty()) {
+      throw UnsupportedError(why,
+                             path == RolloutPath::batch ? "forecast rollout by the kernel for batches"
+                                                        : "forecast rollout by a cluster",
+                             "another path");
     }
     with_types([&]<class T, class W>(T, W) {
+      if (path == RolloutPath::batch) {
+        layout = layout_of(model, options, model.hidden() / batch.blocks);
+        memory.shared_per_group = batch.shared_bytes;
+        return;
+      }
       if (path == RolloutPath::cluster) {
         layout = layout_of(model, options, model.hidden() / 16);
         memory.shared_per_group = cluster.shared_bytes;
@@ -181,9 +183,9 @@ struct Rollout::State {
         return;
       }
       const Limits& limits = device.info().limits;
-      const bool cpu = device.info().kind == DeviceKind::cpu;
-      const int64_t p =
-          cpu ? kCpuRows : lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, 1024));
+      const int64_t p = capabilities_of(device).vectors
+                            ? kCpuRows
+                            : lanes_of(model.hidden(), std::min<int64_t>(limits.group_lanes, 1024));
       layout = layout_of(model, options, p, true);
       const int64_t bytes = shared_bytes<T>(shape, int(layout.rows));
       capacity = bytes <= limits.shared_bytes ? int(layout.rows) : 0;

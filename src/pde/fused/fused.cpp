@@ -44,7 +44,7 @@ namespace {
 /// its chunk and waits for its first ones.
 int choose_chunk(const Discretisation& d, const Device& device, const FusedShape& shape, int64_t members) {
   constexpr int64_t kFirstPlanes = 4;
-  if (device.info().kind != DeviceKind::cuda) return shape.chunk;
+  if (capabilities_of(device).warp_lanes == 0) return shape.chunk;
   const int64_t nz = d.mesh.cells[2], extra = 2 * d.reach[2] + kFirstPlanes,
                 tiles = ((d.mesh.cells[0] + shape.x - 1) / shape.x) *
                         ((d.mesh.cells[1] + shape.tall() - 1) / shape.tall()) * members;
@@ -78,30 +78,49 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
   return "too little shared memory";
 }
 
+namespace {
+
+std::string path_refusal(Path path, const Discretisation& d, const Device& device, const KernelForm& form,
+                         const std::vector<FieldLevel>& outputs) {
+  return path == Path::fused       ? fused_refusal(d, device, form)
+         : path == Path::two_sweep ? two_sweep_refusal(d, device, form, outputs)
+                                   : std::string();
+}
+
+/// Sweeps pay where planes in shared memory save traffic and there are enough tiles to fill the device: that depends on these.
+std::string_view class_of(const Discretisation& d, const KernelForm& form, bool gradients) {
+  if (form.storage == Storage::f64) return "f64";
+  if (form.rows || form.storage != form.scratch() || d.plan->dimensions != 3)
+    return gradients ? "rows or 16 bits" : "rows or 16 bits, no gradients";
+  if (d.mesh.order > 4) return gradients ? "orders 6 and 8" : "orders 6 and 8, no gradients";
+  return gradients ? "orders 2 and 4" : "orders 2 and 4, no gradients";
+}
+
+}  // namespace
+
+const variants::Computation& loss_computation() {
+  // Paths sum the loss in orders of their own.
+  static const variants::Computation computation({.name = "pde.loss",
+                                                  .variants = {"two-kernel", "fused", "two-sweep"},
+                                                  .axes = {"cells"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
+}
+
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options) {
-  if (options.path == Path::two_kernel) return Path::two_kernel;
-  if (options.path == Path::two_sweep) {
-    const std::string no = two_sweep_refusal(d, device, form, outputs);
-    if (!no.empty())
-      throw UnsupportedError(fmt::format("the two-sweep path: {}", no), "pde options",
-                             "a problem that it can do, or the two-kernel path");
-    return Path::two_sweep;
+  if (options.path != Path::automatic) {
+    const std::string why = path_refusal(options.path, d, device, form, outputs);
+    if (why.empty()) return options.path;
+    throw UnsupportedError(fmt::format("the {} path: {}", name(options.path), why), "pde options",
+                           "a problem that it can do, or the two-kernel path");
   }
-  const std::string why = fused_refusal(d, device, form);
-  if (options.path == Path::fused) {
-    if (!why.empty())
-      throw UnsupportedError(fmt::format("the fused path: {}", why), "pde options",
-                             "a problem that it can do, or the two-kernel path");
-    return Path::fused;
-  }
-  // The sweeps pay where planes in shared memory save traffic and there are enough tiles to fill the device.
-  if (device.info().kind != DeviceKind::cuda || form.storage == Storage::f64) return Path::two_kernel;
-  if (why.empty() && !outputs.empty() && d.mesh.count() >= 72 * 72 * 72) return Path::fused;
-  const int64_t least = d.mesh.order > 4 ? 64 * 64 * 64 : 128 * 128 * 128;
-  const bool sweeps = d.plan->dimensions == 3 && d.mesh.count() >= least && form.storage == form.scratch() &&
-                      !form.rows && two_sweep_refusal(d, device, form, outputs).empty();
-  return sweeps ? Path::two_sweep : Path::two_kernel;
+  const variants::Axis cells{"cells", double(d.mesh.count())};
+  constexpr Path kPaths[] = {Path::two_kernel, Path::fused, Path::two_sweep};
+  const variants::Problem problem{class_of(d, form, !outputs.empty()), {&cells, 1}};
+  return kPaths[variants::choose(loss_computation(), device, problem, {}, [&](int variant) {
+                  return path_refusal(kPaths[variant], d, device, form, outputs);
+                }).variant];
 }
 
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,

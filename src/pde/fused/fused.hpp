@@ -1,6 +1,7 @@
 // The fused path: residual, loss and adjoint in one sweep along z.
 #pragma once
 
+#include "device/variants/variants.hpp"
 #include "pde/fused/fused_layout.hpp"
 #include "pde/kernels/bound.hpp"
 
@@ -9,6 +10,7 @@ namespace lockstep::pde {
 /// Why the fused kernel cannot do a problem, or an empty text.
 std::string fused_refusal(const Discretisation& d, const Device& device, const KernelForm& form);
 /// The path for options.path; UnsupportedError where fused was asked for and cannot be.
+const variants::Computation& loss_computation();
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options);
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,

@@ -12,6 +12,8 @@ struct TrajectoryPart {
   bool first = true, last = true;
 };
 
+const variants::Computation& trajectory_computation();
+
 /// The plan of a part: residuals of all its levels, numbered by level and then as in `plan`; accesses and
 /// targets at levels -1 to `levels`, counted from its first residual. Gradients of `fields` that the part
 /// finishes are targets; what it cannot finish is carried (Plan::carry). Every sum has the order of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::pde {
@@ -34,7 +35,7 @@ int64_t tiles(int64_t n, int64_t size) { return (n + size - 1) / size; }
 /// chunk first.
 int choose_chunk(const Discretisation& d, const Device& device, const HalfShape& shape, int reach,
                  int64_t members) {
-  if (device.info().kind != DeviceKind::cuda) return shape.chunk;
+  if (capabilities_of(device).warp_lanes == 0) return shape.chunk;
   const int64_t nz = d.mesh.cells[2],
                 columns = tiles(d.mesh.cells[0], shape.x) * tiles(d.mesh.cells[1], shape.tall()) * members,
                 slots = int64_t(std::max(device.info().multiprocessors, 1)) * shape.blocks;

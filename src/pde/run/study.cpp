@@ -8,6 +8,7 @@
 #include "core/files/atomic_file.hpp"
 #include "core/numbers/statistics.hpp"
 #include "core/reports/log.hpp"
+#include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/commands.hpp"
 #include "lockstep/verify.hpp"
@@ -166,7 +167,7 @@ StudyResult run_study(const Device& device, const StudyOptions& options,
   check(options);
   std::vector<int64_t> sizes = options.sizes;
   if (sizes.empty())
-    sizes = device.info().kind == DeviceKind::cuda ? std::vector<int64_t>{64, 96, 128, 192, 256}
+    sizes = capabilities_of(device).warp_lanes > 0 ? std::vector<int64_t>{64, 96, 128, 192, 256}
                                                    : std::vector<int64_t>{32, 64, 96, 128};
   size_t variants = 0;
   for (const std::string& k : options.kernels) variants += tiled(k) ? options.tiles.size() : 1;

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cmath>
 
 #include "lockstep/fft.hpp"
@@ -15,18 +14,24 @@ namespace lockstep {
 
 namespace primitives::fft {
 
-namespace {
-std::atomic<Form> chosen{Form::automatic};
+const variants::Computation& fft_computation() {
+  static const variants::Computation computation(
+      {.name = "primitives.fft", .variants = {"passes", "blocks", "lanes"}, .axes = {"points"}});
+  return computation;
 }
-void set_form(Form form) { chosen = form; }
 
-Choice choice_for(const DeviceInfo& device) {
-  const Form wanted = chosen;
-  const DeviceKind kind = device.kind;
-  const Form best = kind == DeviceKind::cpu      ? Form::lanes
-                    : kind == DeviceKind::interp ? Form::passes
-                                                 : Form::blocks;
-  return {wanted == Form::automatic ? best : wanted, device.limits};
+Choice choice_for(const DeviceInfo& device, const FftOptions& options) {
+  if (!options.variant.empty()) {
+    const auto form = Form(fft_computation().number(options.variant));
+    if (form == Form::lanes && !capabilities_of(device).host_memory)
+      variants::refuse(fft_computation(), options.variant, "a lane of a GPU does not hold a line");
+    return {form, device.limits};
+  }
+  double points = double(options.batch);
+  for (int a = 0; a < options.lengths.rank(); ++a) points *= double(options.lengths[a]);
+  const variants::Axis axis{"points", points};
+  const int fastest = fft_computation().ranking(device, Numerics::exact, {.axes = {&axis, 1}}).front();
+  return {Form(fastest), device.limits};
 }
 
 }  // namespace primitives::fft
@@ -267,7 +272,7 @@ Fft::Fft(const Device& device, const FftOptions& options) {
   const auto state = std::make_shared<State>();
   state->device = device;
   state->options = options;
-  state->choice = fft::choice_for(device.info());
+  state->choice = fft::choice_for(device.info(), options);
   if (options.type == Storage::f32)
     state->make<f32>();
   else

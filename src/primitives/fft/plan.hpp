@@ -1,26 +1,27 @@
-// Forms of the transform, from which a plan chooses. All give the same bits; tests choose them one by one.
+// Forms of the transform, from which a plan chooses. All give the same bits.
 #pragma once
 
 #include <vector>
 
+#include "device/variants/variants.hpp"
 #include "lockstep/fft.hpp"
 
 namespace lockstep::primitives::fft {
 
+const variants::Computation& fft_computation();
+/// The variants of `primitives.fft`.
 enum class Form : uint8_t {
-  automatic,  // what the device runs best
-  passes,     // passes over memory
-  blocks,     // lines in groups of lanes
-  lanes,      // a line in each lane
+  passes,  // passes over memory
+  blocks,  // lines in groups of lanes
+  lanes,   // a line in each lane
 };
-/// Form of plans that are made from now on; for tests.
-void set_form(Form form);
 /// A form and the limits that it has to keep. Lines that the form does not serve go in passes.
 struct Choice {
   Form form = Form::passes;
   Limits limits;
 };
-Choice choice_for(const DeviceInfo& device);
+/// FftOptions::variant, else the fastest form.
+Choice choice_for(const DeviceInfo& device, const FftOptions& options);
 
 /// Kernels of a plan; no device.
 std::vector<Kernel> plan_kernels(const FftOptions& options, const Choice& choice);

@@ -17,12 +17,6 @@ namespace {
 
 constexpr const char* kCaller = "primitives::matmul";
 
-/// From where the library's call pays (docs/performance.md): so long sums, however few, or as many operations as a cube
-/// of this side has. Of smaller products it costs more than the kernel.
-int64_t least_side(Storage storage) { return is_narrow(storage) ? 32 : storage == Storage::f64 ? 64 : 96; }
-/// Of sums of f32 that are shorter, in whole tiles, the kernel is faster.
-constexpr int64_t kShortSum = 128;
-
 Kernel library_kernel(Storage from, Storage to, bool batch, bool tf32) {
   static Memo<std::tuple<Storage, Storage, bool, bool>, Kernel> kernels;
   return kernels.get({from, to, batch, tf32}, [&] {
@@ -31,6 +25,23 @@ Kernel library_kernel(Storage from, Storage to, bool batch, bool tf32) {
                                                    : matmul_kernel<f32>(Product::columns, batch);
     return native_kernel(portable, {.product = LibraryProduct{.tf32 = tf32}});
   });
+}
+
+/// Long sums, however few, pay for the library's call as many operations do. Of sums of f32 that are shorter than a tile is
+/// wide, in whole tiles, the kernel is faster.
+bool library_pays(const Device& device, const Buffer& a, const Buffer& c, bool tf32, std::string& reason) {
+  constexpr int64_t kTile = 128;
+  const int r = c.shape().rank();
+  const int64_t depth = a.shape()[r - 1], least = std::min(c.shape()[r - 2], c.shape()[r - 1]);
+  const double sums = double(depth);
+  const variants::Axis axis{"operations", std::max(sums * sums * sums, double(c.elements()) * sums)};
+  const std::string_view of = is_narrow(a.storage()) ? "narrow" : name(a.storage());
+  const bool is_short = a.storage() == Storage::f32 && !tf32 && depth < kTile && least >= kTile;
+  const variants::Choice choice = variants::choose(
+      library_computation(), device, {.of = of, .axes = {&axis, 1}}, {},
+      [&](int variant) { return std::string(variant == 1 && is_short ? "short sums" : ""); });
+  reason = choice.refused.empty() ? "a small product" : choice.refused.front().reason;
+  return choice.variant == 1;
 }
 
 /// The library counts in 32 bits.
@@ -81,29 +92,48 @@ void expect_product(const Buffer& a, const Buffer& b, const Buffer& c) {
 
 }  // namespace
 
-std::optional<Kernel> library_product(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
-                                      const ProductOptions& options, std::string& reason) {
+const variants::Computation& library_computation() {
+  static const variants::Computation computation({.name = "primitives.matmul.library",
+                                                  .variants = {"kernels", "library"},
+                                                  .axes = {"operations"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
+}
+
+std::optional<Kernel> library_product(const Device& device, const std::array<Buffer, 3>& abc,
+                                      const ProductOptions& options, std::string_view variant,
+                                      std::string& reason) {
+  const auto& [a, b, c] = abc;
   const auto not_taken = [&](std::string why) {
     reason = std::move(why);
     return std::nullopt;
   };
-  if (!options.library) return not_taken("the library was not wanted");
-  if (device.info().kind != DeviceKind::cuda) return not_taken("no library on " + device.info().name);
+  const bool asked = variant == "library";
+  if (!options.library || (!asked && !variant.empty())) return not_taken("the library was not wanted");
+  if (capabilities_of(device).compute_capability == 0)
+    return not_taken("no library on " + device.info().name);
   if (device.numerics() == Numerics::exact) return not_taken("exact numerics");
-  const int r = c.shape().rank();
-  const int64_t depth = a.shape()[r - 1], least = std::min(c.shape()[r - 2], c.shape()[r - 1]);
   const bool tf32 = a.storage() == Storage::f32 && options.tf32;
-  const int64_t side = least_side(a.storage());
-  if (depth < side && double(c.elements()) * double(depth) < double(side * side * side))
-    return not_taken("a small product");
-  if (a.storage() == Storage::f32 && !tf32 && depth < kShortSum && least >= kShortSum)
-    return not_taken("short sums");
+  if (!asked && !library_pays(device, a, c, tf32, reason)) return std::nullopt;
   if (!counts_fit(a) || !counts_fit(b) || !counts_fit(c)) return not_taken("sizes beyond 2^31 - 1");
-  const Kernel k = library_kernel(a.storage(), c.storage(), r == 3, tf32);
+  const Kernel k = library_kernel(a.storage(), c.storage(), c.shape().rank() == 3, tf32);
   const Support support = device.supports(k);
   tell(device, support);
   if (!support.ok) return not_taken(support.reason);
   return k;
+}
+
+void multiply_by(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+                 const ProductOptions& options, std::string_view variant) {
+  const auto& [a, b, c] = abc;
+  std::string reason;
+  if (const auto library = library_product(device, abc, options, variant, reason)) {
+    const Shape once = c.shape().rank() == 3 ? Shape{1, 1, 1} : Shape{1, 1};
+    return device.launch_on(stream, *library, once, a, b, c);
+  }
+  if (variant == "library") variants::refuse(library_computation(), variant, reason);
+  if (is_narrow(a.storage())) return multiply_narrow(device, stream, abc, variant);
+  multiply_plain(device, stream, abc, variant);
 }
 
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c, const Stream& stream,
@@ -111,13 +141,7 @@ void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer
   expect_product(a, b, c);
   if (c.elements() == 0) return;
   if (a.elements() == 0) return device.clear(c, stream);
-  std::string reason;
-  if (const auto library = library_product(device, a, b, c, options, reason)) {
-    const Shape once = c.shape().rank() == 3 ? Shape{1, 1, 1} : Shape{1, 1};
-    return device.launch_on(stream, *library, once, a, b, c);
-  }
-  if (is_narrow(a.storage())) return multiply_narrow(device, stream, a, b, c);
-  multiply_plain(device, stream, a, b, c);
+  multiply_by(device, stream, {a, b, c}, options, {});
 }
 
 ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
@@ -125,11 +149,11 @@ ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, 
   expect_product(a, b, c);
   ProductPath path;
   if (c.elements() == 0 || a.elements() == 0) return path;
-  if (const auto library = library_product(device, a, b, c, options, path.reason))
+  if (const auto library = library_product(device, {a, b, c}, options, {}, path.reason))
     path.kernel = library->name();
   else
-    path.kernel =
-        is_narrow(a.storage()) ? narrow_product_name(device, a, b, c) : plain_product_name(device, a, b, c);
+    path.kernel = is_narrow(a.storage()) ? narrow_product_name(device, {a, b, c})
+                                         : plain_product_name(device, {a, b, c});
   return path;
 }
 

@@ -200,19 +200,29 @@ Matrices describe(const Buffer& a, const Buffer& b, const Buffer& c) {
           in_quads(a) && in_quads(b) && in_quads(c)};
 }
 
-/// Large products by copies on the CPU, in quads on CUDA; WebGPU has less shared memory.
-Product choose_product(const Device& device, const Matrices& m, Storage storage) {
-  const DeviceKind kind = device.info().kind;
+int64_t wide_bytes(Storage storage) {
+  const int quad = 16 / size_of(storage), tile = product_tile(Product::wide, storage);
+  return 2 * size_of(storage) * (int64_t(tile) * (kDepth + quad) + int64_t(kDepth) * tile);
+}
+
+std::string why_not(Product form, const Device& device, const Matrices& m, Storage storage) {
+  if (form == Product::packed && !m.contiguous) return "a window with gaps, where copies take whole matrices";
+  if (form != Product::wide) return "";
+  if (!m.quads) return "rows that do not consist of 16 bytes";
+  return wide_bytes(storage) > device.info().limits.shared_bytes ? "too little shared memory" : "";
+}
+
+Product choose_product(const Device& device, const Matrices& m, Storage storage, std::string_view asked) {
   const int64_t tile = product_tile(Product::wide, storage);
   const int r = m.c.rank();
-  if (kind != DeviceKind::cuda && kind != DeviceKind::webgpu) {
-    const int64_t least = std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]});
-    return least >= 48 && m.contiguous ? Product::packed : Product::columns;
-  }
-  // Two groups fit a multiprocessor; where they are fewer, smaller tiles busy more of them.
   const int64_t groups = (r == 3 ? m.c[0] : 1) * divide_up(m.c[r - 2], tile) * divide_up(m.c[r - 1], tile);
-  const bool large = groups >= std::max(2, device.info().multiprocessors);
-  return kind == DeviceKind::cuda && large && m.quads ? Product::wide : Product::tiles;
+  // Two groups fit a multiprocessor; where they are fewer, smaller tiles busy more of them.
+  const double waves = double(groups) / std::max(2, device.info().multiprocessors);
+  const variants::Axis axes[] = {{"least_side", double(std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]}))},
+                                 {"waves", waves}};
+  return Product(variants::choose(matmul_computation(), device, {.axes = axes}, asked, [&](int form) {
+                   return why_not(Product(form), device, m, storage);
+                 }).variant);
 }
 
 template <class T>
@@ -235,9 +245,11 @@ void multiply_packed(const Device& device, const Stream& stream, const std::arra
 
 /// f32 or f64 by this device's own kernels.
 template <class T>
-void multiply(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b, const Buffer& c) {
-  const Product form = choose_product(device, describe(a, b, c), c.storage());
-  if (form == Product::packed) return multiply_packed<T>(device, stream, {a, b, c});
+void multiply(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+              std::string_view variant) {
+  const auto& [a, b, c] = abc;
+  const Product form = choose_product(device, describe(a, b, c), c.storage(), variant);
+  if (form == Product::packed) return multiply_packed<T>(device, stream, abc);
   const int64_t tile = product_tile(form, c.storage());
   Shape extent = c.shape();
   const int r = extent.rank();
@@ -247,6 +259,13 @@ void multiply(const Device& device, const Stream& stream, const Buffer& a, const
 }
 
 }  // namespace
+
+const variants::Computation& matmul_computation() {
+  static const variants::Computation computation({.name = "primitives.matmul",
+                                                  .variants = {"columns", "packed", "tiles", "wide"},
+                                                  .axes = {"least_side", "waves"}});
+  return computation;
+}
 
 template <class T>
 const Kernel& pack_kernel(bool rows) {
@@ -277,27 +296,29 @@ int product_tile(Product form, Storage storage) {
   return form == Product::wide ? 2 * kSide * 16 / size_of(storage) : kTile;
 }
 
-void multiply_plain(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b,
-                    const Buffer& c) {
-  if (c.storage() == Storage::f64)
-    multiply<f64>(device, stream, a, b, c);
+void multiply_plain(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+                    std::string_view variant) {
+  if (abc[2].storage() == Storage::f64)
+    multiply<f64>(device, stream, abc, variant);
   else
-    multiply<f32>(device, stream, a, b, c);
+    multiply<f32>(device, stream, abc, variant);
 }
 
-std::string plain_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
-  const Product form = choose_product(device, describe(a, b, c), c.storage());
+std::string plain_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+  const auto& [a, b, c] = abc;
+  const Product form = choose_product(device, describe(a, b, c), c.storage(), {});
   const bool batch = c.shape().rank() == 3;
   return c.storage() == Storage::f64 ? matmul_kernel<f64>(form, batch).name()
                                      : matmul_kernel<f32>(form, batch).name();
 }
 
-std::string copied_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
+std::string copied_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+  const auto& [a, b, c] = abc;
   const int r = c.shape().rank();
   const bool own = c.storage() == Storage::f32;  // takes the sums itself
   const Matrices m{a.shape(), c.shape(), !own || c.contiguous(),
                    a.shape()[r - 1] % 4 == 0 && b.shape()[r - 1] % 4 == 0 && (!own || in_quads(c))};
-  return matmul_kernel<f32>(choose_product(device, m, Storage::f32), r == 3).name();
+  return matmul_kernel<f32>(choose_product(device, m, Storage::f32, {}), r == 3).name();
 }
 
 }  // namespace lockstep::primitives

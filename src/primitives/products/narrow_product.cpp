@@ -11,8 +11,6 @@ namespace lockstep::primitives {
 
 namespace {
 
-constexpr int64_t kSmall = 48;  // rows, columns or terms; fewer would not pay for the copies
-
 template <class E, int R>
 Kernel make_copy(bool widen) {
   const std::string ending(name(kStorageOf<E>));
@@ -35,12 +33,21 @@ Kernel by_storage(Storage narrow, F make) {
   return narrow == Storage::f16 ? make(f16{}) : make(bf16{});
 }
 
-bool is_small(const Buffer& a, const Buffer& c) {
-  const int r = c.shape().rank();
-  return std::min({c.shape()[r - 2], c.shape()[r - 1], a.shape()[r - 1]}) < kSmall;
+bool by_copies(const Device& device, const std::array<Buffer, 3>& abc, std::string_view asked) {
+  const Shape &a = abc[0].shape(), &c = abc[2].shape();
+  const int r = c.rank();
+  const variants::Axis least{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))};
+  const auto any = [](int) { return std::string(); };
+  return variants::choose(narrow_computation(), device, {.axes = {&least, 1}}, asked, any).variant == 1;
 }
 
 }  // namespace
+
+const variants::Computation& narrow_computation() {
+  static const variants::Computation computation(
+      {.name = "primitives.matmul.narrow", .variants = {"columns", "copies"}, .axes = {"least_side"}});
+  return computation;
+}
 
 Kernel narrow_copy_kernel(Storage narrow, bool widen, bool batch) {
   static Memo<std::tuple<Storage, bool, bool>, Kernel> kernels;
@@ -61,10 +68,11 @@ Kernel narrow_matmul_kernel(Storage narrow, Storage result, bool batch) {
   });
 }
 
-void multiply_narrow(const Device& device, const Stream& stream, const Buffer& a, const Buffer& b,
-                     const Buffer& c) {
+void multiply_narrow(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+                     std::string_view variant) {
+  const auto& [a, b, c] = abc;
   const int r = c.shape().rank();
-  if (is_small(a, c)) {
+  if (!by_copies(device, abc, variant)) {
     Shape extent = c.shape();
     extent[r - 2] = divide_up(extent[r - 2], kMatmulRows);
     return device.launch_on(stream, narrow_matmul_kernel(a.storage(), c.storage(), r == 3), extent, a, b, c);
@@ -75,16 +83,15 @@ void multiply_narrow(const Device& device, const Stream& stream, const Buffer& a
     return wide;
   };
   const Buffer left = widened(a), right = widened(b);
-  if (c.storage() == Storage::f32) return multiply_plain(device, stream, left, right, c);
+  if (c.storage() == Storage::f32) return multiply_plain(device, stream, {left, right, c});
   const Buffer sums = device.allocate<f32>(c.shape());
-  multiply_plain(device, stream, left, right, sums);
+  multiply_plain(device, stream, {left, right, sums});
   device.launch_on(stream, narrow_copy_kernel(c.storage(), false, r == 3), c.shape(), sums, c);
 }
 
-std::string narrow_product_name(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c) {
-  const int r = c.shape().rank();
-  if (is_small(a, c)) return narrow_matmul_kernel(a.storage(), c.storage(), r == 3).name();
-  return copied_product_name(device, a, b, c);
+std::string narrow_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+  if (by_copies(device, abc, {})) return copied_product_name(device, abc);
+  return narrow_matmul_kernel(abc[0].storage(), abc[2].storage(), abc[2].shape().rank() == 3).name();
 }
 
 }  // namespace lockstep::primitives

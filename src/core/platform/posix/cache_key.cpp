@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 
+#include "core/files/atomic_file.hpp"
 #include "core/files/folder.hpp"
 #include "core/platform/posix/file_limit.hpp"
 #include "lockstep/error.hpp"
@@ -95,6 +96,34 @@ int make_private_folder(const fs::path& folder) {
   if (error != ENOENT || !folder.has_relative_path()) return error;
   if (const int above = make_private_folder(folder.parent_path())) return above;
   return ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+std::optional<std::string> read_private_file(const fs::path& name, uint64_t most, std::string& why) {
+  std::error_code error;
+  const fs::path path = fs::absolute(name, error);
+  if (error || !fs::exists(fs::symlink_status(path, error))) return std::nullopt;
+  if (why = why_unsafe(path.parent_path()); !why.empty()) return std::nullopt;
+  const int file = Folder::open(path.parent_path()).open_regular(path.filename().string());
+  struct stat status{};
+  std::string text;
+  if (file < 0 || ::fstat(file, &status) != 0)
+    why = "not a regular file that this user may read";
+  else if (status.st_uid != ::geteuid() || status.st_nlink != 1 ||
+           (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    why = "others can write to it";
+  else if (uint64_t(status.st_size) > most)
+    why = fmt::format("{} bytes, more than {}", status.st_size, most);
+  else if (text.resize(size_t(status.st_size));
+           ::read(file, text.data(), text.size()) != ssize_t(text.size()))
+    why = "it cannot be read";
+  if (file >= 0) ::close(file);
+  return why.empty() ? std::optional(std::move(text)) : std::nullopt;
+}
+
+void write_private_file(const fs::path& file, std::string_view text) {
+  if (file.has_parent_path()) make_private_folder(fs::absolute(file).parent_path());
+  write_file(file, text);
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
 }
 
 std::optional<HashKey> cache_key(const fs::path& cache) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/files/atomic_file.hpp"
+#include "core/files/cache_key.hpp"
 #include "core/files/output_files.hpp"
 #include "lockstep/error.hpp"
 
@@ -24,6 +25,10 @@ void AtomicFile::write(std::span<const std::byte>) {}
 void AtomicFile::commit() {}
 void write_file(const std::filesystem::path& target, std::span<const std::byte>) { refuse(target); }
 void write_file(const std::filesystem::path& target, std::string_view) { refuse(target); }
+void write_private_file(const std::filesystem::path& target, std::string_view) { refuse(target); }
+std::optional<std::string> read_private_file(const std::filesystem::path&, uint64_t, std::string&) {
+  return std::nullopt;
+}
 bool is_folder(const std::filesystem::path&) { return false; }
 
 }  // namespace lockstep

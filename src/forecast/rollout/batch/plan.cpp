@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "device/capabilities.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
 
@@ -75,7 +76,7 @@ BatchPlan batch_plan(const Device& device, const RolloutModel& model, const Roll
   const int64_t shared = std::max<int64_t>(device.info().limits.shared_bytes, 232448);
   int64_t most = held == kMostBatchHeld ? 48 : kMostBatchEntries;  // registers
   while (most > 8 && batch_shared_bytes(blocks, most, held, after) > shared) most -= 8;
-  const int multiprocessors = device.info().kind == DeviceKind::cuda ? device.info().multiprocessors : 132;
+  const int multiprocessors = capabilities_of(device).warp_lanes > 0 ? device.info().multiprocessors : 132;
   const BatchShare share = share_batch(model.members(), model.batch(), blocks, most, multiprocessors);
   plan.blocks = blocks, plan.held = held, plan.entries = share.entries, plan.parts = share.parts;
   plan.shared_bytes = batch_shared_bytes(blocks, plan.entries, held, after);

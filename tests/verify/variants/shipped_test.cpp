@@ -1,0 +1,116 @@
+// The shipped table: the orders that were measured, up to the size where they change.
+#include <gtest/gtest.h>
+
+#include "lockstep/error.hpp"
+#include "registry.hpp"
+
+namespace lockstep::variants {
+namespace {
+
+struct Expected {
+  const char* computation;
+  DeviceKind kind;
+  const char *of, *axis;
+  double size;
+  const char* first;
+};
+
+const Computation& named(const std::vector<Subject>& subjects, std::string_view name) {
+  for (const Subject& s : subjects)
+    if (s.computation->name() == name) return *s.computation;
+  throw std::runtime_error(std::string(name));
+}
+
+TEST(Shipped, ChoosesWhatWasMeasured) {
+  const std::vector<Subject> subjects = select_variants({});
+  const DeviceKind cpu = DeviceKind::cpu, cuda = DeviceKind::cuda, webgpu = DeviceKind::webgpu,
+                   interp = DeviceKind::interp;
+  for (const Expected& e : {
+           Expected{"primitives.matmul", cpu, "", "least_side", 47, "columns"},
+           {"primitives.matmul", cpu, "", "least_side", 48, "packed"},
+           {"primitives.matmul", interp, "", "least_side", 48, "packed"},
+           {"primitives.matmul", cuda, "", "waves", 131. / 132, "tiles"},
+           {"primitives.matmul", cuda, "", "waves", 1, "wide"},
+           {"primitives.matmul", webgpu, "", "waves", 9, "tiles"},
+           {"primitives.matmul.narrow", cuda, "", "least_side", 47, "columns"},
+           {"primitives.matmul.narrow", cpu, "", "least_side", 48, "copies"},
+           {"primitives.matmul.library", cuda, "f32", "operations", 884735, "kernels"},
+           {"primitives.matmul.library", cuda, "f32", "operations", 884736, "library"},
+           {"primitives.matmul.library", cuda, "f64", "operations", 262144, "library"},
+           {"primitives.matmul.library", cuda, "narrow", "operations", 32768, "library"},
+           {"primitives.matmul.library", cpu, "f32", "operations", 1e12, "kernels"},
+           {"primitives.fft", cpu, "", "points", 64, "lanes"},
+           {"primitives.fft", interp, "", "points", 64, "passes"},
+           {"primitives.fft", cuda, "", "points", 64, "blocks"},
+           {"primitives.fft", webgpu, "", "points", 64, "blocks"},
+           {"pde.loss", cpu, "orders 2 and 4", "cells", 1e7, "two-kernel"},
+           {"pde.loss", webgpu, "orders 2 and 4", "cells", 1e7, "two-kernel"},
+           {"pde.loss", cuda, "orders 2 and 4", "cells", 72. * 72 * 72 - 1, "two-kernel"},
+           {"pde.loss", cuda, "orders 2 and 4", "cells", 72. * 72 * 72, "fused"},
+           {"pde.loss", cuda, "orders 6 and 8", "cells", 64. * 64 * 64 - 1, "two-kernel"},
+           {"pde.loss", cuda, "orders 6 and 8", "cells", 64. * 64 * 64, "two-sweep"},
+           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 128. * 128 * 128 - 1, "two-kernel"},
+           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 128. * 128 * 128, "two-sweep"},
+           {"pde.loss", cuda, "rows or 16 bits", "cells", 1e7, "fused"},
+           {"pde.loss", cuda, "rows or 16 bits, no gradients", "cells", 1e7, "two-kernel"},
+           {"pde.loss", cuda, "f64", "cells", 1e7, "two-kernel"},
+           {"pde.trajectory", cuda, "f32", "cells", 72. * 72 * 72, "sweeps"},
+           {"pde.trajectory", cuda, "f64", "cells", 1e7, "slabs"},
+           {"pde.trajectory", cpu, "f32", "cells", 1e7, "slabs"},
+           {"forecast.rollout", cpu, "one start", "member_bytes", 2 << 20, "one_launch"},
+           {"forecast.rollout", cpu, "many starts", "member_bytes", (2 << 20) + 1, "by_steps"},
+           {"forecast.rollout", cuda, "one start", "groups", 16, "cluster"},
+           {"forecast.rollout", cuda, "many starts", "groups", 15, "cluster"},
+           {"forecast.rollout", cuda, "many starts", "groups", 16, "batch"},
+           {"forecast.rollout", cuda, "two-hot", "groups", 1, "one_launch"},
+           {"forecast.rollout", interp, "one start", "groups", 1, "one_launch"},
+       }) {
+    const Computation& c = named(subjects, e.computation);
+    DeviceInfo device;
+    device.kind = e.kind;
+    device.description = "a model without a row, driver 1";
+    const Axis axis{e.axis, e.size};
+    const std::vector<Computation::Row> rows = c.rows(Table::shipped(), false);
+    EXPECT_EQ(c.variant(c.ranking(rows, device, Numerics::exact, {e.of, {&axis, 1}}).front()), e.first)
+        << e.computation << ' ' << e.of << ' ' << name(e.kind) << ' ' << e.size;
+  }
+}
+
+// What follows a variant that does not apply.
+TEST(Shipped, RanksTheRest) {
+  const std::vector<Subject> subjects = select_variants({});
+  const auto second = [&](std::string_view computation, std::string_view of, const Axis& axis) {
+    const Computation& c = named(subjects, computation);
+    DeviceInfo device;
+    device.kind = DeviceKind::cuda;
+    return c.variant(
+        c.ranking(c.rows(Table::shipped(), false), device, Numerics::exact, {of, {&axis, 1}})[1]);
+  };
+  EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 72. * 72 * 72}), "two-kernel");
+  EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 128. * 128 * 128}), "two-sweep");
+  EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 16}), "by_rows");
+  EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 17}), "one_launch");
+  EXPECT_EQ(second("primitives.matmul", "", {"waves", 1}), "tiles");
+}
+
+TEST(Shipped, EachComputationFindsARowForEachDevice) {
+  for (const Subject& s : select_variants({}))
+    for (const DeviceKind kind :
+         {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::webgpu, DeviceKind::interp}) {
+      DeviceInfo device;
+      device.kind = kind;
+      const std::vector<Computation::Row> rows = s.computation->rows(Table::shipped(), false);
+      const size_t all = s.computation->variants().size();
+      EXPECT_EQ(s.computation->ranking(rows, device, Numerics::exact, {s.of, {}}).size(), all)
+          << s.computation->name();
+    }
+}
+
+TEST(Shipped, PrefixesSelectComputations) {
+  EXPECT_EQ(select_variants({"primitives.fft"}).size(), 1u);
+  EXPECT_EQ(select_variants({"pde", "forecast.rollout"}).size(), 7u);
+  EXPECT_THROW(select_variants({"pde", "nothing"}), InputError);
+}
+
+}  // namespace
+}  // namespace lockstep::variants
