@@ -39,7 +39,7 @@ int run_study(Session& session, const pde::StudyOptions& options) {
   });
   progress.reset();
   session.note_device(result.device, device.counters().peak_bytes);
-  session.finish(json_of(result, options), text_of(result));
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
   return 0;
 }
 
@@ -61,7 +61,7 @@ int run_example(Session& session, pde::ExampleOptions options) {
 
 int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
   const pde::ConvergenceResult result = pde::run_convergence(session.context(), options);
-  session.finish(json_of(result, options), text_of(result));
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
   return 0;
 }
 

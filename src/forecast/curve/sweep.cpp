@@ -141,6 +141,7 @@ SweepRow by_forecast(const Sweep& sweep, const SweepOptions& options) {
 }  // namespace
 
 std::vector<SweepRow> stop_sweep(const Sweep& given, const SweepOptions& options) {
+  schema_of<SweepOptions>().check(&options);
   check_sweep(given);
   const Sweep sweep = with_diverged_runs(given);
   const size_t rows = sweep.steps.size(), runs = sweep.losses.size(), kept = (runs + 1) / 2;

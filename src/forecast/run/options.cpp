@@ -244,6 +244,18 @@ void describe(Schema<RolloutRunOptions>& s) {
   s.derive([](RolloutRunOptions& o, const Given&) { o.random.seed = o.rollout.seed; });
 }
 
+void describe(Schema<SweepOptions>& s) {
+  s.of("forecast::SweepOptions");
+  s.option("check_every", &SweepOptions::check_every, "share of the budget between checks of `forecast`")
+      .at_least(1e-4)
+      .at_most(1)
+      .in_shell(false);
+  s.option("first_check", &SweepOptions::first_check, "share of the budget before the first one")
+      .at_least(0)
+      .at_most(1)
+      .in_shell(false);
+}
+
 void describe(Schema<SweepRunOptions>& s) {
   s.of("forecast::SweepRunOptions");
   s.option("log", &SweepRunOptions::log, "a log with a column of losses for each run")
@@ -254,6 +266,7 @@ void describe(Schema<SweepRunOptions>& s) {
       .at_most(10'000);
   s.option("runs", &SweepRunOptions::runs, "runs of a synthetic sweep").at_least(4).at_most(1000);
   s.option("seed", &SweepRunOptions::seed, "of the first synthetic sweep").at_most(1e9).shown("S");
+  s.include(&SweepRunOptions::sweep);
   for (const char* option : {"runs", "seed"})
     s.useless(
         option, [](const SweepRunOptions& o) { return !o.log.empty(); }, "of synthetic sweeps, beside a log",
