@@ -182,6 +182,7 @@ bool lists_commands(const std::string& first, int argc, char** argv, const CLI::
   for (int k = 1; k < argc; ++k)
     if (std::string_view(argv[k]).starts_with("--config")) return true;
   if (first == "reproduce") return true;  // runs what a record names
+  if (first == "--version") return false;
 #define LOCKSTEP_APPLICATION(name) \
   if (first == #name) return false;
 #include "applications.def"

@@ -244,18 +244,6 @@ void describe(Schema<RolloutRunOptions>& s) {
   s.derive([](RolloutRunOptions& o, const Given&) { o.random.seed = o.rollout.seed; });
 }
 
-void describe(Schema<SweepOptions>& s) {
-  s.of("forecast::SweepOptions");
-  s.option("check_every", &SweepOptions::check_every, "share of the budget between checks of `forecast`")
-      .at_least(1e-4)
-      .at_most(1)
-      .in_shell(false);
-  s.option("first_check", &SweepOptions::first_check, "share of the budget before the first one")
-      .at_least(0)
-      .at_most(1)
-      .in_shell(false);
-}
-
 void describe(Schema<SweepRunOptions>& s) {
   s.of("forecast::SweepRunOptions");
   s.option("log", &SweepRunOptions::log, "a log with a column of losses for each run")

@@ -133,7 +133,10 @@ StageRun run(const StageOptions& options) {
 
 void describe(Schema<StageOptions>& s) {
   s.of("urban::StageOptions");
-  s.option("name", &StageOptions::name, "the stage; --list tells all").flag("NAME").positional();
+  s.option("name", &StageOptions::name, "the stage; --list tells all")
+      .flag("NAME")
+      .file(Option::Use::input)  // documents list it among the inputs
+      .positional();
   s.option("input", &StageOptions::input, "its arrays, f64; scalars without axes")
       .flag("IN.npz")
       .file(Option::Use::input)
