@@ -9,7 +9,7 @@
 namespace lockstep::urban {
 
 struct UmepOptions {
-  /// What `urban svf` left, of which UMEP's files are made, or an svfs.zip, of which a folder as `urban svf` leaves it is made.
+  /// A folder of `urban svf`, of which UMEP's files are made, or an svfs.zip, which becomes such a folder.
   std::filesystem::path from;
   double transmissivity = 0.03;         ///< of plants, in SkyViewFactor.tif
   GridFormat format = GridFormat::tif;  ///< of the grids of an svfs.zip
