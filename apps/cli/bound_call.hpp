@@ -1,13 +1,15 @@
 // Commands that are one call with the options of a schema.
 #pragma once
 
+#include <type_traits>
+
 #include "bound_options.hpp"
 #include "commands.hpp"
 #include "session.hpp"
 
 namespace lockstep::cli {
 
-/// A command that is work(session, options), which shows its result and gives the exit code.
+/// A command that is work(session, options) or work(command, session, options), which shows its result and gives the exit code.
 template <class Options, class Work>
 Command& add_call(CommandList& commands, CLI::App& parent, const char* name, const char* help,
                   const char* example, Work work) {
@@ -16,7 +18,10 @@ Command& add_call(CommandList& commands, CLI::App& parent, const char* name, con
   add_common(command, example);
   command.run = [&command, &options, work] {
     Session session(command.common);
-    return work(session, Options(options));
+    if constexpr (std::is_invocable_v<Work, Command&, Session&, Options>)
+      return work(command, session, Options(options));
+    else
+      return work(session, Options(options));
   };
   return command;
 }

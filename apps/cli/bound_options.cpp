@@ -1,6 +1,7 @@
 #include "bound_options.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,19 +19,17 @@ FileUse use_of(Option::Use use) {
 
 /// Sets by a text; errors name the flag.
 template <class Set>
-std::function<void(const std::string&)> setter(Command& command, const std::string& flag, Set set) {
-  return [&command, flag, set](const std::string& text) {
-    BoundOptions& bound = *command.bound;
+std::function<void(const std::string&)> setter(CLI::App& app, BoundOptions& bound, const std::string& flag,
+                                               Set set) {
+  return [&app, &bound, flag, set](const std::string& text) {
     bound.texts[flag] = text;
     try {
       set(bound, text);
-    } catch (const OptionError& e) { throw e.in(bound.list->in_shell(command_path(*command.app))); }
+    } catch (const OptionError& e) { throw e.in(bound.list->in_shell(command_path(app))); }
   };
 }
 
-void bind_option(Command& command, const Option& option, const Wording& words) {
-  CLI::App& app = *command.app;
-  BoundOptions& bound = *command.bound;
+void bind_option(CLI::App& app, BoundOptions& bound, const Option& option, const Wording& words) {
   const std::string flag = option.positional ? option.flag : "--" + option.flag, name = option.name;
   const std::string help = bound.list->help_of(option, words);
   const auto add = [&](const std::string& flags) -> CLI::Option* {
@@ -39,10 +38,14 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
           flags,
           [&bound, name, on = !option.negated] { bound.list->set(bound.options, name, on, bound.given); },
           help);
-    return add_checked(app, flags, help, option.placeholder, "",
-                       setter(command, option.flag, [name](BoundOptions& b, const std::string& text) {
-                         b.list->set_text(b.options, name, text, b.given);
-                       }));
+    const auto set = setter(app, bound, option.flag, [name](BoundOptions& b, const std::string& text) {
+      b.list->set_text(b.options, name, text, b.given);
+    });
+    if (option.positional && option.list)  // all words that follow
+      return app.add_option_function<std::vector<std::string>>(
+          flags, [set](const std::vector<std::string>& all) { set(fmt::format("{}", fmt::join(all, ","))); },
+          help);
+    return add_checked(app, flags, help, option.placeholder, set);
   };
   std::string flags;
   for (const std::string& alias : option.aliases) flags += "--" + alias + ",";
@@ -59,20 +62,21 @@ void bind_option(Command& command, const Option& option, const Wording& words) {
   const bool is_file = option.use != Option::Use::value;
   note_setting(
       added,
-      [&bound, name, is_file, negated = option.negated, varies = !option.default_note.empty(), &text] {
+      [&bound, name, flag = option.flag, is_file, negated = option.negated,
+       varies = !option.default_note.empty(), &text] {
         if (is_file) return text;
         const bool given = bound.given.contains(name);
         if (negated) return std::string(given ? "true" : "false");
-        return varies && !given ? std::string() : bound.list->text(bound.options, name);
+        return varies && !given ? bound.found[flag] : bound.list->text(bound.options, name);
       },
       option.effect == Effect::speed || option.effect == Effect::display);
 }
 
-void bind_group(Command& command, const OptionGroup& group, const Wording& words) {
-  const OptionList& list = *command.bound->list;
+void bind_group(CLI::App& app, BoundOptions& bound, const OptionGroup& group, const Wording& words) {
+  const OptionList& list = *bound.list;
   CLI::Option* added =
-      add_checked(*command.app, "--" + group.flag, list.help_of(group, words), list.placeholder_of(group), "",
-                  setter(command, group.flag, [&group](BoundOptions& b, const std::string& text) {
+      add_checked(app, "--" + group.flag, list.help_of(group, words), list.placeholder_of(group),
+                  setter(app, bound, group.flag, [&group](BoundOptions& b, const std::string& text) {
                     b.list->set_group(b.options, group, text, b.given);
                   }));
   const Option& first = list.at(list.members_of(group).front());
@@ -80,8 +84,9 @@ void bind_group(Command& command, const OptionGroup& group, const Wording& words
   if (!first.heading.empty()) added->group(first.heading);
   note_setting(
       added,
-      [&bound = *command.bound, &group, added, varies] {
-        return varies && added->count() == 0 ? std::string() : bound.list->text(bound.options, group);
+      [&bound, &group, added, varies] {
+        return varies && added->count() == 0 ? bound.found[group.flag]
+                                             : bound.list->text(bound.options, group);
       },
       false);
 }
@@ -101,29 +106,32 @@ void finish(BoundOptions& bound) {
 
 }  // namespace
 
-void bind(Command& command) {
-  const OptionList& list = *command.bound->list;
+void bind(Command& command, BoundOptions& bound) {
+  const OptionList& list = *bound.list;
   const Wording words = list.in_shell(command_path(*command.app));
   std::vector<const OptionGroup*> done;
   for (const Option& option : list.options()) {
     const OptionGroup* group = list.group_of(option.name);
     if (!option.in_shell) continue;
     if (!group) {
-      bind_option(command, option, words);
+      bind_option(*command.app, bound, option, words);
     } else if (std::find(done.begin(), done.end(), group) == done.end()) {
-      bind_group(command, *group, words);
+      bind_group(*command.app, bound, *group, words);
       done.push_back(group);
     }
   }
 }
 
 int run_bound(Command& command) {
-  if (!command.bound) return command.run();
+  const BoundOptions* asked = command.bound_common.get();
   try {
+    finish(*command.bound_common);
+    if (!command.bound) return command.run();
+    asked = command.bound.get();
     take_former(*command.app);
     finish(*command.bound);
     return command.run();
-  } catch (const OptionError& e) { throw e.in(command.bound->list->in_shell(command_path(*command.app))); }
+  } catch (const OptionError& e) { throw e.in(asked->list->in_shell(command_path(*command.app))); }
 }
 
 std::string option_of_keyword(const Command* command, const std::string& word) {

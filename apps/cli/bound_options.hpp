@@ -14,13 +14,14 @@ struct BoundOptions {
   void* options = nullptr;
   Given given;
   std::map<std::string, std::string> texts;  // as typed, by flag
+  std::map<std::string, std::string> found;  // by flag: what an option that was not given turned out to be
 };
 template <class Options>
 struct Bound : BoundOptions {
   Options value;
 };
 
-void bind(Command& command);
+void bind(Command& command, BoundOptions& bound);
 /// Adds all options of a struct to a command, which fills it; checks and consequences follow before the command runs.
 template <class Options>
 Options& add_options(Command& command) {
@@ -28,11 +29,11 @@ Options& add_options(Command& command) {
   bound->list = &schema_of<Options>();
   bound->options = &bound->value;
   command.bound = bound;
-  bind(command);
+  bind(command, *bound);
   return bound->value;
 }
 
-/// Runs a command; errors of its options are in the words of the shell.
+/// Checks the options of a command and runs it; errors are in the words of the shell.
 int run_bound(Command& command);
 /// The flag of the option that Python calls so, or empty.
 std::string option_of_keyword(const Command* command, const std::string& word);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/files/atomic_file.hpp"
 #include "core/reports/json_text.hpp"
@@ -22,6 +23,30 @@ struct EmitOptions {
   std::string kernel, target = "ir", arch, out;
   bool list = false, all = false;
 };
+
+void describe(Schema<EmitOptions>& s) {
+  using O = EmitOptions;
+  s.of("cli::EmitOptions");
+  s.option("kernel", &O::kernel, "name of a kernel; --list prints them").flag("KERNEL").positional();
+  s.option("target", &O::target, "form",
+           {{"ir", "ir"},
+            {"llvm", "llvm"},
+            {"asm", "asm"},
+            {"cuda", "cuda"},
+            {"ptx", "ptx"},
+            {"cubin", "cubin"},
+            {"wgsl", "wgsl"}});
+  s.option("arch", &O::arch, "CUDA architecture (default sm_90), or LLVM processor (default this machine's)")
+      .shown("ARCH");
+  s.option("out", &O::out, "file, or folder with --all");
+  s.option("list", &O::list, "print the names of all kernels");
+  s.option("all", &O::all, "every kernel; exit code 1 if one does not compile");
+  for (const char* option : {"target", "arch", "out"})
+    s.useless(option, [](const O& o) { return o.list; }, "nothing uses it with {list}", "no {list}");
+  s.useless(
+      "arch", [](const O& o) { return o.target == "ir" || o.target == "wgsl"; },
+      "nothing uses it with {target} ir or wgsl", "{target} llvm, asm, cuda, ptx or cubin");
+}
 
 std::string suffix_of(const std::string& target) {
   if (target == "asm") return "s";
@@ -123,30 +148,15 @@ int emit_all(const CommonOptions& common, const EmitOptions& options) {
 void add_emit(CommandList& commands, CLI::App& root) {
   Command& command =
       add_command(commands, root, "emit", "print a kernel as IR, LLVM, assembly, CUDA, PTX, cubin or WGSL");
-  auto options = std::make_shared<EmitOptions>();
-  add_positional(*command.app, "KERNEL", options->kernel, "name of a kernel; --list prints them", false);
-  add_choice(*command.app, "--target", options->target, "form",
-             {"ir", "llvm", "asm", "cuda", "ptx", "cubin", "wgsl"});
-  add_text(*command.app, "--arch", options->arch,
-           "CUDA architecture (default sm_90), or LLVM processor (default this machine's)", "ARCH");
-  add_text(*command.app, "--out", options->out, "file, or folder with --all");
-  add_flag(*command.app, "--list", options->list, "print the names of all kernels");
-  add_flag(*command.app, "--all", options->all, "every kernel; exit code 1 if one does not compile");
+  const EmitOptions& options = add_options<EmitOptions>(command);
   add_common(command, "lockstep emit --all --target cubin --arch sm_90 --out kernels");
-  command.run = [&command, options] {
-    const int modes = int{options->list} + int{options->all} + int{!options->kernel.empty()};
-    if (modes != 1) {
+  command.run = [&command, &options] {
+    const int modes = int{options.list} + int{options.all} + int{!options.kernel.empty()};
+    if (modes != 1)
       throw InputError(modes == 0 ? "no kernel" : "more than one of KERNEL, --list and --all", "emit",
                        "one of KERNEL, --list and --all");
-    }
-    if (options->list) {
-      refuse_given(*command.app, {"--target", "--arch", "--out"}, "nothing uses it with --list", "no --list");
-      return list_kernels(command.common);
-    }
-    if (options->target == "ir" || options->target == "wgsl")
-      refuse_given(*command.app, {"--arch"}, "nothing uses it with --target " + options->target,
-                   "--target llvm, asm, cuda, ptx or cubin");
-    return options->all ? emit_all(command.common, *options) : emit_one(command.common, *options);
+    if (options.list) return list_kernels(command.common);
+    return options.all ? emit_all(command.common, options) : emit_one(command.common, options);
   };
 }
 

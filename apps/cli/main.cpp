@@ -176,6 +176,21 @@ struct CollectedChecks {
   const int64_t earlier = checked_every();
 };
 
+/// Whether the commands of all applications are needed: not where the first word names one of them or a command of the engine.
+/// A file of --config may have tables of any command.
+bool lists_commands(const std::string& first, int argc, char** argv, const CLI::App& root) {
+  for (int k = 1; k < argc; ++k)
+    if (std::string_view(argv[k]).starts_with("--config")) return true;
+  if (first == "reproduce") return true;  // runs what a record names
+  if (first == "--version") return false;
+#define LOCKSTEP_APPLICATION(name) \
+  if (first == #name) return false;
+#include "applications.def"
+#undef LOCKSTEP_APPLICATION
+  const std::vector<std::string> engine = names_of(root, false);
+  return std::find(engine.begin(), engine.end(), first) == engine.end();
+}
+
 int run(int argc, char** argv) {
   const CollectedChecks checks;
   forget_files();
@@ -193,7 +208,10 @@ int run(int argc, char** argv) {
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);
-#define LOCKSTEP_APPLICATION(name) add_##name(commands, root);
+  const std::string first = argc > 1 ? argv[1] : "";
+  const bool all = lists_commands(first, argc, argv, root);
+#define LOCKSTEP_APPLICATION(name) \
+  if (all || first == #name) add_##name(commands, root);
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
   add_completion(commands, root);
@@ -227,8 +245,7 @@ int run(int argc, char** argv) {
     refuse_two_values(chosen);
     environment::check();
     refuse_options_as_values(chosen);
-    if (const std::string& size = command->common.input_memory; !size.empty())
-      io::set_input_memory(parse_bytes(size, "--input-memory"));
+    if (const int64_t bytes = command->common.input_memory; bytes > 0) io::set_input_memory(bytes);
     check_files(chosen);
     set_request(request_of(chosen));
     begin_record(chosen);

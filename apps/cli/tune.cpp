@@ -6,6 +6,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/reports/progress.hpp"
 #include "device/variants/table.hpp"
@@ -24,6 +25,20 @@ struct TuneOptions {
   std::string out;
   double minutes = 5;
 };
+
+void describe(Schema<TuneOptions>& s) {
+  using O = TuneOptions;
+  s.of("cli::TuneOptions");
+  s.option("computation", &O::computations,
+           "computations or prefixes of them, such as pde or primitives.fft; all if none is given")
+      .flag("COMPUTATION")
+      .positional();
+  s.option("out", &O::out, "the table")
+      .file(Option::Use::output_file, {".json"})
+      .shown("FILE")
+      .or_else("$LOCKSTEP_VARIANTS, else variants.json in the folder of settings");
+  s.option("minutes", &O::minutes, "about how long to measure").at_least(0.01).at_most(600).shown("M");
+}
 
 ordered_json to_json(const Tuned& tuned) {
   const variants::Computation& computation = *tuned.subject->computation;
@@ -116,15 +131,9 @@ int run(const CommonOptions& common, const TuneOptions& options) {
 void add_tune(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "tune",
                                  "measure which variant of each computation is the fastest on a device");
-  auto options = std::make_shared<TuneOptions>();
-  add_positional(*command.app, "COMPUTATION", options->computations,
-                 "computations or prefixes of them, such as pde or primitives.fft; all if none is given");
-  add_output_file(*command.app, "--out", options->out,
-                  "the table (default: $LOCKSTEP_VARIANTS, else variants.json in the folder of settings)",
-                  {".json"});
-  add_number(*command.app, "--minutes", options->minutes, "about how long to measure", "M", {0.01, 600});
+  const TuneOptions& options = add_options<TuneOptions>(command);
   add_common(command, "lockstep tune primitives --device cuda --minutes 2");
-  command.run = [&command, options] { return run(command.common, *options); };
+  command.run = [&command, &options] { return run(command.common, options); };
 }
 
 }  // namespace lockstep::cli

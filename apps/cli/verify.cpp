@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
@@ -20,6 +21,20 @@ struct VerifyOptions {
   std::string against, sizes = "small";
   int64_t seed = 1;
 };
+
+void describe(Schema<VerifyOptions>& s) {
+  using O = VerifyOptions;
+  s.of("cli::VerifyOptions");
+  s.option("case", &O::cases, "cases or prefixes of them, such as engine or urban.svf; all if none is given")
+      .flag("CASE")
+      .positional();
+  s.option("against", &O::against, "what to compare with",
+           {{"cpu", "cpu"}, {"interp", "interp"}, {"reference", "reference"}})
+      .or_else("cpu; for the CPU itself: interp");
+  s.option("sizes", &O::sizes, "small: odd and tiny ones; full: larger ones too",
+           {{"small", "small"}, {"full", "full"}});
+  s.option("seed", &O::seed, "fixes random inputs").at_least(0);
+}
 
 // JSON has no NaN or infinity: they come as texts.
 ordered_json number(double value) {
@@ -164,17 +179,9 @@ void add_verify(CommandList& commands, CLI::App& root) {
   Command& command =
       add_command(commands, root, "verify",
                   "prove that a device gives the results of another one or of the plain reference");
-  auto options = std::make_shared<VerifyOptions>();
-  add_positional(*command.app, "CASE", options->cases,
-                 "cases or prefixes of them, such as engine or urban.svf; all if none is given");
-  add_choice(*command.app, "--against", options->against,
-             "what to compare with (default: cpu; for the CPU itself: interp)",
-             {"cpu", "interp", "reference"});
-  add_choice(*command.app, "--sizes", options->sizes, "small: odd and tiny ones; full: larger ones too",
-             {"small", "full"});
-  add_integer(*command.app, "--seed", options->seed, "fixes random inputs", "N", 0, INT64_MAX);
+  const VerifyOptions& options = add_options<VerifyOptions>(command);
   add_common(command, "lockstep verify engine --device cuda --against cpu");
-  command.run = [&command, options] { return run(command.common, *options); };
+  command.run = [&command, &options] { return run(command.common, options); };
 }
 
 }  // namespace lockstep::cli

@@ -48,5 +48,8 @@
 #include "lockstep/stage.hpp"              // IWYU pragma: export
 #include "lockstep/types.hpp"              // IWYU pragma: export
 #include "lockstep/urban.hpp"              // IWYU pragma: export
+#include "lockstep/urban/comfort.hpp"      // IWYU pragma: export
+#include "lockstep/urban/exchange.hpp"     // IWYU pragma: export
 #include "lockstep/urban/series.hpp"       // IWYU pragma: export
+#include "lockstep/urban/stages.hpp"       // IWYU pragma: export
 #include "lockstep/verify.hpp"             // IWYU pragma: export

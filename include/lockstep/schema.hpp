@@ -47,6 +47,8 @@ std::string_view name_among(std::span<const Choice<E>> all, E value) {
 /// The effect of an option: on the numbers of the result, how far a run goes (it can be extended), the speed, or none of
 /// them.
 enum class Effect : uint8_t { result, extent, speed, display };
+std::span<const Choice<Effect>> choices(Effect);
+inline std::string_view name(Effect effect) { return name_among(choices(effect), effect); }
 
 /// Names of the options that a caller gave.
 using Given = std::set<std::string>;
@@ -76,6 +78,7 @@ class OptionError : public InputError {
     Kind kind = Kind::invalid;
     std::string where;  // an option's name; text with names in braces; empty: the call
     std::string what, expected, hint;
+    std::string place = {};  // a file or a line of it, instead of `where`
   };
   OptionError(Parts parts, const Wording& words);
   const Parts& parts() const { return parts_; }
@@ -113,8 +116,8 @@ struct Option {
   std::string in_errors;      // of a value out of range: "a share of {share}"
   std::string form;           // of a text that stands for more than itself: "none, or KIND:SCALE"
   std::string example;        // a text of that form
-  std::function<bool(const std::string&)> fits;  // whether a text has that form; none: it is read by `set`
-  bool parts = false;    // Python may give the parts of the text as a sequence or a dictionary
+  std::string
+      parts;  // between parts of the text, which Python may give as a sequence or a dictionary; empty: it may not
   std::string heading;   // in help texts; empty: those without one
   bool in_shell = true;  // else only the library and Python have it
   std::vector<std::string> choices, endings;
@@ -345,7 +348,7 @@ class OptionBuilder {
     return o_->use = use, o_->endings = std::move(endings), *this;
   }
   OptionBuilder& example(std::string text) { return o_->example = std::move(text), *this; }
-  OptionBuilder& parts() { return o_->parts = true, *this; }
+  OptionBuilder& parts(std::string between = ",") { return o_->parts = std::move(between), *this; }
   /// A choice among these names, fewer than all.
   OptionBuilder& among(std::vector<std::string> names);
   /// Whether the shell has it too.
@@ -370,7 +373,8 @@ class Schema : public OptionList {
                   schema_detail::names_of<typename schema_detail::Element<M>::type>());
   }
   /// An option of any type that is read from a text and printed as one. `form` says what the text must look like; `read` throws
-  /// InputError for others, and bad_text() where it knows better what is wrong.
+  /// InputError for others, and bad_text() where it knows better what is wrong. A default that prints as an empty text is no
+  /// value, and an empty text sets it again; other options refuse one.
   template <class B, class M>
   OptionBuilder text(const std::string& name, M B::* member, std::string help, std::string form,
                      std::string (*print)(const M&), M (*read)(const std::string&)) {
@@ -378,9 +382,12 @@ class Schema : public OptionList {
     return text(
         name, std::move(help), std::move(form),
         [member, print](const Options& options) { return print(options.*member); },
-        [member, read](Options& options, const std::string& value) { options.*member = read(value); });
+        [member, read, none = static_cast<const Options*>(defaults_.get())->*member](
+            Options& options, const std::string& value) {
+          options.*member = value.empty() ? none : read(value);
+        });
   }
-  /// The same of what is no single member.
+  /// The same of what is no single member; `read` also takes the empty text.
   OptionBuilder text(const std::string& name, std::string help, std::string form,
                      std::function<std::string(const Options&)> print,
                      std::function<void(Options&, const std::string&)> read) {
@@ -388,6 +395,7 @@ class Schema : public OptionList {
     o.name = name;
     o.help = std::move(help);
     o.form = std::move(form);
+    o.optional = print(*static_cast<const Options*>(defaults_.get())).empty();
     o.get = [print = std::move(print)](const void* options) {
       return print(*static_cast<const Options*>(options));
     };
@@ -448,29 +456,6 @@ class Schema : public OptionList {
     }
     return OptionBuilder(add(std::move(o)));
   }
-  /// A value that callers write as a text of this form; `read` gives none for a text that has another. An empty text is
-  /// no value.
-  template <class B, class M>
-  OptionBuilder written(const std::string& name, M B::* member, std::string help, std::string form,
-                        std::function<std::optional<M>(const std::string&)> read,
-                        std::function<std::string(const M&)> write) {
-    static_assert(std::is_base_of_v<B, Options>);
-    Option o;
-    o.name = name;
-    o.help = std::move(help);
-    o.form = std::move(form);
-    o.optional = write(static_cast<const Options*>(defaults_.get())->*member).empty();
-    o.fits = [read](const std::string& text) { return read(text).has_value(); };
-    o.get = [member, write](const void* options) -> OptionValue {
-      return write(static_cast<const Options*>(options)->*member);
-    };
-    o.set = [member, read](void* options, const OptionValue& value) {
-      const std::string& text = std::get<std::string>(value);
-      static_cast<Options*>(options)->*member = text.empty() ? M{} : *read(text);
-    };
-    return OptionBuilder(add(std::move(o)));
-  }
-
   /// The options of a member, but for some; their rules and groups with them.
   template <class B, class M>
   void include(M B::* member, const std::set<std::string>& without = {}) {

@@ -3,7 +3,7 @@ import inspect
 
 from . import _core
 
-_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike", "written": "str | int | Sequence[int]",
+_TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike", "str or int": "str | int",
           "parts": "str | Sequence[Any] | Mapping[str, Any]"}
 
 

@@ -413,6 +413,22 @@ def examples():
     return _core.pde_examples()
 
 
+@described("pde.study")
+def study(*, device=None, progress=None, **options):
+    """Times of losses over sizes, boundaries, kernels and orders, beside the rate of a copy: system, copy_gbps, results (a row
+    each). progress: called with the rows done and their number."""
+    return _core.pde_study(chosen(device)._core, {**options, "progress": progress})
+
+
+@described("pde.convergence")
+def convergence(*, device=None, **options):
+    """Residuals of exact solutions over the cell size: results, and the observed orders."""
+    device = chosen(device)
+    found = _core.pde_convergence(device._core, options)
+    warn_fallbacks(device)
+    return found
+
+
 @described("pde.example")
 def example(name, *, out, device=None, progress=None, **options):
     """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and gives what the

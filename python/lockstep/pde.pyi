@@ -1,6 +1,6 @@
 """Types of lockstep.pde."""
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from . import Array, Device, Vec
 from ._typing import ArrayLike, Expr, Operand, PathLike
@@ -107,6 +107,28 @@ def loss_of(number: int) -> Loss: ...
 def numbers_of(parameters: Mapping[str, Any] | None) -> dict[str, float]: ...
 def check(system: System, mesh: Mesh, fields: Fields, **options: Any) -> dict[str, Any]: ...
 def examples() -> list[str]: ...
+def study(*, device: str | Device | None = ..., progress: Callable[[int, int], object] | None = ...,
+        # options of pde.study
+        sizes: Sequence[int] | None = None,
+        boundaries: str | Sequence[Any] | Mapping[str, Any] = "periodic;clamp;x=free_slip,y=dirichlet_face:1,z=no_slip",
+        kernels: Sequence[Literal["two-kernel", "fused", "two-sweep", "trajectory"]] = "two-kernel,fused",
+        orders: Sequence[Literal[2, 4, 6, 8]] = 2,
+        gradients: Sequence[Literal["all", "t1", "t1t2", "none"]] = "all",
+        tiles: Sequence[str] | None = None,
+        system: Literal["transport", "flow"] = "transport",
+        graph: bool = False,
+        levels: int = 16,
+        iterations: int | None = None,
+        csv: PathLike | None = None,
+        # end of options
+        ) -> dict[str, Any]: ...
+def convergence(*, device: str | Device | None = ...,
+        # options of pde.convergence
+        sizes: Sequence[int] = "12,16,24,32,48,64",
+        out: PathLike | None = None,
+        csv: PathLike | None = None,
+        # end of options
+        ) -> dict[str, Any]: ...
 def example(name: str, *, out: PathLike, device: str | Device | None = ...,
             progress: Callable[[int, int], object] | None = ...,
         # options of pde.example

@@ -125,7 +125,7 @@ def fit(file: PathLike, *, model: str, y: str, device: str | Device | None = ...
         graduation: float = 0.0,
         graduation_iterations: int = 5,
         checkpoint: PathLike | None = None,
-        loss: str = "none",
+        loss: str | Sequence[Any] | Mapping[str, Any] = "none",
         plot: PathLike | None = None,
         # end of options
         ) -> Summary: ...
@@ -159,7 +159,7 @@ def posegraph(file: PathLike, *, device: str | Device | None = ...,
         graduation: float = 0.0,
         graduation_iterations: int = 5,
         checkpoint: PathLike | None = None,
-        loss: str = "none",
+        loss: str | Sequence[Any] | Mapping[str, Any] = "none",
         plot: PathLike | None = None,
         # end of options
         ) -> Summary: ...
@@ -198,7 +198,7 @@ def bundle(file: PathLike | None = ..., *, device: str | Device | None = ...,
         graduation: float = 0.0,
         graduation_iterations: int = 5,
         checkpoint: PathLike | None = None,
-        loss: str = "none",
+        loss: str | Sequence[Any] | Mapping[str, Any] = "none",
         plot: PathLike | None = None,
         # end of options
         ) -> Summary: ...
@@ -231,7 +231,7 @@ def sketch(file: PathLike, *, device: str | Device | None = ...,
         graduation: float = 0.0,
         graduation_iterations: int = 5,
         checkpoint: PathLike | None = None,
-        loss: str = "none",
+        loss: str | Sequence[Any] | Mapping[str, Any] = "none",
         plot: PathLike | None = None,
         # end of options
         ) -> Summary: ...
@@ -283,7 +283,7 @@ def mesh(shape: PathLike | tuple[npt.ArrayLike, npt.ArrayLike], *, energy: str,
         graduation: float = 0.0,
         graduation_iterations: int = 5,
         checkpoint: PathLike | None = None,
-        loss: str = "none",
+        loss: str | Sequence[Any] | Mapping[str, Any] = "none",
         plot: PathLike | None = None,
         # end of options
         ) -> Summary: ...

@@ -363,13 +363,27 @@ def sample(out, *, pictures=False, progress=None, **options):
     return _core.urban_sample(_options({**options, "out": out, "pictures": pictures, "progress": progress}))
 
 
+@described("urban.umep")
+def umep(source, *, out, **options):
+    """Sky view factors from and to UMEP's files: what a run of the command svf left becomes svfs.zip, shadowmats.npz and
+    SkyViewFactor.tif, an svfs.zip a folder for `run` (svf=). Gives rows, cols, patches and files."""
+    return _core.urban_umep(_options({**options, "source": source, "out": out}))
+
+
+def stages():
+    """The stages of the model: name, about, and the arrays that each reads and writes."""
+    return _core.urban_stages()
+
+
+def stage(name, arrays):
+    """One stage of the model by itself, in double precision on the host: arrays by name, as `stages` lists them, to arrays
+    by name."""
+    return _core.urban_stage(name, {key: np.array(values, np.float64, order="C") for key, values in arrays.items()})
+
+
 def _options(given):
     """Those that are given, as the core takes them."""
-    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items() if v is not None}
-    days = given.get("leaf_days")
-    if isinstance(days, (tuple, list)):
-        given["leaf_days"] = ":".join(map(str, days))
-    return given
+    return {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in given.items() if v is not None}
 
 
 def _command(work, device, arguments):
@@ -399,10 +413,11 @@ def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
     return found
 
 
+@described("urban.compute_pet")
 def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
     """Physiologically Equivalent Temperature (deg C) of the mean radiant temperature tmrt (deg C): a number as published,
     or an array in float32 through the middle of the published values' steps. ta (deg C), rh (%), wind (m/s) at
-    wind_height (m). person: mass (kg), age, height (m), activity (W), clothing (clo), sex ("male", "female")."""
+    wind_height (m)."""
     values = _index(tmrt, "pet")
     wind = float(wind) if wind_height == 1.1 else _core.wind_at(1.1, float(wind), float(wind_height))
     if values.ndim == 0:

@@ -1,5 +1,5 @@
 """Types of lockstep.urban."""
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import datetime
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ def shadows(dsm: Grid, *, azimuth: float, altitude: float, dem: Grid | None = ..
         max_reach: float | None = None,
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
             ) -> dict[str, Numbers]: ...
 def walls(dsm: Grid, *, dem: Grid | None = ..., pixel_size: float | None = ..., nodata: float | None = ..., device: str | Device | None = ...,
@@ -30,7 +30,7 @@ def walls(dsm: Grid, *, dem: Grid | None = ..., pixel_size: float | None = ..., 
         wall_ties: Literal["middle", "first"] = "middle",
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
           ) -> dict[str, Numbers]: ...
 def svf(dsm: Grid, *, dem: Grid | None = ..., cdsm: Grid | None = ..., tdsm: Grid | None = ..., pixel_size: float | None = ...,
@@ -46,7 +46,7 @@ def svf(dsm: Grid, *, dem: Grid | None = ..., cdsm: Grid | None = ..., tdsm: Gri
         save_patches: bool = False,
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
         ) -> dict[str, Numbers]: ...
 def sun_position(time: datetime.datetime, latitude: float, longitude: float, elevation: float = ...) -> tuple[float, float]: ...
@@ -72,7 +72,7 @@ def run(dsm: Grid, *, weather: Table, out: PathLike | None = ..., outputs: str |
         interval: Literal["start", "middle", "end"] = "end",
         direct: Literal["normal", "horizontal"] = "normal",
         wind_height: float | None = None,
-        leaf_days: str | int | Sequence[int] | None = None,
+        leaf_days: str | Sequence[Any] | Mapping[str, Any] | None = None,
         evergreen: bool = False,
         format: Sequence[Literal["nc", "tif", "npy"]] = "nc",
         poi: PathLike | None = None,
@@ -81,7 +81,7 @@ def run(dsm: Grid, *, weather: Table, out: PathLike | None = ..., outputs: str |
         body: Literal["cylinder", "box"] = "cylinder",
         posture: Literal["standing", "sitting"] | None = None,
         patches: Literal[145, 153, 305, 609] = 153,
-        substeps: str | int | Sequence[int] = "auto",
+        substeps: str | int = "auto",
         max_reach: float | None = None,
         minimum_height: float = 3.0,
         wall_filter: Literal["9m", "9px"] = "9m",
@@ -91,7 +91,7 @@ def run(dsm: Grid, *, weather: Table, out: PathLike | None = ..., outputs: str |
         resume: bool = True,
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
         ) -> dict[str, Any]: ...
 def check(dsm: PathLike, *, weather: PathLike, device: str | Device | None = ...,
@@ -118,7 +118,7 @@ def check(dsm: PathLike, *, weather: PathLike, device: str | Device | None = ...
         interval: Literal["start", "middle", "end"] = "end",
         direct: Literal["normal", "horizontal"] = "normal",
         wind_height: float | None = None,
-        leaf_days: str | int | Sequence[int] | None = None,
+        leaf_days: str | Sequence[Any] | Mapping[str, Any] | None = None,
         evergreen: bool = False,
         outputs: Sequence[Literal["tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf", "kside_east", "kside_south", "kside_west", "kside_north", "lside_east", "lside_south", "lside_west", "lside_north"]] = "tmrt,utci,shadow",
         format: Sequence[Literal["nc", "tif", "npy"]] = "nc",
@@ -128,7 +128,7 @@ def check(dsm: PathLike, *, weather: PathLike, device: str | Device | None = ...
         body: Literal["cylinder", "box"] = "cylinder",
         posture: Literal["standing", "sitting"] | None = None,
         patches: Literal[145, 153, 305, 609] = 153,
-        substeps: str | int | Sequence[int] = "auto",
+        substeps: str | int = "auto",
         max_reach: float | None = None,
         minimum_height: float = 3.0,
         wall_filter: Literal["9m", "9px"] = "9m",
@@ -139,7 +139,7 @@ def check(dsm: PathLike, *, weather: PathLike, device: str | Device | None = ...
         out: PathLike | None = None,
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
           ) -> list[dict[str, Any]]: ...
 def validate(dsm: PathLike, *, weather: PathLike, measured: PathLike, out: PathLike, device: str | Device | None = ...,
@@ -167,7 +167,7 @@ def validate(dsm: PathLike, *, weather: PathLike, measured: PathLike, out: PathL
         interval: Literal["start", "middle", "end"] = "end",
         direct: Literal["normal", "horizontal"] = "normal",
         wind_height: float | None = None,
-        leaf_days: str | int | Sequence[int] | None = None,
+        leaf_days: str | Sequence[Any] | Mapping[str, Any] | None = None,
         evergreen: bool = False,
         outputs: Sequence[Literal["tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf", "kside_east", "kside_south", "kside_west", "kside_north", "lside_east", "lside_south", "lside_west", "lside_north"]] = "tmrt,utci,shadow",
         format: Sequence[Literal["nc", "tif", "npy"]] = "nc",
@@ -177,7 +177,7 @@ def validate(dsm: PathLike, *, weather: PathLike, measured: PathLike, out: PathL
         body: Literal["cylinder", "box"] = "cylinder",
         posture: Literal["standing", "sitting"] | None = None,
         patches: Literal[145, 153, 305, 609] = 153,
-        substeps: str | int | Sequence[int] = "auto",
+        substeps: str | int = "auto",
         max_reach: float | None = None,
         minimum_height: float = 3.0,
         wall_filter: Literal["9m", "9px"] = "9m",
@@ -187,7 +187,7 @@ def validate(dsm: PathLike, *, weather: PathLike, measured: PathLike, out: PathL
         resume: bool = True,
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
              ) -> dict[str, Any]: ...
 def gates(device: str | Device | None = ..., *,
@@ -216,7 +216,7 @@ def gates(device: str | Device | None = ..., *,
         interval: Literal["start", "middle", "end"] = "end",
         direct: Literal["normal", "horizontal"] = "normal",
         wind_height: float | None = None,
-        leaf_days: str | int | Sequence[int] | None = None,
+        leaf_days: str | Sequence[Any] | Mapping[str, Any] | None = None,
         evergreen: bool = False,
         outputs: Sequence[Literal["tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf", "kside_east", "kside_south", "kside_west", "kside_north", "lside_east", "lside_south", "lside_west", "lside_north"]] = "tmrt,utci,shadow",
         preset: Literal["umep", "solweig", "corrected"] = "corrected",
@@ -224,14 +224,14 @@ def gates(device: str | Device | None = ..., *,
         body: Literal["cylinder", "box"] = "cylinder",
         posture: Literal["standing", "sitting"] | None = None,
         patches: Literal[145, 153, 305, 609] = 153,
-        substeps: str | int | Sequence[int] = "auto",
+        substeps: str | int = "auto",
         max_reach: float | None = None,
         minimum_height: float = 3.0,
         wall_filter: Literal["9m", "9px"] = "9m",
         wall_ties: Literal["middle", "first"] = "middle",
         tile: int | None = None,
         tile_workers: int | None = None,
-        memory: str | int | Sequence[int] | None = None,
+        memory: str | int | None = None,
         # end of options
           ) -> list[dict[str, Any]]: ...
 def sample(out: PathLike, *, pictures: bool = ..., progress: Callable[[int, int], object] | None = ...,
@@ -244,8 +244,24 @@ def sample(out: PathLike, *, pictures: bool = ..., progress: Callable[[int, int]
         epsg: int = 3006,
         # end of options
            ) -> dict[str, Any]: ...
+def umep(source: PathLike, *, out: PathLike,
+        # options of urban.umep
+        transmissivity: float = 0.03,
+        format: Literal["tif", "npy"] = "tif",
+        # end of options
+         ) -> dict[str, Any]: ...
+def stages() -> list[dict[str, Any]]: ...
+def stage(name: str, arrays: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]: ...
 def utci(tmrt: npt.ArrayLike, *, ta: float, rh: float, wind: float, wind_height: float = ...,
          device: str | Device | None = ...) -> Numbers: ...
 def pet(tmrt: npt.ArrayLike, *, ta: float, rh: float, wind: float, wind_height: float = ..., device: str | Device | None = ...,
-        **person: float | str) -> Numbers: ...
+        # options of urban.compute_pet
+        mass: float = 75.0,
+        age: float = 35.0,
+        height: float = 1.8,
+        activity: float = 80.0,
+        clothing: float = 0.9,
+        sex: Literal["male", "female"] = "male",
+        # end of options
+        ) -> Numbers: ...
 def stress_class(value: float, index: str = ...) -> str: ...

@@ -35,8 +35,9 @@ std::string text_of_parts(nb::handle value, const char* between) {
 }
 
 std::optional<OptionValue> value_of(const Option& option, const nb::object& value) {
-  if ((option.list || option.parts) && is_parts(value)) return OptionValue(text_of_parts(value, ","));
-  if ((option.list && option.kind != Kind::text) || option.fits) return OptionValue(text_of(value));
+  if (is_parts(value) && (option.list || !option.parts.empty()))
+    return OptionValue(text_of_parts(value, option.list ? "," : option.parts.c_str()));
+  if ((option.list && option.kind != Kind::text) || !option.form.empty()) return OptionValue(text_of(value));
   if (option.kind == Kind::choice) {
     // Words may be joined by underscores, as in names.
     std::string text = text_of(value), hyphened = text;
@@ -86,8 +87,8 @@ const Option* option_of(const OptionList& list, const std::string& key, const nb
 
 const char* type_of(const Option& o) {
   if (o.use != Option::Use::value) return "path";
-  if (o.parts) return "parts";
-  if (o.fits) return "written";
+  if (!o.parts.empty()) return "parts";
+  if (!o.form.empty()) return "str or int";
   switch (o.kind) {
     case Kind::flag: return "bool";
     case Kind::whole:
@@ -97,16 +98,6 @@ const char* type_of(const Option& o) {
     case Kind::text: return "str";
   }
   return "str";
-}
-
-const char* name_of(Effect effect) {
-  switch (effect) {
-    case Effect::result: return "result";
-    case Effect::extent: return "extent";
-    case Effect::speed: return "speed";
-    case Effect::display: return "display";
-  }
-  return "";
 }
 
 nb::object object_of(const OptionValue& value) {
@@ -167,7 +158,7 @@ nb::list options_table(const OptionList& list) {
     row["help"] = spelled(o.help, words);
     row["unit"] = o.unit;
     row["expected"] = o.expected();
-    row["effect"] = name_of(o.effect);
+    row["effect"] = std::string(name(o.effect));
     row["required"] = o.required;
     rows.append(row);
   }
@@ -178,7 +169,7 @@ void bind_options(nb::module_& module) {
   module.def("options", [](const std::string& command) {
     std::vector<std::string> names;
     for (const auto& schemas : {flow::schemas(), forecast::schemas(), pde::schemas(), solve::schemas(),
-                                urban::schemas(), array_schemas()})
+                                urban::schemas(), forecast_array_schemas(), urban_array_schemas()})
       for (const NamedSchema& known : schemas) {
         if (known.command == command) return options_table(*known.options);
         names.push_back(known.command);

@@ -14,7 +14,8 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
 nb::list options_table(const OptionList& list);
 
 /// Options of functions on arrays that are no command's, such as urban.compute_svf.
-std::vector<NamedSchema> array_schemas();
+std::vector<NamedSchema> forecast_array_schemas();
+std::vector<NamedSchema> urban_array_schemas();
 
 /// Work with options of keyword arguments on top of `options`, without the interpreter's lock.
 template <class Options, class Work>

@@ -67,6 +67,24 @@ class RecordTest(ProgramTest):
         self.assertEqual(same["options"]["nu"], {"value": "0.0001", "given": True})
         self.assertEqual(first["options"]["closure-form"], {"value": "divergence", "given": False})
 
+    def test_a_default_and_its_value_are_one(self):
+        plain, given = ["flow", "run", "--steps", "2", "--quiet"], ["--n", "256"]
+        for name, more in (("a", []), ("b", given)):
+            done = run(*plain, *more, "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        first, second = self.record(self.path("a")), self.record(self.path("b"))
+        self.assertEqual(first["options"]["n"], {"value": "256", "given": False})
+        self.assertEqual(first["identity"], second["identity"])
+        # The grid of a file, too.
+        start = self.flow("start")
+        source = ["--ic", os.path.join(start, "run.npz"), "--steps", "2", "--format", "npz", "--quiet"]
+        for name, more in (("c", []), ("d", ["--n", "16"])):
+            done = run("flow", "run", *source, *more, "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        third, fourth = self.record(self.path("c")), self.record(self.path("d"))
+        self.assertEqual(third["options"]["n"]["value"], "16")
+        self.assertEqual(third["identity"], fourth["identity"])
+
     def test_the_run_again(self):
         out = self.flow()
         before = self.contents(out)

@@ -48,6 +48,7 @@ Identity sample(double nu, int64_t steps, float value) {
   id.option("closure", "leith");
   id.option("steps", steps, true, Effect::extent);
   id.option("out", "folder", true, Effect::display);
+  id.option("tile", steps, true, Effect::speed);
   id.array("ic", Array::of(std::vector<f32>{1, value}));
   return id;
 }
@@ -105,6 +106,9 @@ TEST(Identity, JsonGoesRoundAndAnEditedOneIsRefused) {
   std::string edited = text;
   edited.replace(edited.find("leith"), 5, "smago");
   EXPECT_THROW(Identity::from_json(nlohmann::json::parse(edited), "file"), InputError);
+  std::string unknown = text;
+  unknown.replace(unknown.find("extent"), 6, "nought");
+  EXPECT_THROW(Identity::from_json(nlohmann::json::parse(unknown), "file"), InputError);
   for (const char* bad :
        {"null", "[]", "{}", R"({"command":3})", R"({"command":"","options":[1],"inputs":[],"hash":""})"})
     EXPECT_THROW(Identity::from_json(nlohmann::json::parse(bad), "file"), InputError) << bad;

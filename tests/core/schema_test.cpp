@@ -29,12 +29,15 @@ void describe(Schema<Size>& s) {
 struct Clock {
   int hours = 0, minutes = 0;
 };
-std::optional<Clock> clock_of(const std::string& text) {
+Clock clock_of(const std::string& text) {
   Clock c;
-  if (std::sscanf(text.c_str(), "%d:%d", &c.hours, &c.minutes) != 2) return std::nullopt;
+  if (std::sscanf(text.c_str(), "%d:%d", &c.hours, &c.minutes) != 2) throw bad_text("'" + text + "'", "");
   return c;
 }
 std::string clock_text(const Clock& c) { return std::to_string(c.hours) + ":" + std::to_string(c.minutes); }
+/// None: an empty text.
+std::optional<Clock> some_clock_of(const std::string& text) { return clock_of(text); }
+std::string some_clock_text(const std::optional<Clock>& c) { return c ? clock_text(*c) : ""; }
 
 struct Options {
   Size size;
@@ -45,6 +48,7 @@ struct Options {
   std::string file, picture;
   bool loud = false, pictures = true;
   Clock noon{12, 0};
+  std::optional<Clock> dusk;
   uint64_t seed = 0;
 };
 void describe(Schema<Options>& s) {
@@ -61,7 +65,8 @@ void describe(Schema<Options>& s) {
   s.option("loud", &Options::loud, "says more").effect(Effect::display);
   s.option("pictures", &Options::pictures, "PNG a step").effect(Effect::display);
   s.option("seed", &Options::seed, "of numbers").also("random-seed").formerly("start-number");
-  s.written<Options, Clock>("noon", &Options::noon, "highest sun", "H:M", clock_of, clock_text);
+  s.text("noon", &Options::noon, "highest sun", "H:M", &clock_text, &clock_of).example("13:5");
+  s.text("dusk", &Options::dusk, "last sun", "H:M", &some_clock_text, &some_clock_of).example("21:0");
   s.group({"shape", "{shape}[:{radius}]", "a cell", "", "", false, ""});
   s.conflict("side", "bound");
   s.useless(
@@ -197,6 +202,17 @@ TEST(Schema, ErrorsAreInTheCallersWords) {
   EXPECT_EQ(refused({{"seed", ""}}, shell), "an empty text [--seed]: expected a whole number of at least 0");
 }
 
+// An error of a file names it in all vocabularies; what was expected of the options is in the caller's.
+TEST(Schema, ErrorsOfFilesSpellTheirOptions) {
+  const OptionError error = list().error(
+      {OptionError::Kind::invalid, "", "no place", "{mass} or {n}", "{loud} says more", "a{b}.tif:3"});
+  EXPECT_STREQ(error.what(), "no place [a{b}.tif:3]: expected Options::weight or n");
+  EXPECT_STREQ(error.in(list().in_shell("program")).what(), "no place [a{b}.tif:3]: expected --kg or n");
+  const OptionError python = error.in(list().in_python("module.run"));
+  EXPECT_STREQ(python.what(), "no place [a{b}.tif:3]: expected mass or n");
+  EXPECT_EQ(python.hint(), "loud says more");
+}
+
 TEST(Schema, RulesAreKept) {
   const Wording shell = list().in_shell("program run"), python = list().in_python("module.run");
   EXPECT_EQ(refused({}, shell), "--file is missing [program run]");
@@ -264,6 +280,13 @@ TEST(Schema, TextsOfAForm) {
   EXPECT_EQ(list().text(&o, "noon"), "13:30");
   EXPECT_EQ(refused({{"noon", "late"}}, list().in_shell("")), "'late' [--noon]: expected H:M");
   EXPECT_THROW(list().set(&o, "noon", std::string(), given), OptionError) << "it always has a value";
+  EXPECT_EQ(refused({{"noon", ""}}, list().in_shell("")), "an empty text [--noon]: expected H:M");
+  EXPECT_FALSE(list().at("noon").optional);
+  EXPECT_TRUE(list().at("dusk").optional);
+  list().set_text(&o, "dusk", "21:30", given);
+  EXPECT_EQ(list().text(&o, "dusk"), "21:30");
+  list().set(&o, "dusk", std::string(), given);
+  EXPECT_FALSE(o.dusk) << "an empty text is no value";
 }
 
 TEST(Schema, TheNearestNameIsFound) {

@@ -46,11 +46,7 @@ inline OptionValue other_value(const Option& o, const OptionValue& now) {
       for (const std::string& c : o.choices)
         if (OptionValue(c) != now) return c;
       return now;
-    case Option::Kind::text:
-      if (!o.example.empty()) return o.example;
-      for (const char* text : {"2", "3:9"})
-        if (o.fits && o.fits(text)) return std::string(text);
-      return std::string("other");
+    case Option::Kind::text: return o.example.empty() ? "other" : o.example;
     case Option::Kind::natural: return uint64_t{7919};
     case Option::Kind::whole: {
       const auto low = static_cast<int64_t>(std::max(o.low, 1.0));

@@ -371,6 +371,8 @@ TEST(LearningCurves, SweepOfRealRuns) {
   EXPECT_GT(ours.saved, 0.2);
   EXPECT_GE(ours.rightly_stopped, ours.stopped - 1);
   EXPECT_THROW(stop_sweep({sweep.steps, {sweep.losses[0]}}), InputError);
+  for (const SweepOptions& endless : {SweepOptions{0, 0.1}, {1e-300, 0.1}, {0.05, -1}})
+    EXPECT_THROW(stop_sweep(sweep, endless), OptionError);
 }
 
 }  // namespace

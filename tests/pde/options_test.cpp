@@ -112,6 +112,24 @@ TEST(PdeOptions, AStudysOptionsNeedTheirKernel) {
   EXPECT_NE(refusal<StudyOptions>({{"boundaries", "clamp;wall"}}), "");
 }
 
+TEST(PdeOptions, StudiesAsJson) {
+  StudyResult study;
+  study.flow = true;
+  study.copy_gbps = 8;
+  study.csv = "s.csv";
+  StudyRow& row = study.rows.emplace_back();
+  row.size = "8x8x8", row.boundary = "clamp", row.kernel = "fused", row.gradients = "all", row.order = 4;
+  row.ms = {1, 2}, row.skipped = "no room";
+  EXPECT_EQ(to_json(study),
+            R"({"system":"flow","copy_gbps":8.0,"csv":"s.csv","results":[{"size":"8x8x8","boundary":"clamp",)"
+            R"("kernel":"fused","tile":"","gradients":"all","order":4,"mean_ms":0.0,"median_ms":0.0,)"
+            R"("p95_ms":0.0,"iterations":2,"bytes":0.0,"gbps":0.0,"share_of_copy":0.0,)"
+            R"("speedup_over_two_kernel":0.0,"skipped":"no room"}]})");
+  EXPECT_EQ(to_json(ConvergenceResult{{{"wave", 2, 10, 0.5}}, {{"wave", 2, 1.75}}, "", "p.svg"}),
+            R"({"results":[{"field":"wave","order":2,"cells":10,"residual":0.5}],)"
+            R"("observed":[{"field":"wave","order":2,"observed":1.75}],"csv":"","out":"p.svg"})");
+}
+
 TEST(PdeOptions, TheTablesAreCurrent) {
   for (const NamedSchema& schema : schemas())
     test::expect_committed(LOCKSTEP_SOURCE_DIR "/docs/pde-options.md", "options " + schema.command,

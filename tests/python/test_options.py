@@ -13,11 +13,12 @@ from lockstep import _options, flow, forecast, pde, solve, urban
 
 DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, "flow.encode": flow.encode, "flow.learn": flow.learn,
              "flow.pipeline": flow.pipeline, "forecast.curve": forecast.curve, "forecast.rollout": forecast.rollout, "forecast.train": forecast.train,
-             "pde.example": pde.example, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
+             "forecast.compute_encode": forecast.encode, "forecast.compute_sweep": forecast.sweep,
+             "pde.example": pde.example, "pde.study": pde.study, "pde.convergence": pde.convergence, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
              "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch,
              "urban.compute_shadows": urban.shadows, "urban.compute_walls": urban.walls,
              "urban.compute_svf": urban.svf, "urban.run": urban.run, "urban.check": urban.check, "urban.validate": urban.validate,
-             "urban.gates": urban.gates, "urban.sample": urban.sample}
+             "urban.gates": urban.gates, "urban.sample": urban.sample, "urban.umep": urban.umep, "urban.compute_pet": urban.pet}
 STUBS = [os.path.join(os.path.dirname(__file__), "..", "..", "python", "lockstep", name)
          for name in ("flow.pyi", "forecast/__init__.pyi", "pde.pyi", "solve.pyi", "urban.pyi")]
 # Parameters of their own: another default, or more kinds of values than a command takes.
@@ -38,6 +39,8 @@ def calls(tmp_path):
             "urban.validate": lambda **o: urban.validate(**{**files, "measured": tmp_path / "m.csv", "out": tmp_path / "run", **o}),
             "urban.gates": lambda **o: urban.gates(**{"device": HOST, **o}),
             "urban.sample": lambda **o: urban.sample(tmp_path / "sample", **o),
+            "urban.umep": lambda **o: urban.umep(tmp_path / "svf", out=tmp_path / "umep", **o),
+            "urban.compute_pet": lambda **o: urban.pet(20.0, ta=20, rh=40, wind=1, **o),
             "flow.simulation": lambda **o: flow.Simulation(**{"n": 16, "device": HOST, **o}),
             "flow.run": lambda **o: flow.run(tmp_path / "run", device=HOST, **o),
             "flow.encode": lambda **o: flow.encode(fields, device=HOST, **o),
@@ -45,7 +48,11 @@ def calls(tmp_path):
             "flow.pipeline": lambda **o: flow.pipeline(tmp_path / "pipeline", device=HOST, **o),
             "forecast.curve": lambda **o: forecast.curve(np.arange(40.0), np.exp(-np.arange(40.0) / 9) + 1, **o),
             "forecast.rollout": lambda **o: forecast.rollout(device=HOST, **o),
+            "forecast.compute_encode": lambda **o: forecast.encode({"loss": 1 / np.arange(1.0, 30)}, device=HOST, **o),
+            "forecast.compute_sweep": lambda **o: forecast.sweep(np.arange(50.0), np.ones((4, 50)), **o),
             "forecast.train": lambda **o: forecast.train("xor", device=HOST, **{"steps": 2, **o}),
+            "pde.study": lambda **o: pde.study(device=HOST, **{"sizes": [4], "iterations": 1, **o}),
+            "pde.convergence": lambda **o: pde.convergence(device=HOST, **o),
             "pde.example": lambda **o: pde.example("heat", out=tmp_path / "heat", device=HOST, **o),
             "solve.minimize": lambda **o: solve.Problem().minimize(device=HOST, **o),
             "solve.fit": lambda **o: solve.fit("d.csv", model="a*x", y="y", device=HOST, **o),
@@ -97,7 +104,7 @@ def outside(option):
         return ["much", math.nan] + [math.inf] * (option["name"] != "max_reach")  # inf: no limit
     if option["type"] == "int":
         return ["much", 1.5] if not option["list"] else [["much"]]
-    return [object()] if option["type"] in ("bool", "str", "written") else []
+    return [object()] if option["type"] in ("bool", "str", "str or int") else []
 
 
 def test_values_that_do_not_fit_name_their_argument(tmp_path):
@@ -136,6 +143,12 @@ def test_rules_speak_of_arguments(tmp_path):
             ("forecast.train", dict(trainer="predictive", horizons=[1e9]), "'1000000000'.*argument horizons="),
             ("pde.example", dict(cells=3), "'3'.*lockstep.pde.example, argument cells="),
             ("pde.example", dict(parameters={"wind": 1}), "unknown parameter wind.*argument parameters="),
+            ("forecast.compute_sweep", dict(check_every=0), r"'0' \[lockstep.forecast.sweep, argument check_every=\]"),
+            ("forecast.compute_encode", dict(history=1001), "'1001'.*lockstep.forecast.encode, argument history="),
+            ("pde.study", dict(boundaries=["clamp", "what"]), r'unknown boundary "what" \[lockstep.pde.study, argument boundaries=\]'),
+            ("pde.convergence", dict(sizes=[9]), "'9'.*lockstep.pde.convergence, argument sizes="),
+            ("urban.compute_pet", dict(mass=-1), r"'-1(.0)?' \[lockstep.urban.pet, argument mass=\]"),
+            ("urban.umep", dict(format="npy"), "UMEP's files.*lockstep.urban.umep, argument format=.*svfs.zip"),
             ("solve.minimize", dict(method="gn", damping="identity"), "argument damping=.*method lm, dogleg or newton"),
             ("solve.minimize", dict(graduation=0.5), r"'0.5' \[lockstep.solve.Problem.minimize, argument graduation=\]"),
             ("solve.fit", dict(loss="huber"), "'huber'.*argument loss="),

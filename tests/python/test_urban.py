@@ -104,8 +104,50 @@ def test_indices_of_comfort():
     grid = urban.pet(tmrt, ta=25, rh=40, wind=1.0, device=HOST)
     assert np.isnan(grid[2]) and grid[1] == pytest.approx(urban.pet(40.0, ta=25, rh=40, wind=1.0), abs=0.1)
     assert urban.stress_class(40.0) == "very strong heat stress" and urban.stress_class(float("nan")) == ""
-    with pytest.raises(ls.InputError, match="mass"):
-        urban.pet(20.0, ta=20, rh=40, wind=1, mass=-1)
+    with pytest.raises(ls.InputError, match="argument heigth") as caught:
+        urban.pet(20.0, ta=20, rh=40, wind=1, heigth=1.7)
+    assert "did you mean height?" in caught.value.hint
+    woman = urban.pet(40.0, ta=30, rh=40, wind=1, sex="female", mass=60, height=1.65, age=70)
+    assert abs(woman - urban.pet(40.0, ta=30, rh=40, wind=1)) > 0.05
+
+
+def test_stages_on_arrays():
+    assert {"sun", "tmrt", "utci", "pet"} <= {row["name"] for row in urban.stages()}
+    found = urban.stage("utci", dict(ta=30, rh=45, va=2, tmrt=[[60.0, 20.0, 30.0]]))
+    assert found["utci"].shape == (1, 3) and found["utci"][0, 0] == urban.utci(60.0, ta=30, rh=45, wind=2)
+    with pytest.raises(ls.InputError, match="no stage 'utic'") as caught:
+        urban.stage("utic", {})
+    assert caught.value.hint == "did you mean utci?"
+    with pytest.raises(ls.InputError, match="tmrt"):
+        urban.stage("utci", dict(ta=30, rh=45, va=2))
+
+
+def test_view_factors_to_umep_and_back(tmp_path):
+    factors = urban.svf(city(), pixel_size=1.0, patches=145, device=HOST)
+    for name in urban.SKY_VIEW_NAMES:
+        np.save(tmp_path / f"{name}.npy", factors[name])
+    try:
+        told = urban.umep(tmp_path, out=tmp_path / "umep", transmissivity=0.1)
+    except ls.UnsupportedError as error:
+        pytest.skip(str(error))
+    assert (told["rows"], told["cols"]) == city().shape and told["files"][0].endswith("svfs.zip")
+    urban.umep(tmp_path / "umep" / "svfs.zip", out=tmp_path / "back", format="npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "back" / "svf_east.npy"), factors["svf_east"])
+    with pytest.raises(ls.InputError, match=r"argument transmissivity=.*expected a folder"):
+        urban.umep(tmp_path / "umep" / "svfs.zip", out=tmp_path / "back", transmissivity=0.1)
+
+
+def test_errors_of_files_name_arguments(tmp_path, capfd):
+    place = {k: v for k, v in PLACE.items() if k != "utc_offset"}
+    with pytest.raises(ls.InputError, match=r"does not tell its clock \[.*\]: expected utc_offset, the hours"):
+        urban.run(city(), weather=noon(), pixel_size=1.0, device=HOST, **place)
+    dsm, dem = np.full((12, 12), 20.0, "f4"), np.full((12, 12), 60.0, "f4")
+    for name, grid in (("dsm", dsm), ("dem", dem)):
+        np.save(tmp_path / f"{name}.npy", grid)
+    (tmp_path / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,2,600\n2015-06-21T13:00,20,50,2,600\n")
+    rows = urban.check(tmp_path / "dsm.npy", dem=tmp_path / "dem.npy", weather=tmp_path / "w.csv", pixel_size=1.0, device=HOST, **PLACE)
+    assert any("[lockstep.urban.check, argument dem=]" in row["text"] for row in rows)
+    assert not any("--" in row["text"] for row in rows)
 
 
 def test_the_sample_city(tmp_path):

@@ -4,7 +4,10 @@
 
 #include "core/schema/table.hpp"
 #include "core/schema_walk.hpp"
+#include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
+#include "lockstep/urban/stages.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -25,6 +28,10 @@ TEST(UrbanOptions, EveryOptionIsRefusedInThreeVocabularies) {
   walk<CheckOptions>();
   walk<ValidationOptions>();
   walk<GateOptions>();
+  walk<UmepOptions>();
+  walk<StageOptions>();
+  walk<UtciOptions>();
+  walk<PetOptions>();
 }
 
 TEST(UrbanOptions, DefaultsPassTheirOwnChecks) {
@@ -43,7 +50,7 @@ TEST(UrbanOptions, EnumerationsAreComplete) {
   EXPECT_TRUE(count(CanopyHeights{}) && count(DsmHeights{}) && count(SkyPatches{}) && count(ZenithRule{}));
   EXPECT_TRUE(count(AnnulusEdges{}) && count(WallFilter{}) && count(WallTies{}) && count(GridFormat{}));
   EXPECT_TRUE(count(SeriesOutput{}) && count(SeriesFormat{}) && count(Preset{}) && count(SkyModel{}));
-  EXPECT_TRUE(count(Body{}) && count(Posture{}) && count(IntervalLabel{}));
+  EXPECT_TRUE(count(Body{}) && count(Posture{}) && count(IntervalLabel{}) && count(Sex{}));
 }
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
@@ -90,6 +97,33 @@ TEST(UrbanOptions, OptionsWithoutEffectAreRefused) {
             "--leaf-days with --evergreen [lockstep urban]: expected one of them");
   EXPECT_EQ(refused<GateOptions>({{"latitude", "3"}}),
             "of a city, next to the sample [--latitude]: expected --dsm too");
+}
+
+TEST(UrbanOptions, ExchangeTakesTheOptionsOfItsDirection) {
+  EXPECT_EQ(refused<UmepOptions>({{"source", "svfs.zip"}, {"transmissivity", "0.1"}}),
+            "a transmissivity for grids that are read [--transmissivity]: expected a folder of 'urban svf'");
+  EXPECT_EQ(refused<UmepOptions>({{"source", "svf"}, {"format", "npy"}}),
+            "a format for UMEP's files, which are GeoTIFF [--format]: expected an svfs.zip");
+  EXPECT_EQ(refused<UmepOptions>({{"source", "svfs.zip"}, {"format", "npy"}}), "");
+  EXPECT_EQ(refused<UmepOptions>({{"source", "svf"}, {"transmissivity", "0.1"}}), "");
+}
+
+TEST(UrbanOptions, OnePlaceForALibrarysUser) {
+  UtciOptions air;
+  air.ta_c = 30, air.rh_percent = 45, air.wind = 2, air.tmrt_c = 60;
+  const UtciResult utci = run(air);
+  EXPECT_NEAR(utci.value, 36.74, 0.01);
+  EXPECT_EQ(utci.stress, "strong heat stress");
+  EXPECT_TRUE(utci.fitted);
+  air.wind_height_m = 2;
+  EXPECT_DOUBLE_EQ(run(air).wind, wind_at(kUtciWindHeight, 2, 2));
+  air.wind = 0;
+  EXPECT_THROW(run(air), OptionError);
+  PetOptions calm;
+  calm.wind = 0;
+  EXPECT_GT(run(calm).value, 15);
+  calm.person.clothing_clo = 5;
+  EXPECT_THROW(run(calm), OptionError);
 }
 
 TEST(UrbanOptions, TextsThatStandForValues) {

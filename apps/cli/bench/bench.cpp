@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/dynamic_library.hpp"
 #include "core/files/atomic_file.hpp"
@@ -30,12 +31,64 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 struct BenchCommandOptions {
-  std::vector<std::string> cases;
-  std::string sizes, types, out, csv, against, plot;
+  std::vector<std::string> cases, sizes, types;
+  std::string out, csv, against, plot;
   int64_t iterations = 0, warmup = 0, rounds = 5;
   double tolerance = 5;
   bool whole_names = false, no_reference = false;
 };
+
+/// The name of a mode, which no case has; or empty.
+std::string mode_of(const BenchCommandOptions& o) {
+  const std::string only = o.cases.size() == 1 ? o.cases.front() : "";
+  return only == "startup" || only == "solve.crossover" ? only : "";
+}
+
+bool is_program(const std::string& file);
+
+void describe(Schema<BenchCommandOptions>& s) {
+  using O = BenchCommandOptions;
+  using Use = Option::Use;
+  s.of("cli::BenchCommandOptions");
+  s.option("case", &O::cases,
+           "cases or prefixes of them; all if none is given; or startup; or solve.crossover")
+      .flag("CASE")
+      .positional();
+  s.option("sizes", &O::sizes, "sizes instead of each case's own, such as 512x512,1024x1024").shown("S,S");
+  s.option("types", &O::types, "element types, such as f32,bf16").flag("dtype").shown("T,T");
+  s.option("whole_names", &O::whole_names, "CASE are whole names, not prefixes");
+  s.option("no_reference", &O::no_reference, "do not time the plain C++ beside the CPU");
+  s.option("iterations", &O::iterations, "timed runs")
+      .at_least(1)
+      .at_most(1'000'000)
+      .off(0)
+      .or_else("enough for a steady median");
+  s.option("warmup", &O::warmup, "runs before them")
+      .at_least(1)
+      .at_most(1'000'000)
+      .off(0)
+      .or_else("at least two and 0.1 s");
+  s.option("out", &O::out, "write the JSON here too").file(Use::output_file, {".json"}).shown("FILE");
+  s.option("csv", &O::csv, "write one row a result here")
+      .file(Use::output_file, {".csv", ".txt"})
+      .shown("FILE");
+  s.option("plot", &O::plot, "PNG of solve.crossover").file(Use::output_file, {".png"}).shown("FILE");
+  s.option("against", &O::against, "another lockstep program, run in turn with this one, or an earlier JSON")
+      .file(Use::input)
+      .shown("FILE");
+  s.option("tolerance", &O::tolerance, "exit code 1 where slower by more than this")
+      .at_least(0)
+      .at_most(1e6)
+      .shown("PERCENT");
+  s.option("rounds", &O::rounds, "runs of each program with --against PROGRAM").at_least(1).at_most(1000);
+  for (const char* option : {"tolerance", "rounds"})
+    s.useless(
+        option, [](const O& o) { return o.against.empty() && mode_of(o).empty(); },
+        "an option without effect", "{against} too");
+  s.useless(
+      "rounds", [](const O& o) { return !o.against.empty() && !is_program(o.against); },
+      "an earlier JSON is no program to run", "{against} PROGRAM");
+}
 
 /// Those that the words select, of the element types that are wanted.
 std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
@@ -44,8 +97,7 @@ std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
     std::erase_if(cases, [&](const Case* c) {
       return std::find(options.cases.begin(), options.cases.end(), c->name) == options.cases.end();
     });
-  const std::vector<std::string> types =
-      options.types.empty() ? std::vector<std::string>{} : split_list(options.types, "--dtype");
+  const std::vector<std::string>& types = options.types;
   std::set<std::string> known;
   for (const Case* c : cases) known.insert(c->dtype);
   for (const std::string& type : types)
@@ -63,8 +115,7 @@ std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
 
 BenchResults measure(Session& session, const BenchCommandOptions& options) {
   const std::vector<const Case*> cases = wanted_cases(options);
-  const std::vector<std::string> wanted =
-      options.sizes.empty() ? std::vector<std::string>{} : split_list(options.sizes, "--sizes");
+  const std::vector<std::string>& wanted = options.sizes;
   for (const std::string& size : wanted) {
     const size_t colon = size.find(':');  // "goteborg:512x512" names an input
     parse_size(colon == std::string::npos ? size : size.substr(colon + 1));
@@ -116,8 +167,8 @@ BenchResults measure_with(std::vector<std::string> words, const CommonOptions& c
   words.insert(words.end(),
                {"bench", "--json", "--quiet", "--device", common.device, "--numerics", common.numerics});
   if (common.threads) words.insert(words.end(), {"--threads", std::to_string(common.threads)});
-  if (!options.sizes.empty()) words.insert(words.end(), {"--sizes", options.sizes});
-  if (!options.types.empty()) words.insert(words.end(), {"--dtype", options.types});
+  for (const auto& [flag, list] : {std::pair{"--sizes", &options.sizes}, {"--dtype", &options.types}})
+    if (!list->empty()) words.insert(words.end(), {flag, fmt::format("{}", fmt::join(*list, ","))});
   if (options.whole_names) words.emplace_back("--whole-names");
   if (options.no_reference) words.emplace_back("--no-reference");
   if (options.iterations) words.insert(words.end(), {"--iterations", std::to_string(options.iterations)});
@@ -230,44 +281,21 @@ void add_bench(CommandList& commands, CLI::App& root) {
   Command& command = add_command(
       commands, root, "bench",
       "time cases beside the copy bandwidth of the device; `bench startup` times the first kernel");
-  auto options = std::make_shared<BenchCommandOptions>();
-  add_positional(*command.app, "CASE", options->cases,
-                 "cases or prefixes of them; all if none is given; or startup; or solve.crossover");
-  add_text(*command.app, "--sizes", options->sizes,
-           "sizes instead of each case's own, such as 512x512,1024x1024", "S,S");
-  add_text(*command.app, "--dtype", options->types, "element types, such as f32,bf16", "T,T");
-  add_flag(*command.app, "--whole-names", options->whole_names, "CASE are whole names, not prefixes");
-  add_flag(*command.app, "--no-reference", options->no_reference, "do not time the plain C++ beside the CPU");
-  add_integer(*command.app, "--iterations", options->iterations,
-              "timed runs (default: enough for a steady median)", "N", 1, 1'000'000);
-  add_integer(*command.app, "--warmup", options->warmup, "runs before them (default: at least two and 0.1 s)",
-              "N", 1, 1'000'000);
-  add_output_file(*command.app, "--out", options->out, "write the JSON here too", {".json"});
-  add_output_file(*command.app, "--csv", options->csv, "write one row a result here", kTables);
-  add_output_file(*command.app, "--plot", options->plot, "PNG of solve.crossover", {".png"});
-  add_file(*command.app, "--against", options->against,
-           "another lockstep program, run in turn with this one, or an earlier JSON");
-  add_number(*command.app, "--tolerance", options->tolerance, "exit code 1 where slower by more than this",
-             "PERCENT", {0, 1e6});
-  add_integer(*command.app, "--rounds", options->rounds, "runs of each program with --against PROGRAM", "N",
-              1, 1000);
+  const BenchCommandOptions& options = add_options<BenchCommandOptions>(command);
   add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
-  command.run = [&command, options] {
-    const std::string mode = options->cases.size() == 1 ? options->cases.front() : "";
+  command.run = [&command, &options] {
+    const std::string mode = mode_of(options);
     if (mode == "startup") {
       refuse_others(*command.app, mode, {"--out", "--csv"});
-      return run_bench_startup(command.common, options->out, options->csv);
+      return run_bench_startup(command.common, options.out, options.csv);
     }
     if (mode == "solve.crossover") {
       refuse_others(*command.app, mode, {"--out", "--csv", "--plot"});
-      return run_bench_crossover(command.common, options->out, options->csv, options->plot);
+      return run_bench_crossover(command.common, options.out, options.csv, options.plot);
     }
-    if (!options->plot.empty())
+    if (!options.plot.empty())
       throw InputError("--plot without solve.crossover", "--plot", "bench solve.crossover --plot FILE");
-    for (const char* option : {"--tolerance", "--rounds"}) expect_beside(*command.app, option, "--against");
-    if (!options->against.empty() && !is_program(options->against))
-      refuse_given(*command.app, {"--rounds"}, "an earlier JSON is no program to run", "--against PROGRAM");
-    return run(command.common, *options);
+    return run(command.common, options);
   };
 }
 

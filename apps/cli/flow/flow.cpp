@@ -15,13 +15,13 @@
 namespace lockstep::cli {
 namespace {
 
-/// A command that is one call of the library: work(context, options, fallback).
+/// A command that is one call of the library: work(context, options).
 template <class Options, class Work>
 void add_flow_call(CommandList& commands, Command& flow, const char* name, const char* help,
                    const char* example, Work work) {
   add_call<Options>(commands, *flow.app, name, help, example,
                     [work](Session& session, const Options& options) {
-                      const auto result = work(session.context(), options, !session.options().no_fallback);
+                      const auto result = work(session.context(), options);
                       session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
                       return 0;
                     });
@@ -43,11 +43,19 @@ int predict_memory(Session& session, flow::RunOptions options) {
   return 0;
 }
 
-int run_flow(const CommonOptions& common, flow::RunOptions options, bool watch, bool memory) {
+/// The grid of an initial field is recorded as one that is given.
+void note_grid(Command& command, flow::RunOptions options, const flow::BoxGrid& grid) {
+  const OptionList& list = schema_of<flow::RunOptions>();
+  const OptionGroup& n = *list.group_of("ny");
+  options.model.grid = grid;
+  command.bound->found[n.flag] = list.text(&options, n);
+}
+
+int run_flow(Command& command, Session& session, flow::RunOptions options, bool watch, bool memory) {
+  const CommonOptions& common = session.options();
   if (watch && (memory || common.quiet))
     throw InputError(memory ? "--watch with --memory" : "--watch with --quiet", "flow run", "one of them");
   check_output_file(options.folder / fmt::format("run.{}", flow::name(options.format)));
-  Session session(common);
   if (memory) return predict_memory(session, std::move(options));
   flow::require_memory(session.context(), options, !common.no_fallback);
   if (watch) {
@@ -65,20 +73,22 @@ int run_flow(const CommonOptions& common, flow::RunOptions options, bool watch, 
   }
   const flow::RunResult result = flow::run(session.context(), options);
   logging::set_status("");
+  note_grid(command, options, result.grid);
   session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
   return 0;
 }
 
 void add_flow_run(CommandList& commands, Command& flow) {
-  Command& run = add_command(commands, *flow.app, "run", "simulate a flow on a doubly periodic box");
-  const flow::RunOptions& options = add_options<flow::RunOptions>(run);
   const auto watch = std::make_shared<bool>(false), memory = std::make_shared<bool>(false);
+  Command& run = add_call<flow::RunOptions>(
+      commands, *flow.app, "run", "simulate a flow on a doubly periodic box",
+      "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
+      "--save-every 200 --pictures --out out",
+      [watch, memory](Command& command, Session& session, flow::RunOptions options) {
+        return run_flow(command, session, std::move(options), *watch, *memory);
+      });
   add_flag(*run.app, "--watch", *watch, "energy, enstrophy and speed on stderr while it runs");
   add_flag(*run.app, "--memory", *memory, "only say what the run needs on the device");
-  add_common(run,
-             "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
-             "--save-every 200 --pictures --out out");
-  run.run = [&run, &options, watch, memory] { return run_flow(run.common, options, *watch, *memory); };
 }
 
 void add_flow_compare(CommandList& commands, Command& flow) {
@@ -108,25 +118,30 @@ void add_flow(CommandList& commands, CLI::App& root) {
   add_flow_call<flow::EncodeRunOptions>(
       commands, flow, "encode", "fields of a run as short latents or small files",
       "lockstep flow encode out/run.nc --max-error 1e-3 --out z.npz",
-      [](Context& context, const auto& options, bool) { return flow::encode_run(context, options); });
+      [](Context& context, const auto& options) { return flow::encode_run(context, options); });
   add_flow_call<flow::DecodeRunOptions>(
       commands, flow, "decode", "encoded fields, or latents of a rollout, as fields",
       "lockstep flow decode z.npz --decoder mean --out fields.nc",
-      [](Context& context, const auto& options, bool) { return flow::decode_run(context, options); });
+      [](Context& context, const auto& options) { return flow::decode_run(context, options); });
   add_flow_call<flow::LearnRunOptions>(
       commands, flow, "learn", "a linear model of a series of latents",
       "lockstep flow learn z.npz --method dmd --vectors 40 --delays 2 --out model.npz",
-      [](Context& context, const auto& options, bool) { return flow::learn_run(context, options); });
+      [](Context& context, const auto& options) { return flow::learn_run(context, options); });
   add_flow_call<flow::RolloutRunOptions>(
       commands, flow, "rollout", "latents that a model predicts after its training frames",
       "lockstep flow rollout model.npz --steps 100 --out future.npz",
-      [](Context& context, const auto& options, bool) { return flow::rollout_run(context, options); });
-  add_flow_call<flow::PipelineSweep>(
-      commands, flow, "pipeline", "simulate, encode, learn, roll out, decode and look, all on one device",
+      [](Context& context, const auto& options) { return flow::rollout_run(context, options); });
+  add_call<flow::PipelineSweep>(
+      commands, *flow.app, "pipeline",
+      "simulate, encode, learn, roll out, decode and look, all on one device",
       "lockstep flow pipeline --n 256 --steps 2000 --strides 10 --rank 0.9 --places cpu,device --pictures "
       "--out out",
-      [](Context& context, const auto& options, bool fallback) {
-        return flow::run_sweep(context, options, fallback);
+      [](Command& command, Session& session, const flow::PipelineSweep& options) {
+        const flow::SweepResult result =
+            flow::run_sweep(session.context(), options, !session.options().no_fallback);
+        if (options.sizes.empty()) note_grid(command, options.run, result.runs.front().grid);
+        session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
+        return 0;
       });
 }
 

@@ -45,7 +45,7 @@ int run_study(Session& session, const pde::StudyOptions& options) {
   session.note({"pde.study", result.device, seconds, counters.bytes_to_device, counters.bytes_from_device,
                 counters.launches, 0});
   session.note_device(result.device, counters.peak_bytes);
-  session.finish(json_of(result, options), text_of(result));
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
   return 0;
 }
 
@@ -67,7 +67,7 @@ int run_example(Session& session, pde::ExampleOptions options) {
 
 int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
   const pde::ConvergenceResult result = pde::run_convergence(session.context(), options);
-  session.finish(json_of(result, options), text_of(result));
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
   return 0;
 }
 

@@ -1,32 +1,10 @@
-// Results of pde's commands as people read them, and as JSON where the library has none.
+// Results of pde's commands as people read them.
 #include "pde_text.hpp"
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 namespace lockstep::cli {
 namespace {
-
-using nlohmann::ordered_json;
-
-ordered_json row_json(const pde::StudyRow& row) {
-  return {{"size", row.size},
-          {"boundary", row.boundary},
-          {"kernel", row.kernel},
-          {"tile", row.tile},
-          {"gradients", row.gradients},
-          {"order", row.order},
-          {"mean_ms", row.mean_ms},
-          {"median_ms", row.median_ms},
-          {"p95_ms", row.p95_ms},
-          {"iterations", row.ms.size()},
-          {"bytes", row.bytes},
-          {"gbps", row.gbps},
-          {"share_of_copy", row.share_of_copy},
-          {"speedup_over_two_kernel", row.speedup_over_two_kernel},
-          {"skipped", row.skipped}};
-}
 
 std::string row_text(const pde::StudyRow& row) {
   const std::string name = fmt::format("{:>12} {:<44} {:<10} {:<14} order {}", row.size, row.boundary,
@@ -62,15 +40,6 @@ std::string text_of(const pde::StudyResult& result) {
   return text;
 }
 
-ordered_json json_of(const pde::StudyResult& result, const pde::StudyOptions& options) {
-  ordered_json rows = ordered_json::array();
-  for (const pde::StudyRow& row : result.rows) rows.push_back(row_json(row));
-  return {{"system", options.flow ? "flow" : "transport"},
-          {"copy_gbps", result.copy_gbps},
-          {"csv", options.csv.string()},
-          {"results", rows}};
-}
-
 std::string text_of(const pde::ExampleResult& result) {
   const pde::TrainResult& train = result.train;
   return fmt::format("{}: {}\n{}, {} iterations; loss of the last {:.4g} -> {:.4g}\npicture: {}\n",
@@ -86,18 +55,6 @@ std::string text_of(const pde::ConvergenceResult& result) {
   for (const pde::ConvergenceSlope& s : result.slopes)
     text += fmt::format("{:<9} order {}: observed {:.3f}\n", s.field, s.order, s.observed);
   return text;
-}
-
-ordered_json json_of(const pde::ConvergenceResult& result, const pde::ConvergenceOptions& options) {
-  ordered_json points = ordered_json::array(), slopes = ordered_json::array();
-  for (const pde::ConvergencePoint& p : result.points)
-    points.push_back({{"field", p.field}, {"order", p.order}, {"cells", p.cells}, {"residual", p.residual}});
-  for (const pde::ConvergenceSlope& s : result.slopes)
-    slopes.push_back({{"field", s.field}, {"order", s.order}, {"observed", s.observed}});
-  return {{"results", points},
-          {"observed", slopes},
-          {"csv", options.csv.string()},
-          {"out", options.plot.string()}};
 }
 
 }  // namespace lockstep::cli

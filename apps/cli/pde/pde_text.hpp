@@ -1,7 +1,6 @@
-// Results of pde's commands as people read them, and as JSON where the library has none.
+// Results of pde's commands as people read them.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "lockstep/pde/commands.hpp"
@@ -13,7 +12,5 @@ std::string text_of(const pde::CheckResult& result);
 std::string text_of(const pde::StudyResult& result);
 std::string text_of(const pde::ExampleResult& result);
 std::string text_of(const pde::ConvergenceResult& result);
-nlohmann::ordered_json json_of(const pde::StudyResult& result, const pde::StudyOptions& options);
-nlohmann::ordered_json json_of(const pde::ConvergenceResult& result, const pde::ConvergenceOptions& options);
 
 }  // namespace lockstep::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/files/atomic_file.hpp"
 #include "core/reports/json_text.hpp"
@@ -74,9 +76,10 @@ double problem_size(const std::string& size) {
   double cells = 1;
   std::istringstream parts(size);
   for (std::string part; std::getline(parts, part, 'x');) {
-    const auto number = parse_number(part);
-    if (!number) return 0;
-    cells *= *number;
+    double number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error != std::errc() || end != part.data() + part.size()) return 0;
+    cells *= number;
   }
   return cells;
 }
@@ -276,6 +279,22 @@ std::string films_section(const std::vector<ReportEntry>& files) {
   return body;
 }
 
+struct ReportOptions {
+  std::string folder, out;
+};
+void describe(Schema<ReportOptions>& s) {
+  s.of("cli::ReportOptions");
+  s.option("folder", &ReportOptions::folder, "folder with pictures, JSON, telemetry and CSV files")
+      .flag("DIR")
+      .file(Option::Use::input)
+      .positional()
+      .required();
+  s.option("out", &ReportOptions::out, "the page")
+      .file(Option::Use::output_file, {".html", ".htm"})
+      .shown("FILE")
+      .or_else("DIR/report.html");
+}
+
 int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -316,12 +335,9 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
 void add_report(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "report",
                                  "one HTML page, with everything inside, of what runs left in a folder");
-  auto folder = std::make_shared<std::string>();
-  auto out = std::make_shared<std::string>();
-  add_positional(*command.app, "DIR", *folder, "folder with pictures, JSON, telemetry and CSV files", true);
-  add_output_file(*command.app, "--out", *out, "the page (default: DIR/report.html)", {".html", ".htm"});
+  const ReportOptions& options = add_options<ReportOptions>(command);
   add_common(command, "lockstep report out/goteborg");
-  command.run = [&command, folder, out] { return run(command.common, *folder, *out); };
+  command.run = [&command, &options] { return run(command.common, options.folder, options.out); };
 }
 
 }  // namespace lockstep::cli

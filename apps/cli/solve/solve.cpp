@@ -6,12 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bound_options.hpp"
-#include "commands.hpp"
+#include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/run.hpp"
-#include "session.hpp"
 #include "solve/minimize/report.hpp"
 
 namespace lockstep::cli {
@@ -76,9 +74,8 @@ int print_run(Session& session, const Command& command, const Shown& shown, cons
 }
 
 template <class Run>
-int run_and_print(const Command& command, Run run, const Shown& shown) {
+int run_and_print(const Command& command, Session& session, Run run, const Shown& shown) {
   place(command, run.options);
-  Session session(command.common);
   const auto status = std::make_shared<StatusLine>(!command.common.quiet);
   run.options.callback = [status](const solve::Iteration& i) {
     status->show(i);
@@ -91,17 +88,17 @@ int run_and_print(const Command& command, Run run, const Shown& shown) {
 template <class Run>
 void add_run(CommandList& commands, Command& parent, const char* name, const char* help,
              const char* example) {
-  Command& command = add_command(commands, *parent.app, name, help);
-  Run& options = add_options<Run>(command);
-  options.options.backend = solve::Placement::automatic;
   const auto shown = std::make_shared<Shown>();
+  Command& command = add_call<Run>(commands, *parent.app, name, help, example,
+                                   [shown](const Command& c, Session& session, const Run& run) {
+                                     return run_and_print(c, session, run, *shown);
+                                   });
+  static_cast<Run*>(command.bound->options)->options.backend = solve::Placement::automatic;
   add_flag(*command.app, "--verbose", shown->verbose, "all iterations in the report instead of ten");
   add_flag(*command.app, "--require-convergence", shown->require_convergence,
            "exit code 1 where no tolerance was reached");
   for (const char* flag : {"--verbose", "--require-convergence"})
     command.app->get_option(flag)->group("Minimisation");
-  add_common(command, example);
-  command.run = [&command, &options, shown] { return run_and_print(command, options, *shown); };
 }
 
 }  // namespace

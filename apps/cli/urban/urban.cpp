@@ -1,4 +1,5 @@
-// `lockstep urban`: shadows, walls, sky view factors and the sample. The other commands have files of their own.
+// `lockstep urban`: shadows, walls, sky view factors, the sample and indices of one place. The other commands have files of
+// their own.
 #include <fmt/format.h>
 
 #include <memory>
@@ -25,6 +26,22 @@ int run_walls(Session& session, urban::WallRunOptions options) {
   options.tiles.on_progress = progress_bar("rays");
   const urban::WallRunResult result = urban::run(session.context(), options);
   finish(session, result, urban::to_json(result));
+  return 0;
+}
+
+int run_umep(Session& session, const urban::UmepOptions& options) {
+  const urban::UmepExchange result = urban::run(options);
+  for (const StageRecord& stage : result.host_stages) session.note(stage);
+  std::string text;
+  for (const auto& file : result.files) text += file.string() + "\n";
+  session.finish(urban::to_json(result), text);
+  return 0;
+}
+
+template <class Options>
+int run_index(Session& session, const Options& options) {
+  const auto result = urban::run(options);
+  session.finish(urban::to_json(result), fmt::format("{:.3f}", result.value));
   return 0;
 }
 
@@ -74,12 +91,19 @@ void add_urban(CommandList& commands, CLI::App& root) {
   add_call<urban::SkyRunOptions>(commands, urban, "svf", "sky view factors: 15 grids",
                                  "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out",
                                  run_opening<urban::SkyRunOptions>);
-  add_urban_umep(commands, urban);
+  add_call<urban::UmepOptions>(commands, urban, "umep",
+                               "sky view factors from and to svfs.zip and shadowmats.npz of UMEP",
+                               "lockstep urban umep svf_folder --out umep", run_umep);
   add_call<urban::SampleRunOptions>(commands, urban, "sample",
                                     "make a city to try things on: streets, courtyards, a tower, trees",
                                     "lockstep urban sample --size 1024 --seed 7 --out city", run_sample);
   add_urban_stage(commands, urban);
-  add_urban_comfort(commands, urban);
+  add_call<urban::UtciOptions>(commands, urban, "utci", "universal thermal climate index of one place",
+                               "lockstep urban utci --ta 30 --rh 45 --wind 2 --tmrt 60",
+                               run_index<urban::UtciOptions>);
+  add_call<urban::PetOptions>(commands, urban, "pet", "physiologically equivalent temperature of one place",
+                              "lockstep urban pet --ta 30 --rh 45 --wind 1 --tmrt 60",
+                              run_index<urban::PetOptions>);
   add_urban_series(commands, urban);
 }
 

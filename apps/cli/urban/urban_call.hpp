@@ -14,9 +14,7 @@ std::function<void(int64_t done, int64_t total)> progress_bar(const std::string&
 /// Hands the run's stages to the summary; prints the JSON, or one line a grid: name, range, mean.
 void finish(Session& session, const urban::RunResult& result, nlohmann::ordered_json document);
 
-void add_urban_comfort(CommandList& commands, CLI::App& urban);
 void add_urban_series(CommandList& commands, CLI::App& urban);
 void add_urban_stage(CommandList& commands, CLI::App& urban);
-void add_urban_umep(CommandList& commands, CLI::App& urban);
 
 }  // namespace lockstep::cli

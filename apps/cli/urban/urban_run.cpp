@@ -9,15 +9,21 @@
 namespace lockstep::cli {
 namespace {
 
-int run_series(Session& session, urban::SeriesOptions options) {
+/// Progress and warnings of a run, in the words of the shell.
+void attend(urban::SeriesOptions& options, const char* command) {
   options.tiles.on_progress = progress_bar("parts");
+  options.words = schema_of<urban::SeriesOptions>().in_shell(command);
+}
+
+int run_series(Session& session, urban::SeriesOptions options) {
+  attend(options, "lockstep urban run");
   const urban::SeriesResult result = urban::run(session.context(), options);
   finish(session, result, urban::to_json(result));
   return 0;
 }
 
 int run_validation(Session& session, urban::ValidationOptions options) {
-  options.series.tiles.on_progress = progress_bar("parts");
+  attend(options.series, "lockstep urban validate");
   const urban::ValidationResult result = urban::validate(session.context(), options);
   for (const StageRecord& stage : result.series.host_stages) session.note(stage);
   std::string text =
@@ -54,7 +60,8 @@ int run_all_gates(Session& session, const urban::GateOptions& options) {
   return pass ? 0 : 1;
 }
 
-int run_check(Session& session, const urban::CheckOptions& options, bool strict) {
+int run_check(Session& session, urban::CheckOptions options, bool strict) {
+  attend(options, "lockstep urban check");
   const std::vector<urban::InputCheck> checks = urban::check(session.context(), options);
   std::string text;
   bool fine = true;
@@ -97,7 +104,7 @@ void add_urban_series(CommandList& commands, CLI::App& urban) {
       commands, urban, "gates", "the acceptance gates on your own city, or on the sample",
       "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1",
       [quirks](Session& session, urban::GateOptions options) {
-        options.tiles.on_progress = progress_bar("parts");
+        attend(options, "lockstep urban gates");
         return *quirks ? run_quirks(session, options) : run_all_gates(session, options);
       });
   add_flag(*gates.app, "--quirks", *quirks,

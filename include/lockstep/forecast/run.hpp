@@ -100,6 +100,7 @@ struct SweepRunOptions {
   int64_t synthetic = 0;      // so many synthetic sweeps
   int64_t runs = 16;          // of a synthetic sweep
   uint64_t seed = 1;          // of the first one
+  SweepOptions sweep;
 };
 struct SweepRun {
   std::vector<SweepRow> rows;

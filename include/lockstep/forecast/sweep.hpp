@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/schema.hpp"
+
 namespace lockstep::forecast {
 
 /// Finished runs of one budget: a loss per row and run, all at the same steps.
@@ -37,7 +39,7 @@ struct SweepOptions {
 ///   forecast halving    the same rungs, by the expected end
 /// A run diverges at its first loss that is not finite: it ranks behind all others from there, and `forecast` stops it.
 /// Throws InputError for fewer than 4 runs, fewer than 40 rows, losses that are 0 or below, unequal lengths, and runs that
-/// all diverge.
+/// all diverge, and for options out of range.
 std::vector<SweepRow> stop_sweep(const Sweep& sweep, const SweepOptions& options = {});
 
 /// Sums over sweeps: mean of shares and regrets, `stopped` added up.
@@ -48,5 +50,7 @@ std::vector<SweepRow> mean_rows(const std::vector<std::vector<SweepRow>>& all);
 Sweep synthetic_sweep(int runs, uint64_t seed);
 
 std::string to_json(const std::vector<SweepRow>& rows);
+
+void describe(Schema<SweepOptions>& schema);
 
 }  // namespace lockstep::forecast

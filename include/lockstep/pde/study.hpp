@@ -34,6 +34,7 @@ struct ConvergenceSlope {
 struct ConvergenceResult {
   std::vector<ConvergencePoint> points;
   std::vector<ConvergenceSlope> slopes;
+  std::filesystem::path csv, plot;  // as asked for
 };
 /// Stage "pde.convergence". Throws InputError for sizes out of range.
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
@@ -63,12 +64,18 @@ struct StudyRow {
 };
 struct StudyResult {
   std::string device;
+  bool flow = false;     // the system that was timed
   double copy_gbps = 0;  // measured in the same run
   std::vector<StudyRow> rows;
+  std::filesystem::path csv;  // as asked for
 };
 /// Throws InputError for names and numbers out of range. Sizes that do not fit the free memory are left out with a
 /// warning. `progress` is called after each row.
 StudyResult run_study(const Device& device, const StudyOptions& options,
                       const std::function<void(int64_t done, int64_t rows)>& progress = {});
+
+/// Members of the program's JSON.
+std::string to_json(const ConvergenceResult& result);
+std::string to_json(const StudyResult& result);
 
 }  // namespace lockstep::pde

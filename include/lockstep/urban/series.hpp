@@ -115,6 +115,7 @@ struct SeriesOptions {
   /// memory holds. Parts of the rows get no pictures and no film.
   int64_t rows_at_a_time = 0;
   bool resume = true;  ///< take over finished tiles of a killed run
+  Wording words;       ///< how warnings and the rows of check() name options; without functions: as C++ does
 };
 
 /// Mean and upper tail of what was timed.

@@ -49,10 +49,10 @@ def curve(log, losses=None, *, column=None, **options):
     return _core.forecast_curve(_np.asarray(log, float).ravel(), _np.asarray(losses, float).ravel(), where, options)
 
 
-def sweep(steps, losses, *, check_every=0.05, first_check=0.1):
+@_described("forecast.compute_sweep")
+def sweep(steps, losses, **options):
     """What stopping early would have saved, and lost, on finished runs: losses (runs, len(steps)), a row a policy."""
-    return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], float(check_every),
-                                float(first_check))
+    return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], options)
 
 
 @_described("forecast.rollout")
@@ -81,11 +81,12 @@ def train(task, *, out=None, device=None, progress=None, **options):
     return found
 
 
-def encode(log, *, column=None, history=1000, precision="f32", device=None):
+@_described("forecast.compute_encode")
+def encode(log, *, column=None, device=None, **options):
     """The states of a logged training as 64 features: a log's path, or {column: (steps, values)} or {column: values}.
 
     Gives step (rows,), features and normalised (rows, 64) in the order of FEATURES, and filled: signals that the log
-    lacks, with what stands for them. history: rows that a state looks back on, up to 1000.
+    lacks, with what stands for them.
     """
     if isinstance(log, (str, _os.PathLike)):
         columns = read_log(log)
@@ -97,8 +98,7 @@ def encode(log, *, column=None, history=1000, precision="f32", device=None):
             columns[name] = tuple(_np.asarray(part, float) for part in series)
     name, _ = _column(columns, column, "lockstep.forecast.encode")
     device = _chosen(device)
-    found = _core.forecast_encode(device._core, {n: (list(s), list(v)) for n, (s, v) in columns.items()}, name, int(history),
-                                  precision)
+    found = _core.forecast_encode(device._core, {n: (list(s), list(v)) for n, (s, v) in columns.items()}, name, options)
     _warn_fallbacks(device)
     return found
 

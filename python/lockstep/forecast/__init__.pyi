@@ -23,8 +23,12 @@ def curve(log: Any, losses: Any = ..., *, column: str | None = ...,
         out: PathLike | None = None,
         # end of options
         ) -> dict[str, Any]: ...
-def sweep(steps: npt.ArrayLike, losses: Any, *, check_every: float = ...,
-          first_check: float = ...) -> dict[str, Any]: ...
+def sweep(steps: npt.ArrayLike, losses: Any, *,
+        # options of forecast.compute_sweep
+        check_every: float = 0.05,
+        first_check: float = 0.1,
+        # end of options
+        ) -> dict[str, Any]: ...
 def rollout(model: Any = ..., *, device: str | Device | None = ...,
         # options of forecast.rollout
         hidden: int = 256,
@@ -79,8 +83,12 @@ def train(task: PathLike, *, out: PathLike | None = ..., device: str | Device | 
         control_seed: int = 0,
         # end of options
         ) -> dict[str, Any]: ...
-def encode(log: Any, *, column: str | None = ..., history: int = ..., precision: str = ...,
-           device: str | Device | None = ...) -> Any: ...
+def encode(log: Any, *, column: str | None = ..., device: str | Device | None = ...,
+        # options of forecast.compute_encode
+        history: int = 1000,
+        precision: Literal["f32", "f64"] = "f32",
+        # end of options
+        ) -> Any: ...
 
 class StateEncoder:
     device: Device

@@ -43,9 +43,10 @@ nb::dict read_log(const std::string& file) {
   return columns;
 }
 
-nb::object sweep(const Numbers& steps, const std::vector<Numbers>& losses, double check_every,
-                 double first_check) {
-  return from_json(freely([&] { return to_json(stop_sweep({steps, losses}, {check_every, first_check})); }));
+nb::object sweep(const Numbers& steps, const std::vector<Numbers>& losses, const nb::dict& arguments) {
+  return from_json(with_options<SweepOptions>(
+      arguments, "lockstep.forecast.sweep",
+      [&](const SweepOptions& o) { return to_json(stop_sweep({steps, losses}, o)); }));
 }
 
 // ── states ──
@@ -58,14 +59,19 @@ SignalTable table_of(const nb::dict& columns, const std::string& loss) {
   }
   return signals_of(series, loss, "lockstep.forecast.encode");
 }
-nb::dict encode(OpenDevice& open, const nb::dict& columns, const std::string& loss, int64_t history,
-                const std::string& precision) {
+/// Options of states of arrays: those of the command that concern no file.
+struct EncodeCall : EncodeRunOptions {};
+void describe(Schema<EncodeCall>& s) {
+  s.of("forecast::EncodeRunOptions");
+  s.include_base<EncodeRunOptions>({"log", "column", "out", "normalised"});
+}
+
+nb::dict encode(OpenDevice& open, const nb::dict& columns, const std::string& loss,
+                const nb::dict& arguments) {
   const SignalTable table = table_of(columns, loss);
-  EncodedStates states;
-  {
-    const nb::gil_scoped_release free;
-    states = encode_states(*open.context, table, history, storage_of(precision));
-  }
+  const EncodedStates states = with_options<EncodeCall>(
+      arguments, "lockstep.forecast.encode",
+      [&](const EncodeCall& o) { return encode_states(*open.context, table, o.history, o.precision); });
   nb::dict d;
   d["step"] = to_numpy(table.steps, {table.steps.size()});
   d["features"] = to_numpy(states.features);
@@ -212,6 +218,11 @@ void bind_control_of_jumps(nb::module_& module) {
 }
 
 }  // namespace
+
+std::vector<NamedSchema> forecast_array_schemas() {
+  return {{"forecast.compute_encode", &schema_of<EncodeCall>()},
+          {"forecast.compute_sweep", &schema_of<SweepOptions>()}};
+}
 
 void bind_forecast(nb::module_& module) {
   module.def("forecast_curve", &curve);

@@ -88,6 +88,21 @@ nb::object example(OpenDevice& open, const nb::dict& arguments) {
   return d;
 }
 
+nb::object study(OpenDevice& open, const nb::dict& arguments) {
+  constexpr auto kCall = "lockstep.pde.study";
+  std::function<void(int64_t, int64_t)> progress;
+  Keywords(arguments, kCall).progress("progress", progress);
+  return from_json(with_options<pde::StudyOptions>(
+      arguments, kCall,
+      [&](const pde::StudyOptions& o) { return to_json(pde::run_study(open.device(), o, progress)); },
+      {"progress"}));
+}
+nb::object convergence(OpenDevice& open, const nb::dict& arguments) {
+  return from_json(with_options<pde::ConvergenceOptions>(
+      arguments, "lockstep.pde.convergence",
+      [&](const pde::ConvergenceOptions& o) { return to_json(pde::run_convergence(*open.context, o)); }));
+}
+
 template <class T>
 std::array<T, 3> three(const std::vector<T>& v) {
   return {v.at(0), v.at(1), v.at(2)};
@@ -378,6 +393,8 @@ void bind_pde(nb::module_& module) {
              nb::arg("path"));
   module.def("pde_examples", &pde::example_names);
   module.def("pde_example", &example);
+  module.def("pde_study", &study);
+  module.def("pde_convergence", &convergence);
 }
 
 }  // namespace lockstep::python

@@ -1,6 +1,7 @@
 // Shadows, walls and sky view factors of cities given as arrays.
 #include <nanobind/ndarray.h>
 
+#include "lockstep/urban/comfort.hpp"
 #include "option_values.hpp"
 #include "urban_grids.hpp"
 
@@ -104,10 +105,11 @@ nb::dict sky_of(OpenDevice& open, const nb::dict& grids, double pixel_size, cons
 
 }  // namespace
 
-std::vector<NamedSchema> array_schemas() {
+std::vector<NamedSchema> urban_array_schemas() {
   return {{"urban.compute_shadows", &schema_of<ShadowCall>()},
           {"urban.compute_walls", &schema_of<WallCall>()},
-          {"urban.compute_svf", &schema_of<SkyCall>()}};
+          {"urban.compute_svf", &schema_of<SkyCall>()},
+          {"urban.compute_pet", &schema_of<Person>()}};
 }
 
 void bind_urban(nb::module_& module) {

@@ -41,6 +41,7 @@ auto with_series(const nb::dict& given, const nb::object& grids, const std::stri
   const auto progress = progress_of(given);
   const auto go = [&](SeriesOptions& options) {
     options.tiles.on_progress = progress;
+    options.words = schema_of<SeriesOptions>().in_python("lockstep.urban.run");
     SeriesArrays arrays;
     {
       const nb::gil_scoped_acquire lock;
@@ -86,10 +87,14 @@ nb::object command(const nb::dict& given, const char* call, Work work) {
   const auto progress = progress_of(given);
   return from_json(with_options<Options>(given, call,
                                          [&](Options& options) {
+                                           const auto attend = [&](SeriesOptions& series) {
+                                             series.tiles.on_progress = progress;
+                                             series.words = schema_of<SeriesOptions>().in_python(call);
+                                           };
                                            if constexpr (requires { options.series; })
-                                             options.series.tiles.on_progress = progress;
+                                             attend(options.series);
                                            else if constexpr (requires { options.tiles; })
-                                             options.tiles.on_progress = progress;
+                                             attend(options);
                                            else
                                              options.on_progress = progress;
                                            return json_text(work(options));
@@ -117,18 +122,28 @@ nb::object sample(const nb::dict& given) {
                                    [](const auto& options) { return to_json(run(options)); });
 }
 
+nb::object umep(const nb::dict& given) {
+  return from_json(with_options<UmepOptions>(
+      given, "lockstep.urban.umep", [](const auto& options) { return json_text(to_json(run(options))); }));
+}
+
+/// A stage's results by name, of arrays by name.
+nb::dict stage(const std::string& name, const nb::dict& arrays) {
+  NamedArrays given;
+  for (const auto& [key, value] : arrays) {
+    const std::string array = nb::cast<std::string>(key);
+    given.emplace_back(array, array_of(nb::borrow(value), "lockstep.urban.stage, array " + array));
+  }
+  nb::dict d;
+  for (const auto& [result, array] : freely([&] { return run_urban_stage(name, given); }))
+    d[nb::str(result.c_str())] = to_numpy(array);
+  return d;
+}
+
 Person person_of(const nb::dict& given) {
-  Keywords k(given, "lockstep.urban.pet");
-  Person p;
-  k.take("mass", p.mass_kg)
-      .take("age", p.age_years)
-      .take("height", p.height_m)
-      .take("activity", p.activity_w)
-      .take("clothing", p.clothing_clo)
-      .choose("sex", p.sex, {{"male", Sex::male}, {"female", Sex::female}})
-      .done();
-  check(p);
-  return p;
+  Person person;
+  fill_options(schema_of<Person>(), &person, given, "lockstep.urban.pet");
+  return person;
 }
 
 /// Tmrt as a grid on the device: what a step of a run does.
@@ -159,6 +174,9 @@ void bind_urban_run(nb::module_& module) {
   module.def("urban_gates", &gates);
   module.def("urban_check", &input_checks);
   module.def("urban_sample", &sample);
+  module.def("urban_umep", &umep);
+  module.def("urban_stage", &stage);
+  module.def("urban_stages", [] { return from_json(json_text(to_json(urban_stages())["stages_of_urban"])); });
   module.def("utci", &utci);
   module.def("utci_is_fitted", &utci_is_fitted);
   module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {

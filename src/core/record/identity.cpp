@@ -14,9 +14,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr auto kExpected = "the record of a run";
 
-NLOHMANN_JSON_SERIALIZE_ENUM(Effect, {{Effect::result, "result"},
-                                      {Effect::extent, "extent"},
-                                      {Effect::display, "display"}})
+Effect effect_of(const std::string& text, const std::string& where) {
+  for (const Choice<Effect>& c : choices(Effect{}))
+    if (c.name == text) return c.value;
+  throw InputError("an unknown effect of an option", where, kExpected);
+}
 
 template <class T>
 const T* find(const std::vector<T>& all, const std::string& name) {
@@ -99,7 +101,8 @@ std::string Identity::hash() const {
 std::string Identity::to_json() const {
   Json j = {{"command", command_}, {"options", Json::array()}, {"inputs", Json::array()}};
   for (const Option& o : options_)
-    j["options"].push_back({{"name", o.name}, {"value", o.value}, {"given", o.given}, {"effect", o.effect}});
+    j["options"].push_back(
+        {{"name", o.name}, {"value", o.value}, {"given", o.given}, {"effect", lockstep::name(o.effect)}});
   for (const Input& i : inputs_)
     j["inputs"].push_back({{"name", i.name}, {"path", i.path}, {"bytes", i.bytes}, {"sha256", i.sha256}});
   j["hash"] = hash();
@@ -110,9 +113,7 @@ Identity Identity::from_json(const nlohmann::json& j, const std::string& where) 
   try {
     Identity identity(j.at("command").get<std::string>());
     for (const auto& o : j.at("options")) {
-      const auto effect = o.at("effect").get<Effect>();
-      if (nlohmann::json(effect) != o.at("effect"))
-        throw InputError("an unknown effect of an option", where, kExpected);
+      const Effect effect = effect_of(o.at("effect").get<std::string>(), where);
       identity.options_.push_back({o.at("name"), o.at("value"), o.at("given").get<bool>(), effect});
     }
     for (const auto& i : j.at("inputs"))

@@ -20,11 +20,9 @@
 #include <vector>
 
 #include "lockstep/array.hpp"
+#include "lockstep/schema.hpp"
 
 namespace lockstep::record {
-
-/// The effect of an option: it changes the numbers of the result, how far the run goes (it can be extended), or neither.
-enum class Effect : uint8_t { result, extent, display };
 
 struct Option {
   std::string name, value;  // numbers in the shortest text that reads back as the same number

@@ -21,6 +21,7 @@ std::string spelled(const std::string& text, const Wording& words) {
 namespace {
 
 std::string where_of(const OptionError::Parts& p, const Wording& words) {
+  if (!p.place.empty()) return p.place;
   if (p.where.empty()) return words.call;
   return p.where.find('{') == p.where.npos ? words.where(p.where) : spelled(p.where, words);
 }

@@ -27,16 +27,6 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-const char* effect_of(const Option& o) {
-  switch (o.effect) {
-    case Effect::result: return "result";
-    case Effect::extent: return "extent";
-    case Effect::speed: return "speed";
-    case Effect::display: return "display";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string markdown_table(const OptionList& list) {
@@ -47,7 +37,7 @@ std::string markdown_table(const OptionList& list) {
     const std::string flag = o.in_shell ? fmt::format("`{}`", shell.name(o.name)) : "";
     const std::string help = o.unit.empty() ? o.help : o.help + ", " + o.unit;
     text += fmt::format("| {} | `{}` | `{}` | {} | {} | {} | {} |\n", flag, python.name(o.name), o.member,
-                        escaped(values_of(o)), spelled(default_of(list, o), python), effect_of(o),
+                        escaped(values_of(o)), spelled(default_of(list, o), python), name(o.effect),
                         escaped(spelled(help, python)));
   }
   return text;

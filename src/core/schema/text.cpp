@@ -3,12 +3,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
+
+std::span<const Choice<Effect>> choices(Effect) {
+  static constexpr auto kAll = std::to_array<Choice<Effect>>({{"result", Effect::result},
+                                                              {"extent", Effect::extent},
+                                                              {"speed", Effect::speed},
+                                                              {"display", Effect::display}});
+  return kAll;
+}
 
 std::string text_of(const OptionValue& value) {
   return std::visit(
@@ -83,8 +92,8 @@ bool is_inside(const Option& o, const OptionValue& value) {
         return std::nullopt;
       },
       value);
-  if (const auto* text = std::get_if<std::string>(&value); text && o.fits)
-    return text->empty() ? o.optional : o.fits(*text);
+  if (const auto* text = std::get_if<std::string>(&value); text && !o.form.empty())
+    return !text->empty() || o.optional;  // others are refused where they are read
   if (o.kind == Kind::choice && !std::holds_alternative<std::monostate>(value))
     return std::find(o.choices.begin(), o.choices.end(), text_of(value)) != o.choices.end();
   if (!number || (o.off && *number == *o.off)) return true;
@@ -141,7 +150,6 @@ std::vector<OptionValue> list_items(const Option& option, const std::string& tex
 }  // namespace schema_detail
 
 std::string Option::expected() const {
-  if (fits) return form;
   std::string one = form.empty() ? "a text" : form;
   const bool has_low = std::isfinite(low), has_high = std::isfinite(high);
   if (kind == Kind::flag) one = "true or false";
@@ -197,7 +205,7 @@ void OptionList::set_text(void* options, const std::string& name, const std::str
   const Option& option = at(name);
   if (text.empty())
     throw error({OptionError::Kind::invalid, name, "an empty text",
-                 option.kind == Kind::text && !option.fits ? "a value" : option.expected(), ""});
+                 option.kind == Kind::text && option.form.empty() ? "a value" : option.expected(), ""});
   if (option.list) return set(options, name, text, given);
   const auto value = parsed(option, text);
   if (!value || (option.off && number_of<double>(text) == option.off)) refuse(nullptr, option, text);

@@ -23,8 +23,7 @@ record::Identity identity_of(const RunOptions& options, const Array& initial) {
     if (option.name == "initial" && !named_initial(o.initial))
       id.array(option.flag, initial);
     else
-      id.option(option.flag, text_of(option.get(&o)), false,
-                option.effect == Effect::extent ? record::Effect::extent : record::Effect::result);
+      id.option(option.flag, text_of(option.get(&o)), false, option.effect);
   }
   return id;
 }

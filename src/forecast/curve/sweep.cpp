@@ -140,7 +140,20 @@ SweepRow by_forecast(const Sweep& sweep, const SweepOptions& options) {
 
 }  // namespace
 
+void describe(Schema<SweepOptions>& s) {
+  s.of("forecast::SweepOptions");
+  s.option("check_every", &SweepOptions::check_every, "share of the budget between checks of `forecast`")
+      .at_least(1e-4)
+      .at_most(1)
+      .in_shell(false);
+  s.option("first_check", &SweepOptions::first_check, "share of the budget before the first one")
+      .at_least(0)
+      .at_most(1)
+      .in_shell(false);
+}
+
 std::vector<SweepRow> stop_sweep(const Sweep& given, const SweepOptions& options) {
+  schema_of<SweepOptions>().check(&options);
   check_sweep(given);
   const Sweep sweep = with_diverged_runs(given);
   const size_t rows = sweep.steps.size(), runs = sweep.losses.size(), kept = (runs + 1) / 2;

@@ -119,9 +119,10 @@ SweepRun run_sweep(const SweepRunOptions& options) {
   SweepRun run;
   std::vector<std::vector<SweepRow>> all;
   host_stage(run.host_stages, "forecast.sweep", [&] {
-    if (!options.log.empty()) all.push_back(stop_sweep(read_sweep(options.log)));
+    if (!options.log.empty()) all.push_back(stop_sweep(read_sweep(options.log), options.sweep));
     for (int64_t k = 0; k < options.synthetic; ++k)
-      all.push_back(stop_sweep(synthetic_sweep(int(options.runs), options.seed + uint64_t(k))));
+      all.push_back(
+          stop_sweep(synthetic_sweep(int(options.runs), options.seed + uint64_t(k)), options.sweep));
   });
   run.rows = mean_rows(all);
   run.sweeps = int64_t(all.size());

@@ -254,6 +254,7 @@ void describe(Schema<SweepRunOptions>& s) {
       .at_most(10'000);
   s.option("runs", &SweepRunOptions::runs, "runs of a synthetic sweep").at_least(4).at_most(1000);
   s.option("seed", &SweepRunOptions::seed, "of the first synthetic sweep").at_most(1e9).shown("S");
+  s.include(&SweepRunOptions::sweep);
   for (const char* option : {"runs", "seed"})
     s.useless(
         option, [](const SweepRunOptions& o) { return !o.log.empty(); }, "of synthetic sweeps, beside a log",

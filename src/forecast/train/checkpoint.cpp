@@ -80,12 +80,12 @@ record::Identity identity_of(const Task& task, const TrainOptions& options) {
   id.option("model", task.model, !options.model.empty());
   id.option("network", network_text(task.network));
   id.option("trainer", options.trainer);
-  id.option("steps", task.steps, given(options.steps), record::Effect::extent);
+  id.option("steps", task.steps, given(options.steps), Effect::extent);
   id.option("batch", task.batch, given(options.batch));
   id.option("evaluate-every", task.evaluate_every, given(options.evaluate_every));
   id.option("validation-examples", task.validation_examples);
   id.option("precision", name(options.precision));
-  if (options.target_loss) id.option("target-loss", *options.target_loss, true, record::Effect::extent);
+  if (options.target_loss) id.option("target-loss", *options.target_loss, true, Effect::extent);
   const nn::OptimizerOptions& o = task.optimizer;
   id.option("optimizer", optimize::name(o.method));
   id.option("momentum", o.momentum);

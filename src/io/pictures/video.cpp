@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "core/dynamic_library.hpp"
+#include "core/files/endings.hpp"
 #include "io/pictures/video_module.hpp"
 #include "lockstep/error.hpp"
 
@@ -63,9 +65,8 @@ std::string video_unavailable_reason() {
 
 void check_video_name(const std::filesystem::path& path) {
   // FFmpeg's other muxers write several files, or send them.
-  constexpr std::string_view kEndings[] = {".mp4", ".mkv", ".mov", ".avi"};
-  const std::string ending = path.extension().string();
-  if (!ending.empty() && std::find(std::begin(kEndings), std::end(kEndings), ending) == std::end(kEndings))
+  static const std::vector<std::string> kEndings = {".mp4", ".mkv", ".mov", ".avi"};
+  if (const std::string ending = other_ending(path, kEndings); !ending.empty())
     throw InputError(fmt::format("a film in {}", ending), path.string(),
                      "a name in .mp4, .mkv, .mov or .avi");
 }

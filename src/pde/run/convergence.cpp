@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/commands.hpp"
@@ -115,6 +117,8 @@ io::Drawing plot(const std::vector<ConvergencePoint>& points) {
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options) {
   schema_of<ConvergenceOptions>().check(&options);
   ConvergenceResult result;
+  result.csv = options.csv;
+  result.plot = options.plot;
   result.points = context.stage("pde.convergence", [&](const Device& device) {
     if (!device.info().limits.f64)
       throw UnsupportedError("f64 on " + device.info().name, "pde convergence", "f64");
@@ -136,6 +140,18 @@ ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& op
   }
   if (!options.plot.empty()) io::write_drawing(options.plot, plot(result.points));
   return result;
+}
+
+std::string to_json(const ConvergenceResult& result) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array(), slopes = points;
+  for (const ConvergencePoint& p : result.points)
+    points.push_back({{"field", p.field}, {"order", p.order}, {"cells", p.cells}, {"residual", p.residual}});
+  for (const ConvergenceSlope& s : result.slopes)
+    slopes.push_back({{"field", s.field}, {"order", s.order}, {"observed", s.observed}});
+  return json_text(nlohmann::ordered_json{{"results", points},
+                                          {"observed", slopes},
+                                          {"csv", result.csv.string()},
+                                          {"out", result.plot.string()}});
 }
 
 }  // namespace lockstep::pde

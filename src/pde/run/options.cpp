@@ -299,6 +299,7 @@ void describe(Schema<StudyOptions>& s) {
   s.text("boundaries", &StudyOptions::boundaries, "boundary specifications between semicolons",
          "SPEC, or several with semicolons between", &print_boundaries, &read_boundaries)
       .shown("SPEC;SPEC…")
+      .parts(";")
       .example("clamp;periodic");
   s.option("kernels", &StudyOptions::kernels, "two-kernel, fused, two-sweep, trajectory (time of a level)",
            {{"two-kernel", "two-kernel"},

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "core/files/atomic_file.hpp"
 #include "core/numbers/statistics.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
@@ -175,6 +177,8 @@ StudyResult run_study(const Device& device, const StudyOptions& options,
                              options.gradients.size());
   StudyResult result;
   result.device = device.info().name;
+  result.flow = options.flow;
+  result.csv = options.csv;
   result.copy_gbps = measure_copy_gbps(device);
   for (int64_t n : sizes) {
     const int64_t need = n * n * n * 4 * (12 + 12 + 5);
@@ -202,6 +206,30 @@ StudyResult run_study(const Device& device, const StudyOptions& options,
   summarise(result);
   if (!options.csv.empty()) write_file(options.csv, table(result));
   return result;
+}
+
+std::string to_json(const StudyResult& result) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const StudyRow& row : result.rows)
+    rows.push_back({{"size", row.size},
+                    {"boundary", row.boundary},
+                    {"kernel", row.kernel},
+                    {"tile", row.tile},
+                    {"gradients", row.gradients},
+                    {"order", row.order},
+                    {"mean_ms", row.mean_ms},
+                    {"median_ms", row.median_ms},
+                    {"p95_ms", row.p95_ms},
+                    {"iterations", row.ms.size()},
+                    {"bytes", row.bytes},
+                    {"gbps", row.gbps},
+                    {"share_of_copy", row.share_of_copy},
+                    {"speedup_over_two_kernel", row.speedup_over_two_kernel},
+                    {"skipped", row.skipped}});
+  return json_text(nlohmann::ordered_json{{"system", result.flow ? "flow" : "transport"},
+                                          {"copy_gbps", result.copy_gbps},
+                                          {"csv", result.csv.string()},
+                                          {"results", rows}});
 }
 
 }  // namespace lockstep::pde

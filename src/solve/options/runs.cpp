@@ -85,6 +85,7 @@ void describe(Schema<RunOptions>& s) {
        &to_text, &parse_robust_loss)
       .flag("robust")
       .shown("LOSS")
+      .parts(":")
       .example("huber:1.5");
   add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)",
              {".png", ".svg"});

@@ -125,6 +125,11 @@ std::string unit_hint(CityPass& pass) {
   return "both must be metres above the same datum";
 }
 
+OptionError city_error(const char* option, std::string what, std::string expected, std::string hint) {
+  return schema_of<SeriesOptions>().error(
+      {OptionError::Kind::invalid, option, std::move(what), std::move(expected), std::move(hint)});
+}
+
 void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings) {
   if (!pass.has_ground()) {
     if (!checked.land_cover.empty())
@@ -138,7 +143,7 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
         "it, the others are buildings",
         pass.lowest_, share);
     if (pass.there_ >= kEnoughPixels && share < 25)
-      findings.warn("ground", share, "%", text + " (--dem gives the ground)");
+      findings.warn("ground", share, "%", text + findings.spelled(" ({dem} gives the ground)"));
     else
       findings.ok("ground", share, "%", text);
     return;
@@ -149,18 +154,18 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
                ground = known ? 100.0 * double(pass.ground_) / double(known) : 100;
   if (known >= kEnoughPixels && low > 50)
     return findings.refuse(
-        "DEM", InputError(fmt::format("the DSM is below the DEM by more than 2 m at {:.0f} % of the "
+        "DEM", city_error("dem",
+                          fmt::format("the DSM is below the DEM by more than 2 m at {:.0f} % of the "
                                       "pixels (median {:.1f} m)",
                                       low, median),
-                          "--dem", "the ground under the DSM, in the same unit and datum")
-                   .with_hint(unit_hint(pass)));
+                          "the ground under the DSM, in the same unit and datum", unit_hint(pass)));
   if (known >= kEnoughPixels && pass.ground_ == 0)
     return findings.refuse(
-        "DEM", InputError(fmt::format("all pixels of the DSM are 2 m or more above the DEM (median {:.1f} "
+        "DEM", city_error("dem",
+                          fmt::format("all pixels of the DSM are 2 m or more above the DEM (median {:.1f} "
                                       "m): nothing is ground",
                                       median),
-                          "--dem", "the ground under the DSM, in the same unit and datum")
-                   .with_hint(unit_hint(pass)));
+                          "the ground under the DSM, in the same unit and datum", unit_hint(pass)));
   if (known >= kEnoughPixels && low > 1)
     findings.warn("DEM", low, "% of pixels",
                   fmt::format("the DSM is below the DEM by more than 2 m at {:.1f} % of the pixels", low));
@@ -185,22 +190,23 @@ void check_plants(CityPass& pass, const CheckedCity& checked, Findings& findings
   const double share = pass.share(pass.plants_);
   if (pass.there_ >= kEnoughPixels && share > 90 && 5 * pass.plants_on_surface_ > pass.plants_)
     return findings.refuse(
-        "trees", InputError(fmt::format("plants at {:.0f} % of the pixels, as high as the ground or the DSM "
+        "trees", city_error("cdsm",
+                            fmt::format("plants at {:.0f} % of the pixels, as high as the ground or the DSM "
                                         "are above sea level",
                                         share),
-                            "--cdsm", "heights above the ground, 0 where there is no plant")
-                     .with_hint("heights above sea level need --canopy absolute"));
+                            "heights above the ground, 0 where there is no plant",
+                            "heights above sea level need {canopy} absolute"));
   if (pass.plants_in_ground_ >= kEnoughPixels && pass.plants_in_ground_ > pass.plants_)
     return findings.refuse("trees",
-                           InputError(fmt::format("the canopy is below the DSM at {} pixels, above it at {}",
+                           city_error("cdsm",
+                                      fmt::format("the canopy is below the DSM at {} pixels, above it at {}",
                                                   pass.plants_in_ground_, pass.plants_),
-                                      "--cdsm", "absolute heights, as --canopy absolute says")
-                               .with_hint("heights above the ground need --canopy above-ground"));
+                                      "absolute heights, as {canopy} absolute says",
+                                      "heights above the ground need {canopy} above-ground"));
   if (pass.there_ >= kEnoughPixels && share > 95)
-    findings.warn(
-        "trees", share, "%",
-        fmt::format("plants at {:.0f} % of the pixels: heights above sea level need --canopy absolute",
-                    share));
+    findings.warn("trees", share, "%",
+                  fmt::format("plants at {:.0f} % of the pixels: heights above sea level need {}", share,
+                              findings.spelled("{canopy} absolute")));
   else
     findings.ok("trees", share, "%", "pixels under plants");
   if (pass.plants_ == 0) return;

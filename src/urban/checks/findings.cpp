@@ -4,13 +4,14 @@
 
 namespace lockstep::urban {
 
-void Findings::refuse(std::string check, const InputError& error) {
-  if (errors_ == Errors::thrown) throw error;
-  // Rows go to people at a shell, as the texts of the other checks do.
+Findings::Findings(Errors errors, const Wording& words)
+    : errors_(errors), words_(words.name ? words : schema_of<SeriesOptions>().in_cpp()) {}
+
+void Findings::keep(std::string check, const InputError& error) {
   const auto* option = dynamic_cast<const OptionError*>(&error);
-  std::string text =
-      option ? option->in(schema_of<CheckOptions>().in_shell("urban check")).what() : error.what();
-  if (!error.hint().empty()) text += "; " + error.hint();
+  const InputError said = option ? option->in(words_) : error;
+  std::string text = said.what();
+  if (!said.hint().empty()) text += "; " + said.hint();
   rows_.push_back({std::move(check), {}, "", Verdict::error, std::move(text)});
 }
 

@@ -13,7 +13,11 @@ namespace lockstep::urban {
 class Findings {
  public:
   enum class Errors { thrown, kept };
-  explicit Findings(Errors errors = Errors::thrown) : errors_(errors) {}
+  /// `words`: the caller's; without functions those of C++.
+  explicit Findings(Errors errors = Errors::thrown, const Wording& words = {});
+
+  /// A text with options in braces.
+  std::string spelled(const std::string& text) const { return lockstep::spelled(text, words_); }
 
   void ok(std::string check, std::optional<double> value, std::string unit, std::string text) {
     rows_.push_back({std::move(check), value, std::move(unit), Verdict::ok, std::move(text)});
@@ -22,7 +26,11 @@ class Findings {
     rows_.push_back({std::move(check), value, std::move(unit), Verdict::warning, std::move(text)});
   }
   /// Throws the error, or makes it a row.
-  void refuse(std::string check, const InputError& error);
+  template <class E>
+  void refuse(std::string check, const E& error) {
+    if (errors_ == Errors::thrown) throw error;
+    keep(std::move(check), error);
+  }
   /// Does a part of the reading. False where it threw an InputError that became a row.
   template <class F>
   bool part(const char* check, F work) {
@@ -33,7 +41,7 @@ class Findings {
     try {
       work();
       return true;
-    } catch (const InputError& error) { refuse(check, error); }
+    } catch (const InputError& error) { keep(check, error); }
     return false;
   }
 
@@ -43,7 +51,10 @@ class Findings {
   void say() const;
 
  private:
+  void keep(std::string check, const InputError& error);
+
   Errors errors_;
+  Wording words_;
   std::vector<InputCheck> rows_;
 };
 

@@ -12,6 +12,7 @@
 #include "core/record/identity.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
+#include "urban/options/errors.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
@@ -60,9 +61,9 @@ void check_stored_sky(const std::filesystem::path& folder, const City& city, con
   const bool plants = std::any_of(values.begin(), values.end(), [](float v) { return v < 1; });
   if (plants != city.has_vegetation())
     return findings.refuse("view factors",
-                           InputError(plants ? "view factors with plants, and no canopy"
+                           file_error(plants ? "view factors with plants, and no canopy"
                                              : "view factors without plants next to a canopy",
-                                      folder.string(), plants ? "--cdsm too" : "those of this CDSM"));
+                                      folder.string(), plants ? "{cdsm} too" : "those of this CDSM"));
   findings.ok("view factors", {}, "", "of unknown heights: the folder has no record of them");
 }
 

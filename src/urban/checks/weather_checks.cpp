@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "urban/comfort/comfort.hpp"
+#include "urban/options/errors.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -65,11 +66,11 @@ void check_global(const WeatherTable& rows, const std::vector<WeatherStep>& step
     if (global > 1.5 * top + 100)
       findings.refuse(
           "global radiation",
-          InputError(fmt::format("{:g} W/m² of shortwave radiation at {}, where {:.0f} W/m² reach the top of "
+          file_error(fmt::format("{:g} W/m² of shortwave radiation at {}, where {:.0f} W/m² reach the top of "
                                  "the atmosphere (the sun is {:.1f}° high)",
                                  global, io::civil_text(row.time), std::max(top, 0.0), f.sun_altitude_deg),
-                     rows.at(row), "no more than the sun sends")
-              .with_hint("check --utc-offset, --interval, --lat and --lon, and the unit of Kglobal"));
+                     rows.at(row), "no more than the sun sends",
+                     "check {utc_offset}, {interval}, {latitude} and {longitude}, and the unit of Kglobal"));
     if (global > 1.1 * top + 30) above_sun.take(row);
     if (f.sun_altitude_deg < kHighSun) continue;
     ++day;
@@ -141,7 +142,7 @@ void check_closure(const WeatherTable& rows, const std::vector<WeatherStep>& ste
   else
     text = fmt::format("{}: Kdirect above the solar constant, {}", rows.where, beyond.first_text(rows));
   if (2 * as_horizontal.count > open.count && open.count > 0)
-    text += "; Kdirect looks like the beam on the horizontal: --direct horizontal";
+    text += findings.spelled("; Kdirect looks like the beam on the horizontal: {direct} horizontal");
   findings.warn("closure", 100 * ratio, "%", text);
 }
 
@@ -214,16 +215,13 @@ void check_season(const WeatherRules& rules, double latitude_deg, Findings& find
                                                          (rules.leaf_last_day + 364) % 366 + 1);
   const bool seasons = std::abs(latitude_deg) >= kTropic;
   if (seasons && !has_leaves(summer, rules))
-    findings.warn(
-        "leaves", latitude_deg, "°",
-        fmt::format("trees have leaves {}, none at midsummer of latitude {:.1f}: --leaf-days FIRST:LAST",
-                    days, latitude_deg));
+    findings.warn("leaves", latitude_deg, "°",
+                  fmt::format("trees have leaves {}, none at midsummer of latitude {:.1f}: {}", days,
+                              latitude_deg, findings.spelled("{leaf_days} FIRST:LAST")));
   else if (seasons && !rules.evergreen && has_leaves(winter, rules))
-    findings.warn(
-        "leaves", latitude_deg, "°",
-        fmt::format("trees have leaves {}, also at midwinter of latitude {:.1f}: --leaf-days FIRST:LAST, or "
-                    "--evergreen",
-                    days, latitude_deg));
+    findings.warn("leaves", latitude_deg, "°",
+                  fmt::format("trees have leaves {}, also at midwinter of latitude {:.1f}: {}", days,
+                              latitude_deg, findings.spelled("{leaf_days} FIRST:LAST, or {evergreen}")));
   else
     findings.ok("leaves", latitude_deg, "°", "trees have leaves " + days);
 }

@@ -86,21 +86,8 @@ double published_pet(const memi::Body& body, const memi::Air& air) {
 
 }  // namespace
 
-void check(const Person& p) {
-  const auto within = [](const char* what, double value, double low, double high, const char* unit) {
-    if (!(value >= low && value <= high))
-      throw InputError(fmt::format("{} {:g}", what, value), "person",
-                       fmt::format("{:g} to {:g}{}", low, high, unit));
-  };
-  within("mass", p.mass_kg, 10, 300, " kg");
-  within("age", p.age_years, 1, 120, " years");
-  within("height", p.height_m, 0.6, 2.5, " m");
-  within("activity", p.activity_w, 0, 1000, " W");
-  within("clothing", p.clothing_clo, 0.1, 4, " clo");
-}
-
 double pet(double ta_c, double rh_percent, double tmrt_c, double wind_1m1, const Person& person) {
-  check(person);
+  schema_of<Person>().check(&person);
   if (!std::isfinite(ta_c + rh_percent + tmrt_c + wind_1m1) || wind_1m1 < 0) return memi::kNaN;
   const memi::Body body(person);
   return published_pet(body, memi::air_of(body, ta_c, rh_percent, tmrt_c, wind_1m1));
@@ -114,7 +101,7 @@ struct EvenPet::Setting {
 };
 
 EvenPet::EvenPet(double ta_c, double rh_percent, double wind_1m1, const Person& person) {
-  check(person);
+  schema_of<Person>().check(&person);
   if (!std::isfinite(ta_c + rh_percent + wind_1m1) || wind_1m1 < 0) return;
   const memi::Body body(person);
   setting_ = std::make_unique<Setting>(

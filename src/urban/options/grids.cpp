@@ -1,9 +1,12 @@
 // Names and options of cities, their grids, walls, shadows and sky view factors.
 #include <array>
-#include <charconv>
-#include <cmath>
+#include <limits>
 
+#include "core/schema/bytes.hpp"
+#include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
+#include "lockstep/urban/stages.hpp"
 
 namespace lockstep::urban {
 
@@ -53,33 +56,6 @@ std::span<const Choice<GridFormat>> choices(GridFormat) {
 namespace {
 
 using Use = Option::Use;
-constexpr std::string_view kUnits = "KMGT";
-
-/// Bytes of "8G", "8GiB", "512M", "4096".
-std::optional<int64_t> bytes_of(const std::string& text) {
-  double number = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  for (const std::string_view suffix : {"iB", "B"})
-    if (unit.ends_with(suffix)) unit.remove_suffix(suffix.size());
-  const size_t power = unit.empty() ? 0 : kUnits.find(unit) + 1;
-  const double bytes = number * std::pow(1024.0, static_cast<double>(power));
-  if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
-      !(bytes >= 1 && bytes < 0x1p62))
-    return std::nullopt;
-  return static_cast<int64_t>(bytes);
-}
-
-/// In the largest unit that divides them; 0: none.
-std::string bytes_text(const int64_t& bytes) {
-  if (bytes == 0) return "";
-  int64_t number = bytes;
-  size_t power = 0;
-  for (; power < kUnits.size() && number % 1024 == 0; ++power) number /= 1024;
-  return std::to_string(number) + std::string(power == 0 ? "" : kUnits.substr(power - 1, 1));
-}
-
 constexpr auto kNoEffect = "an option without effect";
 
 }  // namespace
@@ -151,9 +127,9 @@ void describe(Schema<TileOptions>& s) {
       .off(0)
       .or_else("2 on a GPU, 1 on the CPU")
       .effect(Effect::speed);
-  s.written<TileOptions, int64_t>("memory", &TileOptions::memory_bytes,
-                                  "host memory that the program may come to use, such as 8G",
-                                  "a size such as 512M or 8G", bytes_of, bytes_text)
+  s.text("memory", &TileOptions::memory_bytes, "host memory that the program may come to use, such as 8G",
+         kBytesForm, &print_bytes, &read_bytes)
+      .example("8G")
       .member("memory_bytes")
       .shown("SIZE")
       .or_else("0.8 of what is free")
@@ -300,7 +276,9 @@ std::vector<NamedSchema> schemas() {
       {"urban.shadows", &schema_of<ShadowRunOptions>()},   {"urban.walls", &schema_of<WallRunOptions>()},
       {"urban.svf", &schema_of<SkyRunOptions>()},          {"urban.sample", &schema_of<SampleRunOptions>()},
       {"urban.run", &schema_of<SeriesOptions>()},          {"urban.check", &schema_of<CheckOptions>()},
-      {"urban.validate", &schema_of<ValidationOptions>()}, {"urban.gates", &schema_of<GateOptions>()}};
+      {"urban.validate", &schema_of<ValidationOptions>()}, {"urban.gates", &schema_of<GateOptions>()},
+      {"urban.umep", &schema_of<UmepOptions>()},           {"urban.stage", &schema_of<StageOptions>()},
+      {"urban.utci", &schema_of<UtciOptions>()},           {"urban.pet", &schema_of<PetOptions>()}};
 }
 
 }  // namespace lockstep::urban

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+
+#include "urban/options/errors.hpp"
 
 namespace lockstep::urban {
 
@@ -67,31 +70,29 @@ std::span<const Choice<IntervalLabel>> choices(IntervalLabel) {
 namespace {
 
 using Use = Option::Use;
-using LeafText = std::optional<LeafDays>;
+using SomeDays = std::optional<LeafDays>;
 
-std::optional<int> whole_of(std::string_view text, int low, int high) {
+int whole_of(const std::string& text, int low, int high) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || number < low ||
-      number > high)
-    return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || number < low || number > high)
+    throw bad_text(fmt::format("'{}'", text), "");
   return number;
 }
 
-std::optional<LeafText> leaf_days_of(const std::string& text) {
-  const size_t colon = text.find(':');
-  if (colon == text.npos) return std::nullopt;
-  const auto first = whole_of(std::string_view(text).substr(0, colon), 1, 366);
-  const auto last = whole_of(std::string_view(text).substr(colon + 1), 1, 366);
-  if (!first || !last) return std::nullopt;
-  return LeafDays{*first, *last};
+SomeDays leaf_days_of(const std::string& text) {
+  const size_t colon = std::min(text.find(':'), text.size());
+  const std::string last = text.substr(std::min(colon + 1, text.size()));
+  try {
+    return LeafDays{whole_of(text.substr(0, colon), 1, 366), whole_of(last, 1, 366)};
+  } catch (const OptionError&) { throw bad_text(fmt::format("'{}'", text), ""); }
 }
-std::string leaf_days_text(const LeafText& days) {
+std::string leaf_days_text(const SomeDays& days) {
   return days ? fmt::format("{}:{}", days->first, days->last) : "";
 }
 
 /// 0: auto.
-std::optional<int> substeps_of_text(const std::string& text) {
+int substeps_of_text(const std::string& text) {
   return text == "auto" ? 0 : whole_of(text, 1, kMostSubsteps);
 }
 std::string substeps_text(const int& parts) { return parts == 0 ? "auto" : std::to_string(parts); }
@@ -156,9 +157,10 @@ void describe_inputs(Schema<SeriesOptions>& s) {
       .at_most(500)
       .shown("M")
       .or_else("the parameters', else 10");
-  s.written<O, LeafText>("leaf_days", &O::leaf_days,
-                         "first and last day of the year with leaves, such as 97:300",
-                         "FIRST:LAST, days of the year from 1 to 366", leaf_days_of, leaf_days_text)
+  s.text("leaf_days", &O::leaf_days, "first and last day of the year with leaves, such as 97:300",
+         "FIRST:LAST, days of the year from 1 to 366", &leaf_days_text, &leaf_days_of)
+      .parts(":")
+      .example("97:300")
       .shown("FIRST:LAST")
       .or_else("by latitude");
   s.option("evergreen", &O::evergreen, "trees keep their leaves");
@@ -187,10 +189,12 @@ void describe_results(Schema<SeriesOptions>& s) {
            {{"standing", Posture::standing}, {"sitting", Posture::sitting}})
       .or_else("the parameters', else standing");
   s.option("patches", &O::patches, "patches of the sky");
-  s.written<O, int>("substeps", &O::substeps,
-                    "parts of an interval, each with its own sun: 1 to 60, or auto, about ten minutes each "
-                    "(presets umep and solweig: 1)",
-                    fmt::format("1 to {}, or auto", kMostSubsteps), substeps_of_text, substeps_text)
+  s.text(
+       "substeps", &O::substeps,
+       "parts of an interval, each with its own sun: 1 to 60, or auto, about ten minutes each (presets umep "
+       "and solweig: 1)",
+       fmt::format("1 to {}, or auto", kMostSubsteps), &substeps_text, &substeps_of_text)
+      .example("3")
       .shown("N");
   s.include(&O::rays);
   s.include(&O::walls);
@@ -230,6 +234,11 @@ void describe(Schema<SeriesOptions>& s) {
       "grids that are read and no patches", "no {svf}, or {sky} anisotropic");
   // A film is made of the pictures.
   s.derive([](O& o, const Given&) { o.video = o.video && o.pictures; });
+}
+
+OptionError file_error(std::string what, std::string place, std::string expected, std::string hint) {
+  return schema_of<SeriesOptions>().error({OptionError::Kind::invalid, "", std::move(what),
+                                           std::move(expected), std::move(hint), std::move(place)});
 }
 
 void describe(Schema<CheckOptions>& s) {

@@ -51,6 +51,15 @@ void add_outputs(ordered_json& document, const RunResult& result) {
   for (const auto& file : result.left_over) document["left_over"].push_back(file.string());
 }
 
+ordered_json to_json(const std::vector<StageArray>& arrays) {
+  ordered_json list = ordered_json::array();
+  for (const StageArray& a : arrays) {
+    list.push_back({{"name", a.name}, {"shape", a.shape}, {"unit", a.unit}, {"about", a.about}});
+    if (a.optional) list.back()["optional"] = true;
+  }
+  return list;
+}
+
 }  // namespace
 
 ordered_json to_json(const WallRunResult& result) {
@@ -90,6 +99,40 @@ ordered_json to_json(const SampleRunResult& result) {
   document["seed"] = result.seed;
   add_outputs(document, result);
   return document;
+}
+
+ordered_json to_json(const UmepExchange& result) {
+  ordered_json document = {{"rows", result.rows}, {"cols", result.cols}, {"patches", result.patches}};
+  for (const auto& file : result.files) document["files"].push_back(file.string());
+  return document;
+}
+
+ordered_json to_json(const StageRun& run) {
+  ordered_json outputs = ordered_json::array();
+  for (const StageOutput& o : run.outputs)
+    outputs.push_back({{"name", o.name},
+                       {"shape", o.shape},
+                       {"minimum", number(o.minimum)},
+                       {"maximum", number(o.maximum)},
+                       {"mean", number(o.mean)}});
+  return {{"stage", run.stage}, {"outputs", outputs}};
+}
+
+ordered_json to_json(const std::vector<Stage>& stages) {
+  ordered_json list = ordered_json::array();
+  for (const Stage& stage : stages)
+    list.push_back({{"name", stage.name},
+                    {"about", stage.about},
+                    {"reads", to_json(stage.reads)},
+                    {"writes", to_json(stage.writes)}});
+  return {{"stages_of_urban", list}};
+}
+
+ordered_json to_json(const UtciResult& r) {
+  return {{"utci", r.value}, {"wind_10m", r.wind}, {"fitted", r.fitted}, {"stress", r.stress}};
+}
+ordered_json to_json(const PetResult& r) {
+  return {{"pet", r.value}, {"wind_1m1", r.wind}, {"stress", r.stress}};
 }
 
 }  // namespace lockstep::urban

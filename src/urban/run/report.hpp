@@ -3,8 +3,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "lockstep/urban.hpp"
+#include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
+#include "lockstep/urban/stages.hpp"
 
 namespace lockstep::urban {
 
@@ -17,5 +19,11 @@ nlohmann::ordered_json to_json(const ValidationResult& result);
 nlohmann::ordered_json to_json(const std::vector<Gate>& gates);
 nlohmann::ordered_json to_json(const std::vector<QuirkEffect>& effects);
 nlohmann::ordered_json to_json(const std::vector<InputCheck>& checks);
+nlohmann::ordered_json to_json(const UmepExchange& result);
+nlohmann::ordered_json to_json(const StageRun& run);
+/// All stages, with the arrays that each reads and writes.
+nlohmann::ordered_json to_json(const std::vector<Stage>& stages);
+nlohmann::ordered_json to_json(const UtciResult& result);
+nlohmann::ordered_json to_json(const PetResult& result);
 
 }  // namespace lockstep::urban

@@ -57,8 +57,9 @@ void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRun
     sun.latitude_deg = *options.latitude_deg;
     sun.longitude_deg = *options.longitude_deg;
   } else if (city.grid.crs_wkt.empty()) {
-    throw InputError("the raster does not tell its place on Earth", city.dsm_file,
-                     "a CRS, or --latitude and --longitude");
+    throw schema_of<ShadowRunOptions>().error({Fault::invalid, "",
+                                               "the raster does not tell its place on Earth",
+                                               "a CRS, or {latitude} and {longitude}", "", city.dsm_file});
   } else {
     const io::LonLat place = io::centre_lon_lat(city.grid);
     sun.latitude_deg = place.lat;

@@ -52,10 +52,11 @@ std::vector<Pairs> pair_up(const SeriesResult& series, const MeasuredTable& meas
     if (!pairs.computed.empty()) all.push_back(std::move(pairs));
   }
   if (all.empty())
-    throw InputError("no measured value at a time of the run", where,
-                     fmt::format("times between {} and {}, and a column such as Tmrt", series.times.front(),
-                                 series.times.back()))
-        .with_hint("--measured-utc-offset tells the clock of the measurements");
+    throw schema_of<ValidationOptions>().error(
+        {OptionError::Kind::invalid, "", "no measured value at a time of the run",
+         fmt::format("times between {} and {}, and a column such as Tmrt", series.times.front(),
+                     series.times.back()),
+         "{measured_utc_offset} tells the clock of the measurements", where});
   return all;
 }
 

@@ -36,7 +36,7 @@ io::NpzArrays pet_stage(const StageInput& in) {
 
 }  // namespace
 
-std::vector<Stage> comfort_stages() {
+std::vector<RunnableStage> comfort_stages() {
   const StageArray ta{"ta", "(y,x)", "°C", "air temperature"}, rh{"rh", "(y,x)", "%", "relative humidity"},
       tmrt{"tmrt", "(y,x)", "°C", "mean radiant temperature"};
   return {{"utci",

@@ -38,7 +38,7 @@ std::vector<StageArray> joined(std::vector<std::vector<StageArray>> parts) {
 }
 std::string side_name(const std::string& name, size_t side) { return name + "_" + kSides[side]; }
 
-Stage sun_stage() {
+RunnableStage sun_stage() {
   std::vector<StageArray> reads;
   for (const char* name : {"year", "month", "day", "hour", "minute", "second"})
     reads.push_back(scalar(name, "", "local time"));
@@ -104,7 +104,7 @@ io::NpzArrays run_gvf(const StageInput& in) {
   return out;
 }
 
-Stage gvf_stage() {
+RunnableStage gvf_stage() {
   return {
       "gvf",
       "ground view: longwave and albedo of the surfaces around a person",
@@ -159,7 +159,7 @@ io::NpzArrays run_kside(const StageInput& in) {
   return out;
 }
 
-Stage kside_stage() {
+RunnableStage kside_stage() {
   std::vector<StageArray> writes;
   for (const char* side : kSides) writes.push_back(grid(side, kFlux));
   return {"kside", "shortwave on four vertical sides under an isotropic sky, of a cylinder: without the beam",
@@ -202,7 +202,7 @@ io::NpzArrays run_lside(const StageInput& in) {
   return out;
 }
 
-Stage lside_stage() {
+RunnableStage lside_stage() {
   std::vector<StageArray> writes;
   for (const char* side : kSides) writes.push_back(grid(side, kFlux));
   return {"lside", "longwave on four vertical sides under an isotropic sky",
@@ -240,7 +240,7 @@ io::NpzArrays run_tmrt(const StageInput& in) {
   return out;
 }
 
-Stage tmrt_stage() {
+RunnableStage tmrt_stage() {
   return {"tmrt",
           "mean radiant temperature of a body from the fluxes around it",
           joined({{grid("kdown", kFlux), grid("kup", kFlux)},
@@ -256,7 +256,7 @@ Stage tmrt_stage() {
           run_tmrt};
 }
 
-Stage wave_delay_stage() {
+RunnableStage wave_delay_stage() {
   return {"wave_delay",
           "delay of a surface's warmth over one step of the day",
           {grid("x", "any", "of this step"), grid("previous", "any", "carried from the step before"),
@@ -300,7 +300,7 @@ io::NpzArrays run_perez(const StageInput& in) {
   return out;
 }
 
-Stage perez_stage() {
+RunnableStage perez_stage() {
   return {"perez",
           "share of the diffuse light that comes from each patch of the sky",
           {scalar("altitude", kDegrees, "of the sun"), scalar("azimuth", kDegrees),
@@ -313,7 +313,7 @@ Stage perez_stage() {
 
 }  // namespace
 
-std::vector<Stage> radiation_stages() {
+std::vector<RunnableStage> radiation_stages() {
   return {sun_stage(),  gvf_stage(),        kside_stage(), lside_stage(),
           tmrt_stage(), wave_delay_stage(), perez_stage()};
 }

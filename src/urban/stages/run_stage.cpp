@@ -1,13 +1,13 @@
 #include "urban/stages/run_stage.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"
-#include "core/reports/json_text.hpp"
+#include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -81,17 +81,26 @@ size_t StageInput::elements() const {
 
 Array StageInput::array(std::vector<double> values) const { return Array::of(std::move(values), shape_); }
 
-const std::vector<Stage>& urban_stages() {
-  static const std::vector<Stage> all = [] {
-    std::vector<Stage> list = radiation_stages();
-    for (Stage& stage : comfort_stages()) list.push_back(std::move(stage));
+namespace {
+
+const std::vector<RunnableStage>& runnable_stages() {
+  static const std::vector<RunnableStage> all = [] {
+    std::vector<RunnableStage> list = radiation_stages();
+    for (RunnableStage& stage : comfort_stages()) list.push_back(std::move(stage));
     return list;
   }();
   return all;
 }
 
+}  // namespace
+
+const std::vector<Stage>& urban_stages() {
+  static const std::vector<Stage> all(runnable_stages().begin(), runnable_stages().end());
+  return all;
+}
+
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays) {
-  for (const Stage& stage : urban_stages()) {
+  for (const RunnableStage& stage : runnable_stages()) {
     if (stage.name != name) continue;
     StageInput input(arrays);
     for (const StageArray& entry : stage.reads)
@@ -99,37 +108,49 @@ io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays
     input.use_shape_of(stage.reads);
     return stage.run(input);
   }
-  std::string known;
-  for (const Stage& stage : urban_stages()) known += (known.empty() ? "" : ", ") + stage.name;
-  throw InputError(fmt::format("no stage '{}'", name), kWhere, known);
+  std::vector<std::string> known;
+  for (const Stage& stage : urban_stages()) known.push_back(stage.name);
+  const std::string nearest = nearest_name(std::string(name), known);
+  throw InputError(fmt::format("no stage '{}'", name), kWhere, fmt::format("{}", fmt::join(known, ", ")))
+      .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
 }
 
-StageRun run_urban_stage(const std::string& name, const std::filesystem::path& input,
-                         const std::filesystem::path& out) {
-  StageRun run{name, {}, {}};
-  const io::NpzArrays given = io::read_npz(input);
-  const io::NpzArrays results =
-      host_stage(run.host_stages, "urban." + name, [&] { return run_urban_stage(name, given); });
-  if (!out.empty()) {
-    io::NpzLabels labels{"urban stage " + name, {}};
+NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays) {
+  io::NpzArrays given;
+  given.assign(arrays.begin(), arrays.end());
+  return run_urban_stage(name, given);
+}
+
+StageRun run(const StageOptions& options) {
+  StageRun run{options.name, {}, {}};
+  const io::NpzArrays given = io::read_npz(options.input);
+  const io::NpzArrays results = host_stage(run.host_stages, "urban." + options.name,
+                                           [&] { return run_urban_stage(options.name, given); });
+  if (!options.out.empty()) {
+    io::NpzLabels labels{"urban stage " + options.name, {}};
     for (const Stage& stage : urban_stages())
-      if (stage.name == name)
+      if (stage.name == options.name)
         for (const StageArray& array : stage.writes) labels.units.emplace_back(array.name, array.unit);
-    io::write_npz(out, results, io::NpzCompression::stored, labels);
+    io::write_npz(options.out, results, io::NpzCompression::stored, labels);
   }
   for (const auto& [output, array] : results) run.outputs.push_back(output_of(output, array));
   return run;
 }
 
-std::string to_json(const StageRun& run) {
-  nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
-  for (const StageOutput& o : run.outputs)
-    outputs.push_back({{"name", o.name},
-                       {"shape", o.shape},
-                       {"minimum", o.minimum},
-                       {"maximum", o.maximum},
-                       {"mean", o.mean}});
-  return json_text(nlohmann::ordered_json{{"stage", run.stage}, {"outputs", outputs}});
+void describe(Schema<StageOptions>& s) {
+  s.of("urban::StageOptions");
+  s.option("name", &StageOptions::name, "the stage; --list tells all")
+      .flag("NAME")
+      .file(Option::Use::input)  // documents list it among the inputs
+      .positional();
+  s.option("input", &StageOptions::input, "its arrays, f64; scalars without axes")
+      .flag("IN.npz")
+      .file(Option::Use::input)
+      .positional();
+  s.option("out", &StageOptions::out, "where its results go (.npz)")
+      .file(Option::Use::output_file, {".npz"})
+      .shown("FILE")
+      .effect(Effect::display);
 }
 
 }  // namespace lockstep::urban

@@ -1,23 +1,14 @@
-// One stage of the urban model by itself, on arrays: for people who compare codes. f64 in and out, on the host.
+// Stages of the model and their inputs. A new one is an entry of radiation_stages() or comfort_stages().
 #pragma once
 
-#include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/arrays/npy.hpp"
-#include "lockstep/stage.hpp"
+#include "lockstep/urban/stages.hpp"
 
 namespace lockstep::urban {
-
-/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, for which a scalar stands
-/// too; otherwise as written.
-struct StageArray {
-  std::string name, shape, unit, about;
-  bool optional = false;
-};
 
 /// The arrays given to a stage.
 class StageInput {
@@ -47,38 +38,15 @@ class StageInput {
   Sizes shape_ = Sizes(std::vector<int64_t>{});
 };
 
-struct Stage {
-  std::string name, about;
-  std::vector<StageArray> reads, writes;
+struct RunnableStage : Stage {
   std::function<io::NpzArrays(const StageInput&)> run;
 };
-
-/// All stages. A new one is an entry here.
-const std::vector<Stage>& urban_stages();
 /// Those of the radiation: sun, gvf, kside, lside, tmrt, wave_delay, perez.
-std::vector<Stage> radiation_stages();
+std::vector<RunnableStage> radiation_stages();
 /// utci and pet.
-std::vector<Stage> comfort_stages();
+std::vector<RunnableStage> comfort_stages();
 
-/// Runs the stage `name`. Throws InputError for an unknown one and for wrong arrays.
+/// As the public one, for arrays of a file.
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays);
-
-struct StageOutput {
-  std::string name;
-  Sizes shape;
-  size_t elements = 0;
-  double minimum = 0, maximum = 0, mean = 0;  // NaN counts in the mean alone
-};
-struct StageRun {
-  std::string stage;
-  std::vector<StageOutput> outputs;
-  std::vector<StageRecord> host_stages;  // "urban.NAME"
-};
-/// The same from file to file (.npz); an empty `out` writes nothing.
-StageRun run_urban_stage(const std::string& name, const std::filesystem::path& input,
-                         const std::filesystem::path& out);
-
-/// Members of the program's JSON.
-std::string to_json(const StageRun& run);
 
 }  // namespace lockstep::urban

@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "lockstep/error.hpp"
+#include "urban/options/errors.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -90,11 +91,11 @@ bool shines_at_night(const io::WeatherTable& rows, const io::WeatherRow& row, co
 
 void refuse_radiation_at_night(const io::WeatherTable& rows, const io::WeatherRow& row, const Site& site) {
   if (!shines_at_night(rows, row, site)) return;
-  throw InputError(
+  throw file_error(
       fmt::format("{:g} W/m² of shortwave radiation at {} while the sun is {:.0f}° below the horizon",
                   row[Weather::global], io::civil_text(row.time), -highest_sun_of(rows, row, site)),
-      rows.at(row), "none at night")
-      .with_hint("times are ends of intervals in local standard time: check --utc-offset, --lat and --lon");
+      rows.at(row), "none at night",
+      "times are ends of intervals in local standard time: check {utc_offset}, {latitude} and {longitude}");
 }
 
 void set_radiation(StepForcing& f, const io::WeatherRow& row, const Site& site, const WeatherRules& rules) {

@@ -12,6 +12,7 @@
 #include "io/text/input_memory.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "urban/options/errors.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -228,11 +229,12 @@ std::vector<int32_t> land_cover_codes(const Raster& grid, const ModelParameters&
     const bool known = std::any_of(parameters.land_cover.begin(), parameters.land_cover.end(),
                                    [&](const SurfaceRow& r) { return r.code == codes[k]; });
     if (!known)
-      throw InputError(fmt::format("land cover {:g} at row {}, column {}", value, row, col), where,
-                       fmt::format("one of {}", parameters.class_table()))
-          .with_hint(codes[k] == kMissingByte
-                         ? "if 255 marks missing cells, the file must say so: gdal_edit.py -a_nodata 255 FILE"
-                         : "--parameters FILE.json gives another table of classes");
+      throw file_error(
+          fmt::format("land cover {:g} at row {}, column {}", value, row, col), std::string(where),
+          fmt::format("one of {}", parameters.class_table()),
+          codes[k] == kMissingByte
+              ? "if 255 marks missing cells, the file must say so: gdal_edit.py -a_nodata 255 FILE"
+              : "{parameters} gives another table of classes");
   }
   return codes;
 }

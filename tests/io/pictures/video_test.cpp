@@ -135,6 +135,8 @@ TEST(Video, RefusesWhatCannotBe) {
   EXPECT_THROW(VideoWriter(folder / "a.mp4", 0, 64, 5), InputError);
   EXPECT_THROW(VideoWriter(folder / "a.mp4", 64, 64, 0), InputError);
   EXPECT_THROW(VideoWriter(folder / "a.mp4", 64, 64, std::nan("")), InputError);
+  EXPECT_THROW(VideoWriter(folder / "a.gif", 64, 64, 5), InputError);
+  EXPECT_NO_THROW(VideoWriter(folder / "a.MP4", 64, 64, 5));
   VideoWriter video(folder / "a.mp4", 64, 64, 5);
   EXPECT_THROW(video.commit(), InputError) << "no frames";
   EXPECT_THROW(video.add(std::vector<uint8_t>(100)), InputError);

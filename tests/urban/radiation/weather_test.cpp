@@ -205,7 +205,7 @@ TEST(Weather, RadiationAtNightIsRefused) {
     FAIL() << "200 W/m² at two in the morning";
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("[w:3]"), std::string::npos) << error.what();
-    EXPECT_NE(error.hint().find("--utc-offset"), std::string::npos);
+    EXPECT_NE(error.hint().find("urban::SeriesOptions::utc_offset_h"), std::string::npos);
   }
   // A clock that is off by twelve hours is noticed.
   Site wrong = kGothenburg;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "core/files/atomic_file.hpp"
 #include "core/temporary_folder.hpp"
@@ -12,8 +13,8 @@
 #include "io/rasters/raster_labels.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/exchange.hpp"
 #include "urban/comfort/comfort.hpp"
-#include "urban/run/files/umep_exchange.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/summary.hpp"
 
@@ -154,7 +155,7 @@ TEST(InputChecks, BeamAndDiffuseCloseWithGlobal) {
   expect_has(in.warning("closure"), "in 3 of 3 steps");
   in.hours(",Kdirect,Kdiffuse", {"22,50,2,500,200,300", "23,50,2,500,200,300", "24,50,2,500,200,300"},
            "2015-01-15");
-  expect_has(in.warning("closure"), "--direct horizontal");
+  expect_has(in.warning("closure"), "urban::SeriesOptions::horizontal_direct horizontal");
   in.options.horizontal_direct = true;
   EXPECT_EQ(in.warning("closure"), "");
   const StepForcing step = in.read().steps[1].forcing;
@@ -232,18 +233,39 @@ TEST(InputChecks, HeightsThatDoNotGoTogether) {
                for (int64_t p = 0; p < kGrid * kGrid; ++p)
                  c.cdsm.pixels()[size_t(p)] += c.dsm.pixels()[size_t(p)];
              }).refusal(),
-             "--canopy absolute");
+             "urban::CityFiles::canopy_heights absolute");
   expect_has(with([&](CityInput& c) {
                add(c.cdsm, 8);
                c.canopy_heights = CanopyHeights::absolute;
              }).refusal(),
-             "--canopy above-ground");
+             "urban::CityFiles::canopy_heights above-ground");
   expect_has(with([&](CityInput& c) { add(c.cdsm, 0, 5.5f); }).warning("tallest tree"), "are they feet");
   expect_has(with([&](CityInput& c) {
                c.dem = {};
                for (int64_t p = 0; p < kGrid * kGrid; ++p) c.dsm.pixels()[size_t(p)] = float(p);
              }).warning("ground"),
              "taken as flat");
+}
+
+TEST(InputChecks, TextsAreInTheCallersWords) {
+  const OptionList& all = schema_of<SeriesOptions>();
+  Inputs in;
+  in.hours(",Kdirect,Kdiffuse", {"22,50,2,500,200,300", "23,50,2,500,200,300", "24,50,2,500,200,300"},
+           "2015-01-15");
+  const OptionError error =
+      all.error({OptionError::Kind::invalid, "dem", "all ground", "other than {dsm}", "see {canopy}"});
+  for (const auto& [words, direct, row] :
+       {std::tuple{all.in_shell("lockstep urban check"), ": --direct horizontal",
+                   "all ground [--dem]: expected other than --dsm; see --canopy"},
+        {all.in_python("urban.check"), ": direct horizontal",
+         "all ground [urban.check, argument dem=]: expected other than dsm; see canopy"}}) {
+    in.options.words = words;
+    expect_has(in.warning("closure"), direct);
+    Findings kept(Findings::Errors::kept, words);
+    kept.refuse("DEM", error);
+    EXPECT_EQ(kept.rows().at(0).text, row);
+  }
+  EXPECT_THROW(Findings().refuse("DEM", error), OptionError) << "a caller spells it anew";
 }
 
 TEST(InputChecks, ClassesThatMarkMissingPixels) {

@@ -353,8 +353,9 @@ TEST(SeriesRun, WhatIsRefusedNamesFileLineOrPixel) {
   expect_in("no wind", with_weather("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,,600\n"));
   expect_in("no weather at 2016-01-01T00:00", with([](SeriesOptions& o) { o.from = "2016-01-01T00:00"; }));
   expect_in("[urban::SeriesOptions::from]", with([](SeriesOptions& o) { o.from = "yesterday"; }));
-  expect_in("--utc-offset", with([](SeriesOptions& o) { o.utc_offset_h.reset(); }));
-  expect_in("--lat and --lon",
+  expect_in("expected urban::SeriesOptions::utc_offset_h",
+            with([](SeriesOptions& o) { o.utc_offset_h.reset(); }));
+  expect_in("urban::SeriesOptions::latitude_deg and urban::SeriesOptions::longitude_deg",
             with([](SeriesOptions& o) { o.latitude_deg.reset(), o.longitude_deg.reset(); }));
   expect_in("point out", with([&](SeriesOptions& o) {
               write_file(c.folder / "far.csv", "id,x,y\nout,1000,5\n");

@@ -41,8 +41,9 @@ OpenLayer open_layer(const std::filesystem::path& file, const CityFiles& files, 
   io::require_square_metres(grid, layer.where);
   const std::optional<double> wanted = files.pixel_size_m;
   if (wanted && std::abs(grid.pixel_size() - *wanted) > 1e-3 * *wanted)
-    throw InputError(fmt::format("its pixels are {} m", grid.pixel_size()), layer.where,
-                     fmt::format("{} m, as --pixel-size says", *wanted));
+    throw schema_of<CityFiles>().error(
+        {OptionError::Kind::invalid, "", fmt::format("its pixels are {} m", grid.pixel_size()),
+         fmt::format("{} m, as {{pixel_size}} says", *wanted), "", layer.where});
   if (grid.bands > 1 && !band)
     city.doubts.push_back(fmt::format("{} has {} bands: the first is taken", layer.where, grid.bands));
   return layer;

@@ -24,7 +24,7 @@ constexpr int64_t kManyAtATime = int64_t{1} << 24;
 
 FolderLock hold(const OutputOptions& options) {
   make_result_folder(options.folder);
-  if (options.format != GridFormat::npy) require_geotiff("--format npy");
+  if (options.format != GridFormat::npy) require_geotiff("format npy");
   return FolderLock(options.folder);
 }
 

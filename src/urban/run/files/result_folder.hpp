@@ -21,10 +21,10 @@ inline void make_result_folder(const std::filesystem::path& folder) {
   make_output_folder(folder);
 }
 
-/// Throws UnsupportedError where GDAL is absent; `others`: the option that needs none.
+/// Throws UnsupportedError where GDAL is absent; `others`: the format that needs none.
 inline void require_geotiff(std::string_view others) {
   if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
-    throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "--format tif",
+    throw UnsupportedError(fmt::format("GeoTIFF needs GDAL ({})", reason), "format tif",
                            fmt::format("GDAL (Debian 12: apt install libgdal32), or {}", others));
 }
 

@@ -1,5 +1,3 @@
-#include "urban/run/files/umep_exchange.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +7,14 @@
 #include "core/files/atomic_file.hpp"
 #include "core/files/folder_lock.hpp"
 #include "core/record/journal.hpp"
+#include "core/reports/host_stage.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/zip.hpp"
 #include "io/rasters/raster_labels.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/exchange.hpp"
 #include "urban/checks/findings.hpp"
 #include "urban/pictures/looks.hpp"
 
@@ -160,6 +160,8 @@ void read_matrices(const fs::path& file, bool plants, UmepExchange& result, cons
   result.files.push_back(to);
 }
 
+bool is_archive(const UmepOptions& o) { return o.from.extension() == ".zip"; }
+
 }  // namespace
 
 UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissivity) {
@@ -246,6 +248,51 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
   if (!plants) logging::info("{} has no grids of plants: they are 1", zip.string());
   if (has_matrices) read_matrices(matrices, plants && !zero, result, to / "sky_states.npz");
   return result;
+}
+
+UmepExchange run(const UmepOptions& o) {
+  const OptionList& list = schema_of<UmepOptions>();
+  list.check(&o);
+  const bool archive = is_archive(o);
+  std::error_code unknown;
+  if (fs::equivalent(archive ? fs::absolute(o.from).parent_path() : o.from, o.folder, unknown))
+    throw list.error({OptionError::Kind::invalid, "out", fmt::format("{} holds the input", o.folder.string()),
+                      "another folder", ""});
+  std::vector<StageRecord> stages;
+  UmepExchange result = host_stage(stages, "convert", [&] {
+    return archive ? from_umep(o.from, o.folder, o.format) : to_umep(o.from, o.folder, o.transmissivity);
+  });
+  result.host_stages = std::move(stages);
+  return result;
+}
+
+void describe(Schema<UmepOptions>& s) {
+  using O = UmepOptions;
+  s.of("urban::UmepOptions");
+  s.option("source", &O::from,
+           "what 'urban svf' left (with --save-patches: shadowmats.npz too), or an svfs.zip, beside which "
+           "shadowmats.npz may lie: it becomes a folder for 'urban run --svf'")
+      .member("from")
+      .flag("FROM")
+      .file(Option::Use::input)
+      .positional()
+      .required();
+  s.option("transmissivity", &O::transmissivity, "of plants, in SkyViewFactor.tif, the total")
+      .at_least(0)
+      .at_most(1)
+      .shown("T");
+  s.option("format", &O::format, "of the grids that an svfs.zip becomes").effect(Effect::display);
+  s.option("out", &O::folder, "folder for the results; it is made if missing")
+      .member("folder")
+      .file(Option::Use::output_folder)
+      .shown("DIR")
+      .required()
+      .effect(Effect::display);
+  s.useless("transmissivity", &is_archive, "a transmissivity for grids that are read",
+            "a folder of 'urban svf'");
+  s.useless(
+      "format", [](const O& o) { return !is_archive(o); }, "a format for UMEP's files, which are GeoTIFF",
+      "an svfs.zip");
 }
 
 }  // namespace lockstep::urban

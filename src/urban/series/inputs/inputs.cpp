@@ -13,6 +13,7 @@
 #include "urban/checks/sky_record.hpp"
 #include "urban/checks/weather_checks.hpp"
 #include "urban/comfort/comfort.hpp"
+#include "urban/options/errors.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/points.hpp"
@@ -133,17 +134,17 @@ Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::Weath
     logging::info("the raster does not tell its place: that of the weather is taken, {:.3f}, {:.3f}",
                   site.latitude_deg, site.longitude_deg);
   } else {
-    throw InputError("neither the raster nor the weather tells its place on Earth", loaded.dsm_file,
-                     "a CRS, or --lat and --lon");
+    throw file_error("neither the raster nor the weather tells its place on Earth", loaded.dsm_file,
+                     "a CRS, or {latitude} and {longitude}");
   }
   site.elevation_m = o.elevation_m.value_or(weather.elevation_m.value_or(0));
   if (o.utc_offset_h && weather.utc_offset_h && std::abs(*o.utc_offset_h - *weather.utc_offset_h) > 1e-9)
-    throw InputError(
+    throw file_error(
         fmt::format("the weather's clock is {:+g} h ahead of universal time", *weather.utc_offset_h),
-        weather.where, fmt::format("{:+g} h, as --utc-offset says", *o.utc_offset_h));
+        weather.where, fmt::format("{:+g} h, as {{utc_offset}} says", *o.utc_offset_h));
   if (!o.utc_offset_h && !weather.utc_offset_h)
-    throw InputError("the weather does not tell its clock", weather.where,
-                     "--utc-offset H, the hours that local standard time is ahead of universal time");
+    throw file_error("the weather does not tell its clock", weather.where,
+                     "{utc_offset}, the hours that local standard time is ahead of universal time");
   site.utc_offset_h = o.utc_offset_h ? *o.utc_offset_h : *weather.utc_offset_h;
   return site;
 }
@@ -161,8 +162,8 @@ std::optional<io::CivilMinutes> chosen_time(const std::string& text, const char*
 void take_as_ends(io::WeatherTable& table, IntervalLabel label) {
   if (label == IntervalLabel::end) return;
   if (label == IntervalLabel::middle && table.step_min % 2 != 0)
-    throw InputError(fmt::format("middles of intervals of {} min", table.step_min), table.where,
-                     "an even number of minutes, or --interval start or end");
+    throw file_error(fmt::format("middles of intervals of {} min", table.step_min), table.where,
+                     "an even number of minutes, or {interval} start or end");
   const int64_t minutes = label == IntervalLabel::start ? table.step_min : table.step_min / 2;
   for (io::WeatherRow& row : table.rows) row.time += minutes;
 }
@@ -214,8 +215,8 @@ void read_weather_into(const SeriesOptions& o, const std::string& text, const Lo
   check_rows(inputs.weather, whole, filled, inputs.findings);
   const bool comfort = wants(o, SeriesOutput::utci) || wants(o, SeriesOutput::pet);
   if (comfort && !inputs.weather.has(io::Weather::wind_speed))
-    throw InputError("no wind", whole.where, "wind, which utci and pet need")
-        .with_hint("without it: --outputs tmrt,shadow");
+    throw file_error("no wind", whole.where, "wind, which utci and pet need",
+                     "without it: {outputs} tmrt and shadow");
   inputs.rules = rules_of(o, inputs);
   inputs.rules.substeps = inputs.radiation.substeps = substeps_of(o, inputs.preset, whole.step_min);
   WeatherSeries series =
@@ -350,6 +351,7 @@ SeriesInputs read_series_inputs(const SeriesOptions& o) { return read_series_inp
 
 SeriesInputs read_series_inputs(const SeriesOptions& o, const SeriesArrays& arrays) {
   SeriesInputs inputs;
+  inputs.findings = Findings(Findings::Errors::thrown, o.words);
   read_into(o, arrays, inputs);
   inputs.findings.say();
   return inputs;
@@ -357,7 +359,7 @@ SeriesInputs read_series_inputs(const SeriesOptions& o, const SeriesArrays& arra
 
 std::pair<SeriesInputs, bool> check_series_inputs(const SeriesOptions& o) {
   std::pair<SeriesInputs, bool> read;
-  read.first.findings = Findings(Findings::Errors::kept);
+  read.first.findings = Findings(Findings::Errors::kept, o.words);
   read.second = read_into(o, {}, read.first);
   return read;
 }

@@ -44,8 +44,8 @@ bool writes(const SeriesOptions& options, SeriesFormat format) {
 
 FolderLock hold_folder(const SeriesOptions& options) {
   make_result_folder(options.folder);
-  if (writes(options, SeriesFormat::tif)) require_geotiff("--format nc or npy");
-  if (writes(options, SeriesFormat::nc)) io::require_netcdf("--format nc");
+  if (writes(options, SeriesFormat::tif)) require_geotiff("format nc or npy");
+  if (writes(options, SeriesFormat::nc)) io::require_netcdf("format nc");
   return FolderLock(options.folder);
 }
 

@@ -1,4 +1,4 @@
-// Sky view factors as UMEP and SOLWEIG exchange them: svfs.zip, shadowmats.npz, SkyViewFactor.tif.
+// Sky view factors as UMEP and SOLWEIG exchange them: svfs.zip, shadowmats.npz, SkyViewFactor.tif. `lockstep urban umep`.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,21 @@
 
 namespace lockstep::urban {
 
+struct UmepOptions {
+  /// A folder of `urban svf`, of which UMEP's files are made, or an svfs.zip, which becomes such a folder.
+  std::filesystem::path from;
+  double transmissivity = 0.03;         ///< of plants, in SkyViewFactor.tif
+  GridFormat format = GridFormat::tif;  ///< of the grids of an svfs.zip
+  std::filesystem::path folder;         ///< of results
+};
 struct UmepExchange {
   int64_t rows = 0, cols = 0;
   int patches = 0;  ///< of the sky states; 0: there were none
   std::vector<std::filesystem::path> files;
+  std::vector<StageRecord> host_stages;  ///< "convert"
 };
+/// to_umep() or from_umep(), as `from` ends.
+UmepExchange run(const UmepOptions& options);
 
 /// From the grids of `urban svf` (and its sky_states.npz where that is there) in `from`: `to`/svfs.zip, shadowmats.npz,
 /// and SkyViewFactor.tif, svf − (1 − svf_veg)(1 − transmissivity), the total with plants that let light pass. Throws
@@ -23,5 +33,7 @@ UmepExchange to_umep(const std::filesystem::path& from, const std::filesystem::p
 /// The other way: `zip` and shadowmats.npz beside it, where that is there, become what `urban svf --save-patches` writes.
 /// Grids of plants that the archive has not are 1. Throws InputError for what is no such archive.
 UmepExchange from_umep(const std::filesystem::path& zip, const std::filesystem::path& to, GridFormat format);
+
+void describe(Schema<UmepOptions>& s);
 
 }  // namespace lockstep::urban

@@ -1,0 +1,62 @@
+// Options of every command.
+#include <CLI/CLI.hpp>
+
+#include "bound_options.hpp"
+#include "core/schema/bytes.hpp"
+
+namespace lockstep::cli {
+
+void describe(Schema<CommonOptions>& s) {
+  using O = CommonOptions;
+  using Use = Option::Use;
+  s.of("cli::CommonOptions");
+  s.heading("Common options");
+  s.option("device", &O::device,
+           "auto, cpu, cuda[:N], webgpu[:N], interp, or a list of them; auto is the first of cuda, a "
+           "hardware webgpu adapter and cpu")
+      .shown("NAME")
+      .effect(Effect::speed);
+  s.option("threads", &O::threads, "CPU threads; 0 = all").at_least(0).at_most(65536).effect(Effect::speed);
+  s.option("no_fallback", &O::no_fallback, "a stage that fails on the device is an error (exit code 3)")
+      .effect(Effect::display);
+  s.option("numerics", &O::numerics, "exact: the same bits on every device; fast: hardware functions",
+           {{"exact", "exact"}, {"fast", "fast"}});
+  s.option("json", &O::json, "one JSON document on stdout and nothing else").effect(Effect::display);
+  s.option("quiet", &O::quiet, "errors and fallbacks only on stderr").effect(Effect::display);
+  s.option("check", &O::check,
+           "every N-th launch (--check alone: each) also runs on the interpreter, with checks; exit code 1 "
+           "where it finds something")
+      .at_least(1)
+      .at_most(INT32_MAX)
+      .off(0)
+      .effect(Effect::display);
+  s.option("config", &O::config, "options from a TOML file; those of the command line win")
+      .file(Use::input)
+      .shown("FILE")
+      .effect(Effect::display);
+  s.text("input_memory", &O::input_memory, "memory for all that is read, such as 8G", kBytesForm,
+         &print_bytes, &read_bytes)
+      .shown("SIZE")
+      .or_else("three quarters of what is free")
+      .effect(Effect::speed);
+  s.option("telemetry", &O::telemetry, "JSON lines, one object per stage")
+      .file(Use::output_file, {".jsonl", ".json", ".ndjson", ".log", ".txt"})
+      .shown("FILE")
+      .effect(Effect::display);
+  s.option("trace", &O::trace, "Chrome trace of the run, for Perfetto")
+      .file(Use::output_file, {".json"})
+      .shown("FILE")
+      .effect(Effect::display);
+}
+
+void add_common(Command& command, const std::string& example) {
+  const auto bound = std::make_shared<BoundOptions>();
+  bound->list = &schema_of<CommonOptions>();
+  bound->options = &command.common;
+  command.bound_common = bound;
+  bind(command, *bound);
+  add_no_record(command);
+  command.app->footer("Example:\n  " + example);
+}
+
+}  // namespace lockstep::cli

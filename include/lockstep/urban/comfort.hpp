@@ -1,0 +1,86 @@
+// Thermal comfort of one place from air temperature, humidity, wind and mean radiant temperature: UTCI and PET in double
+// precision. Temperatures in °C, humidity in %, wind in m/s.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "lockstep/schema.hpp"
+
+namespace lockstep::urban {
+
+/// Universal Thermal Climate Index (°C): the operational polynomial of 210 terms (Bröde et al. 2012,
+/// doi:10.1007/s00484-011-0454-1), with the saturation pressure of Hardy (1998). Nothing is clamped: outside of
+/// utci_is_fitted() the polynomial stands as it is. NaN for a wind that is not positive and where an argument is NaN.
+double utci(double ta_c, double rh_percent, double wind_10m, double tmrt_c);
+
+/// Whether the polynomial was fitted there: -50 … 50 °C, Tmrt - Ta of -30 … 70 K, wind of 0.5 … 17 m/s, vapour
+/// pressure to 5 kPa.
+bool utci_is_fitted(double ta_c, double rh_percent, double wind_10m, double tmrt_c);
+
+enum class Sex { male, female };
+
+/// The person of PET. The default is the standard person of VDI 3787.
+struct Person {
+  double mass_kg = 75, age_years = 35, height_m = 1.8;
+  double activity_w = 80;     ///< beside the basal metabolism
+  double clothing_clo = 0.9;  ///< 0.1 … 4
+  Sex sex = Sex::male;
+};
+
+/// Physiologically Equivalent Temperature (°C) by the balance of MEMI (Höppe 1999, doi:10.1007/s004840050118): the
+/// indoor air at which core and skin would be as warm. Wind is that at 1.1 m. The clothes' temperature is walked to in
+/// steps as published, which end up to 0.001 K past the balance: PET as a function of Tmrt has teeth of 0.03 K, in hot
+/// wind of 0.1 K. NaN where an argument is NaN, for a wind below 0, and where no state of the body balances. Throws
+/// InputError for a person out of range.
+double pet(double ta_c, double rh_percent, double tmrt_c, double wind_1m1, const Person& person = {});
+
+/// Wind at a height from one measured at another (m) over the ground, by the power law of exponent 0.2.
+double wind_at(double height_m, double wind, double measured_at_m);
+inline constexpr double kUtciWindHeight = 10, kPetWindHeight = 1.1;
+
+enum class ComfortIndex { utci, pet };
+
+/// A class: its name as published, and its upper bound, which belongs to it; infinite for the last.
+struct StressClass {
+  std::string_view name;
+  double upper_c;
+};
+/// From the coldest up: the ten of UTCI (Błażejczyk et al. 2013) and the nine of PET (Matzarakis & Mayer 1996).
+std::span<const StressClass> stress_classes(ComfortIndex index);
+/// Place in stress_classes(); -1 for NaN.
+int stress_class(ComfortIndex index, double value_c);
+
+// ---- One place, as the commands `urban utci` and `urban pet` compute it ----
+
+struct AirOptions {
+  double ta_c = 20, rh_percent = 50, wind = 1, tmrt_c = 20;
+  std::optional<double>
+      wind_height_m;  ///< of the sensor, from which the wind is carried over; else the index's own
+};
+struct UtciOptions : AirOptions {};
+struct PetOptions : AirOptions {
+  Person person;
+};
+
+struct ComfortResult {
+  double value = 0;
+  double wind = 0;          ///< at the height of the index
+  std::string_view stress;  ///< name of the class
+};
+struct UtciResult : ComfortResult {
+  bool fitted = true;  ///< utci_is_fitted()
+};
+struct PetResult : ComfortResult {};
+
+/// Throw InputError for options out of range, and where no state of the body balances.
+UtciResult run(const UtciOptions& options);
+PetResult run(const PetOptions& options);
+
+std::span<const Choice<Sex>> choices(Sex);
+void describe(Schema<Person>& s);
+void describe(Schema<UtciOptions>& s);
+void describe(Schema<PetOptions>& s);
+
+}  // namespace lockstep::urban

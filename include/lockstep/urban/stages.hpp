@@ -1,0 +1,53 @@
+// Single stages of the model on arrays, f64, on the host: for people who compare codes. `lockstep urban stage`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lockstep/array.hpp"
+#include "lockstep/schema.hpp"
+#include "lockstep/stage.hpp"
+
+namespace lockstep::urban {
+
+/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, for which a scalar stands
+/// too; otherwise as written.
+struct StageArray {
+  std::string name, shape, unit, about;
+  bool optional = false;
+};
+
+struct Stage {
+  std::string name, about;
+  std::vector<StageArray> reads, writes;
+};
+const std::vector<Stage>& urban_stages();
+
+using NamedArrays = std::vector<std::pair<std::string, Array>>;
+/// Runs the stage `name`. Throws InputError for an unknown one and for wrong arrays.
+NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays);
+
+/// The same from file to file.
+struct StageOptions {
+  std::string name;
+  std::filesystem::path input, out;  ///< .npz; an empty `out`: nothing is written
+};
+struct StageOutput {
+  std::string name;
+  Sizes shape;
+  size_t elements = 0;
+  double minimum = 0, maximum = 0, mean = 0;  ///< NaN counts in the mean alone
+};
+struct StageRun {
+  std::string stage;
+  std::vector<StageOutput> outputs;
+  std::vector<StageRecord> host_stages;  ///< "urban.NAME"
+};
+StageRun run(const StageOptions& options);
+
+void describe(Schema<StageOptions>& s);
+
+}  // namespace lockstep::urban
