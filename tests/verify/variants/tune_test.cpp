@@ -70,6 +70,19 @@ TEST(Tune, MeasuresTheCrossover) {
   EXPECT_EQ(computation.ranking(rows, device.info(), Numerics::exact, {{}, {&large, 1}}).front(), 0);
 }
 
+// What one size alone would have otherwise is left as its neighbours have it.
+TEST(Tune, SmoothsTheOrderOfASingleSize) {
+  const Computation computation(transforms(Agreement::bits));
+  Subject subject = sleepers(computation);
+  subject.host.sizes = {1, 30, 2, 3};
+  subject.position = [](const Device&, int64_t n) { return n == 1 ? 0. : n == 30 ? 10. : 10. + double(n); };
+  const Tuned tuned = tune(Device::open("interp"), subject, 0.5);
+  ASSERT_EQ(tuned.points.size(), 4u);
+  for (const Point& point : tuned.points) EXPECT_EQ(point.after, 2) << point.size;
+  ASSERT_EQ(tuned.row.steps.size(), 1u);
+  EXPECT_EQ(tuned.row.steps[0].ranking.front(), "lanes");
+}
+
 TEST(Tune, LeavesRoundingAlone) {
   const Computation rounding(transforms(Agreement::bound));
   const Tuned exact = tune(Device::open("interp"), sleepers(rounding), 0.5);
