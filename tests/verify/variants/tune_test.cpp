@@ -20,7 +20,7 @@ TEST(Rank, MovesOnlyWhatIsClearlyFaster) {
   EXPECT_EQ(rank({0, 1, 2}, timings({3, 2, 1})), (std::vector<int>{2, 1, 0}));
   EXPECT_EQ(rank({0, 1, 2}, timings({1, 0.98, 0.99})), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(rank({0, 1, 2}, timings({1, 0.96, 2})), (std::vector<int>{1, 0, 2}));
-  // What does not apply goes last.
+  // Variants that do not apply go last.
   EXPECT_EQ(rank({0, 1, 2}, timings({0, 2, 1})), (std::vector<int>{2, 1, 0}));
 }
 
@@ -70,7 +70,7 @@ TEST(Tune, MeasuresTheCrossover) {
   EXPECT_EQ(computation.ranking(rows, device.info(), Numerics::exact, {{}, {&large, 1}}).front(), 0);
 }
 
-// What one size alone would have otherwise is left as its neighbours have it.
+// A size that alone has another order is given that of its neighbours.
 TEST(Tune, SmoothsTheOrderOfASingleSize) {
   const Computation computation(transforms(Agreement::bits));
   Subject subject = sleepers(computation);
