@@ -15,7 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kNoise = 0.97;
 constexpr double kHopeless = 8;  // times the fastest: measured once
-constexpr int kMostRounds = 15, kFewestRounds = 3;
+constexpr int kMostRounds = 15, kFewestRounds = 3, kFirstSamples = 3;
+constexpr double kLong = 0.1;     // seconds of a sample that is not repeated at first
 constexpr double kSample = 2e-3;  // seconds that a sample takes at least
 
 double seconds_since(Clock::time_point start) {
@@ -49,6 +50,7 @@ std::vector<Contender> contenders(const Device& device, const Subject& subject, 
       const double once = c.sample(device);
       c.repeats = std::clamp<int64_t>(int64_t(kSample / std::max(once, 1e-9)), 1, 1000);
       c.samples.push_back(once);
+      for (int k = 1; k < kFirstSamples && once < kLong; ++k) c.samples.push_back(c.sample(device));
       all.push_back(std::move(c));
     } catch (const UnsupportedError& e) {
       point.timings.back().refusal = e.problem();
@@ -60,11 +62,12 @@ std::vector<Contender> contenders(const Device& device, const Subject& subject, 
 void measure(const Device& device, const Subject& subject, Point& point, double seconds) {
   const Clock::time_point start = Clock::now();
   std::vector<Contender> all = contenders(device, subject, point);
+  const auto first = [](const Contender& c) { return *std::ranges::min_element(c.samples); };
   double least = INFINITY;
-  for (const Contender& c : all) least = std::min(least, c.samples.front());
+  for (const Contender& c : all) least = std::min(least, first(c));
   std::vector<Contender*> close;
   for (Contender& c : all)
-    if (c.samples.front() < kHopeless * least) close.push_back(&c);
+    if (first(c) < kHopeless * least) close.push_back(&c);
   for (Contender* c : close) c->samples.clear();
   for (int round = 0; round < kMostRounds; ++round) {
     if (round >= kFewestRounds && seconds_since(start) > seconds) break;
@@ -74,6 +77,12 @@ void measure(const Device& device, const Subject& subject, Point& point, double 
     }
   }
   for (const Contender& c : all) point.timings[size_t(c.variant)].seconds = median(c.samples);
+}
+
+int first_that_applies(const std::vector<int>& order, const std::vector<Timing>& timings) {
+  for (const int v : order)
+    if (timings[size_t(v)].refusal.empty()) return v;
+  return 0;
 }
 
 }  // namespace
@@ -108,7 +117,7 @@ Tuned tune(const Device& device, const Subject& subject, double seconds) {
   if (computation.options().by_numerics || computation.options().exact == Agreement::bound)
     row.numerics = exact ? "exact" : "fast";
   const Clock::time_point start = Clock::now();
-  std::vector<int> order;
+  std::vector<std::vector<int>> shipped, orders;  // by point
   for (const int64_t size : range.sizes) {
     const double left = seconds - seconds_since(start);
     if (left <= 0) {
@@ -120,21 +129,21 @@ Tuned tune(const Device& device, const Subject& subject, double seconds) {
     const Axis axis{range.axis, point.position};
     const std::span<const int> now =
         computation.ranking(device.info(), device.numerics(), {subject.of, {&axis, 1}});
-    if (order.empty()) order.assign(now.begin(), now.end());
-    const std::vector<int> ranked = rank(order, point.timings);
-    const auto first = [&](std::span<const int> list) {
-      for (const int v : list)
-        if (point.timings[size_t(v)].refusal.empty()) return v;
-      return 0;
-    };
-    point.before = first(now), point.after = first(ranked);
-    if (row.steps.empty() || ranked != order) {
-      TableStep step{row.steps.empty() ? 0 : point.position, {}};
-      for (const int v : ranked) step.ranking.emplace_back(computation.variant(v));
-      row.steps.push_back(std::move(step));
-    }
-    order = ranked;
+    shipped.emplace_back(now.begin(), now.end());
+    orders.push_back(rank(shipped.back(), point.timings));
     tuned.points.push_back(std::move(point));
+  }
+  // An order of one size alone is noise.
+  for (size_t k = 1; k + 1 < orders.size(); ++k)
+    if (orders[k - 1] == orders[k + 1]) orders[k] = orders[k - 1];
+  for (size_t k = 0; k < orders.size(); ++k) {
+    Point& point = tuned.points[k];
+    point.before = first_that_applies(shipped[k], point.timings);
+    point.after = first_that_applies(orders[k], point.timings);
+    if (k > 0 && orders[k] == orders[k - 1]) continue;
+    TableStep step{k == 0 ? 0 : point.position, {}};
+    for (const int v : orders[k]) step.ranking.emplace_back(computation.variant(v));
+    row.steps.push_back(std::move(step));
   }
   tuned.row = std::move(row);
   return tuned;

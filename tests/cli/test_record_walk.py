@@ -35,7 +35,7 @@ STAGE = {"year": 2015, "month": 6, "day": 21, "hour": 12, "minute": 0, "second":
 DSM = ("--dsm", "{in}/dsm.npy", "--pixel-size", "1")
 CITY = (*DSM, "--weather", "{in}/weather.csv", "--latitude", "57", "--longitude", "12", "--utc-offset", "1", "--patches", "145")
 PDE = ("--spacing", "0.1,0.1,0.1", "--dt", "0.1")
-# What each command writes, the options that name it and the rest. The first file, or the folder, has the record.
+# Files that each command writes, by the options that name them, and the rest. The first file, or the folder, has the record.
 COMMANDS = {
     "urban sample": ({"out": ""}, "--size", "16"),
     "urban walls": ({"out": ""}, *DSM),
@@ -190,6 +190,16 @@ class Walk(ProgramTest):
                 self.assertEqual(found["different"], 0)
                 self.assertTrue([line for line in found["since"] if line.startswith("fallbacks: ")])
                 self.assertTrue([line for line in found["since"] if line.startswith("environment: ")])
+
+    def test_inputs_in_an_archive(self):
+        """UMEP's archive and the matrices next to it are inputs of the run that the first grid names."""
+        self.runs("urban umep", self.path("umep"))
+        done = run("urban", "umep", self.path("umep", "svfs.zip"), "--device", "cpu", "--quiet", "--out", self.path("back"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("back", "run.json"), encoding="utf-8") as file:
+            record = json.load(file)
+        self.assertEqual([entry["path"] for entry in record["inputs"]], [self.path("umep", "shadowmats.npz"), self.path("umep", "svfs.zip")])
+        self.check_stamps(self.path("back"), record)
 
     def test_again_on_webgpu(self):
         """Within the bound, one command of each application and more; those of 64-bit numbers fall back."""

@@ -37,7 +37,7 @@ class Tune(ProgramTest):
         rows[0]["steps"] = [[0, ["passes"]]]
         with open(self.table, "w", encoding="utf-8") as file:
             json.dump({"format": 1, "rows": rows}, file)
-        verified = self.json_of("verify", "primitives.fft", "--device", "cpu", "--against", "interp",
+        verified = self.json_of("verify", "fft.c2c", "--device", "cpu", "--against", "interp",
                                 env={"LOCKSTEP_VARIANTS": self.table})
         self.assertEqual(verified["failed"], 0)
 
@@ -52,7 +52,7 @@ class Tune(ProgramTest):
             with open(self.table, "w", encoding="utf-8") as file:
                 file.write(text)
             os.chmod(self.table, mode)
-            result = run("verify", "primitives.fft.c2c.f32", "--device", "cpu", env={"LOCKSTEP_VARIANTS": self.table})
+            result = run("verify", "fft.c2c", "--device", "cpu", env={"LOCKSTEP_VARIANTS": self.table})
             self.assertEqual(result.returncode, 0, result.stderr)
             lines = [line for line in result.stderr.splitlines() if why in line]
             self.assertEqual(len(lines), 1, result.stderr)

@@ -73,8 +73,10 @@ int run_bench_crossover(const CommonOptions& common, const std::string& out, con
     text += fmt::format("the CPU is faster at every size; {} is not chosen by itself\n", device.info().name);
   else
     text += fmt::format("{} is chosen from {} residuals on\n", device.info().name, threshold);
-  if (const auto file = solve::crossover_file(); !file.empty() && !is_cpu) {
-    solve::write_threshold(file, device.info().description, threshold);
+  if (const auto file = variants::user_file(); !file.empty() && !is_cpu) {
+    variants::Table variants = variants::read_table(file);
+    variants.put(solve::placement_row(device.info(), threshold));
+    variants::write_table(file, variants);
     document["file"] = file.string();
     text += fmt::format("written to {}\n", file.string());
   }

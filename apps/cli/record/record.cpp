@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -150,13 +149,10 @@ Json options_json(const std::vector<Setting>& settings) {
   return options;
 }
 
-/// The variables of users that are set, which change how a run is computed.
+/// Variables that change how a run is computed.
 Json environment_json() {
   Json set = Json::object();
-  for (const environment::Variable& variable : environment::variables())
-    if (const char* text = std::getenv(variable.name);
-        text && *text && variable.readers == environment::Readers::user)
-      set[variable.name] = text;
+  for (const auto& [name, text] : environment::set_by_user()) set[std::string(name)] = text;
   return set;
 }
 

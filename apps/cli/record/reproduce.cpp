@@ -9,6 +9,7 @@
 #include <set>
 
 #include "commands.hpp"
+#include "core/files/folder.hpp"
 #include "core/record/sha256.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
@@ -143,10 +144,9 @@ std::vector<std::string> command_of(const CommandList& commands, const Json& rec
     } else if (setting->folder && name == "out") {
       words.push_back("--out=" + scratch.string());
     } else if (setting->output) {
-      std::error_code unknown;
       const fs::path file = second_name(record, name, value, taken);
       if (file.is_relative() && *file.lexically_normal().begin() != "..")
-        fs::create_directories((scratch / file).parent_path(), unknown);
+        make_output_folder((scratch / file).parent_path());
       words.push_back(fmt::format("--{}={}", name, (scratch / file).string()));
     } else if (app.get_option("--" + name)->get_expected_max() == 0) {
       if (value == "true") words.push_back("--" + name);

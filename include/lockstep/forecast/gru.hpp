@@ -47,6 +47,9 @@ struct GruShape {
   /// How U is kept; all else stays f32. States and gradients have the bits of the f32 sequence of round_weights().
   WeightType weights = WeightType::f32;
   bool backward = true;  // false: no memory for backward(), which is refused
+  /// A variant of `forecast.gru` (docs/design/variants.md): rows or products, whose sums have orders of their own; empty: by the
+  /// number of sequences.
+  std::string variant{};
 };
 
 /// Bytes on the device, known before anything is allocated; without what the caller gave.

@@ -103,6 +103,14 @@ const char* text(std::string_view name) {
   throw InternalError(fmt::format("variable {}", name), "environment", "a row of variables.def");
 }
 
+std::vector<std::pair<std::string_view, std::string>> set_by_user() {
+  std::vector<std::pair<std::string_view, std::string>> found;
+  for (const Variable& variable : kVariables)
+    if (variable.readers == Readers::user)
+      if (const char* set = text(variable.name)) found.emplace_back(variable.name, set);
+  return found;
+}
+
 void check() {
   for (const Variable& variable : kVariables)
     if (variable.readers != Readers::system) (void)checked(variable);

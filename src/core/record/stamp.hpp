@@ -1,4 +1,4 @@
-// What a file of results says of the run that wrote it.
+// The program and the run that a file of results names.
 #pragma once
 
 #include <functional>

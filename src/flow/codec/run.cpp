@@ -8,6 +8,7 @@
 
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
+#include "device/capabilities.hpp"
 #include "flow/codec/layout.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"
@@ -143,7 +144,7 @@ CodecErrors errors_of(const Device& device, const RunFields& original, const Arr
 /// Stages run where the predictions have their bits; WebGPU leaves a bounded error to the CPU.
 void run_codec_stage(Context& context, const char* stage, bool bounded,
                      const std::function<void(const Device&)>& work) {
-  if (bounded && (context.device().info().kind == DeviceKind::webgpu || !context.fallbacks().empty()))
+  if (bounded && (!capabilities_of(context.device()).ieee || !context.fallbacks().empty()))
     context.run_stage_on_cpu(stage, work);
   else
     context.run_stage(stage, work);

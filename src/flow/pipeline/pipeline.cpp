@@ -11,6 +11,7 @@
 
 #include "core/files/folder.hpp"
 #include "core/reports/log.hpp"
+#include "device/capabilities.hpp"
 #include "device/stages/stage_scope.hpp"
 #include "flow/codec/kernels/residual.hpp"
 #include "flow/codec/layout.hpp"
@@ -166,7 +167,7 @@ class Pipeline {
   // ── stages at once ──
 
   bool overlaps() const {
-    return o_.overlap.value_or(o_.place != Place::cpu && context_.device().info().kind == DeviceKind::cuda);
+    return o_.overlap.value_or(o_.place != Place::cpu && capabilities_of(context_.device()).warp_lanes > 0);
   }
   /// Until something fails: stages that are not done then begin anew, one after the other.
   void run_at_once() {

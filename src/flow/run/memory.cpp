@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/platform/system.hpp"
+#include "device/capabilities.hpp"
 
 namespace lockstep::flow {
 
@@ -24,8 +25,7 @@ void require_memory(Context& context, const RunOptions& run, bool fallback, cons
   const auto bytes =
       static_cast<double>(memory_bytes(run.model, run.stepping, run.precision, run.members, device.info()));
   const auto memory = static_cast<double>(device.memory().total_bytes);
-  const bool on_host = device.info().kind == DeviceKind::cpu || device.info().kind == DeviceKind::interp;
-  if (on_host || (fallback && bytes > memory))
+  if (capabilities_of(device).host_memory || (fallback && bytes > memory))
     require(bytes, host, "this machine");
   else
     require(bytes, memory, device.info().name);

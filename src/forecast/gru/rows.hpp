@@ -4,14 +4,13 @@
 
 #include <cstdint>
 
+#include "device/variants/variants.hpp"
 #include "lockstep/forecast/gru.hpp"
 #include "lockstep/kernel/kernel.hpp"
 
 namespace lockstep::forecast {
 
-/// Sequences side by side up to which steps go by rows, whatever the device, for products have another order. The CPU
-/// loses with 8 of 256 units, whose products read U once for four sequences.
-inline constexpr int64_t kFewSequences = 4;
+const variants::Computation& gru_computation();
 
 /// Groups over `batch` sequences of `hidden` units.
 int64_t sequence_groups(int64_t hidden, int64_t batch);

@@ -17,10 +17,19 @@
 
 namespace lockstep::forecast {
 
+const variants::Computation& gru_computation() {
+  static const variants::Computation computation({.name = "forecast.gru",
+                                                  .variants = {"products", "rows"},
+                                                  .axes = {"sequences"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
+}
+
 struct GruSequence::State {
   Device device;
   GruShape s;
   GruMemory memory;
+  bool rows_chosen = false;
   Buffer w, u, b, rb;                     // views of one buffer each: these, and dw … drb
   NarrowRecurrent narrow;                 // instead of u and u_t
   Buffer w_t, u_t, x_t, h_t, rh_t, ones;  // transposed, for products
@@ -47,7 +56,7 @@ struct GruSequence::State {
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
   bool is_narrow() const { return s.weights != WeightType::f32; }
-  bool by_rows() const { return s.batch <= kFewSequences; }
+  bool by_rows() const { return rows_chosen; }
   bool turns_u() const { return s.backward || by_rows(); }
   /// Of a buffer for W, U, b and rb, where U stands in it.
   int64_t weight_elements() const {
@@ -236,6 +245,10 @@ struct GruSequence::State {
     if (is_narrow() && shape.storage != Storage::f32)
       throw InputError(fmt::format("weights in {} of a sequence in f64", name(shape.weights)), "GruSequence",
                        "a sequence in f32");
+    const variants::Axis sequences{"sequences", double(s.batch)};
+    const auto any = [](int) { return std::string(); };
+    rows_chosen =
+        variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant, any).variant == 1;
   }
   void bind(const Buffer& all, const Buffer& all_gradients) {
     std::tie(w, u, b, rb) = std::tuple_cat(parts(all, !is_narrow()));

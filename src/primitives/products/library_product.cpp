@@ -40,8 +40,9 @@ bool library_pays(const Device& device, const Buffer& a, const Buffer& c, bool t
   const variants::Choice choice = variants::choose(
       library_computation(), device, {.of = of, .axes = {&axis, 1}}, {},
       [&](int variant) { return std::string(variant == 1 && is_short ? "short sums" : ""); });
+  if (choice.variant == 1) return true;
   reason = choice.refused.empty() ? "a small product" : choice.refused.front().reason;
-  return choice.variant == 1;
+  return false;
 }
 
 /// The library counts in 32 bits.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/capabilities.hpp"
 #include "device/stages/fault.hpp"
 #include "lockstep/error.hpp"
 
@@ -17,7 +18,7 @@ struct CompileAhead::Work {
 int CompileAhead::threads_for(const DeviceInfo& device) {
   constexpr int64_t kMost = 8;
   static const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
-  if (device.kind != DeviceKind::cpu) return int(own);
+  if (!capabilities_of(device).vectors) return int(own);
   return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
 }
 

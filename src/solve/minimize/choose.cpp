@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/variants/variants.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 
@@ -10,8 +11,7 @@ namespace lockstep::solve {
 namespace {
 
 constexpr int64_t kDenseQr = 100, kDenseQrNumbers = 1'000'000;
-constexpr int64_t kDenseCholesky = 300, kDenseSchur = 3'000, kSparseCholesky = 200'000,
-                  kResidualsOnDevice = 20'000;
+constexpr int64_t kDenseCholesky = 300, kDenseSchur = 3'000, kSparseCholesky = 200'000;
 
 /// Unknowns and blocks of a set that are not fixed.
 std::pair<int64_t, int64_t> free_part(const Problem::State& state, const SetState& set) {
@@ -35,6 +35,30 @@ bool in_two_slots(const Problem::State& state, const SetState& set) {
       }
   }
   return false;
+}
+
+/// The variant that the table has for so many residuals; exact numerics, where all devices owe the same solver's bits.
+bool second_variant(const variants::Computation& computation, const Problem& problem,
+                    const DeviceInfo& device) {
+  const variants::Axis residuals{"residuals", double(problem.residual_count())};
+  const variants::Problem size{device.software ? "software" : "", {&residuals, 1}};
+  return computation.ranking(device, Numerics::exact, size).front() == 1;
+}
+/// Whether conjugate gradients beat the dense complement.
+bool iterates(const Problem& problem, const DeviceInfo& device) {
+  static const variants::Computation computation({.name = "solve.eliminated",
+                                                  .variants = {"dense_schur", "schur_pcg"},
+                                                  .axes = {"residuals"},
+                                                  .exact = variants::Agreement::bound});
+  return second_variant(computation, problem, device);
+}
+/// Whether a factorisation on the device beats that on the host.
+bool factors(const Problem& problem, const DeviceInfo& device) {
+  static const variants::Computation computation({.name = "solve.factor",
+                                                  .variants = {"cholesky", "device_cholesky"},
+                                                  .axes = {"residuals"},
+                                                  .exact = variants::Agreement::bound});
+  return second_variant(computation, problem, device);
 }
 
 }  // namespace
@@ -66,15 +90,10 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
   if (const int set = eliminable_set(problem); set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
-    const bool gpu =
-        device.kind == DeviceKind::cuda || (device.kind == DeviceKind::webgpu && !device.software);
-    return (gpu && problem.residual_count() >= kResidualsOnDevice) || rest > kDenseSchur
-               ? Linear::schur_pcg
-               : Linear::dense_schur;
+    return rest > kDenseSchur || iterates(problem, device) ? Linear::schur_pcg : Linear::dense_schur;
   }
   if (unknowns <= kSparseCholesky)
-    return numerics == Numerics::fast && device.kind == DeviceKind::cuda &&
-                   options.precision == Precision::f64 && problem.residual_count() >= kResidualsOnDevice
+    return numerics == Numerics::fast && options.precision == Precision::f64 && factors(problem, device)
                ? Linear::device_cholesky
                : Linear::cholesky;
   return Linear::pcg;

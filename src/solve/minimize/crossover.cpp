@@ -1,14 +1,9 @@
 #include "solve/minimize/crossover.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
 
-#include "core/files/atomic_file.hpp"
-#include "core/files/disk_cache.hpp"
 #include "core/numbers/statistics.hpp"
 #include "solve/case_problems.hpp"
 #include "solve/evaluate/evaluator.hpp"
@@ -16,10 +11,6 @@
 
 namespace lockstep::solve {
 namespace {
-
-bool is_gpu(const Device& device) {
-  return device.info().kind == DeviceKind::cuda || device.info().kind == DeviceKind::webgpu;
-}
 
 /// Seconds of one value and gradient with its answer on the host: the median of enough runs.
 double time_gradient(const Problem& problem, const Device& device) {
@@ -36,26 +27,6 @@ double time_gradient(const Problem& problem, const Device& device) {
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   return median(std::move(times));
-}
-
-constexpr uintmax_t kLargestFile = 1 << 16;
-
-std::vector<std::pair<std::string, int64_t>> read_lines(const std::filesystem::path& file) {
-  std::vector<std::pair<std::string, int64_t>> lines;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error) ||
-      std::filesystem::file_size(file, error) > kLargestFile)
-    return lines;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    const size_t tab = line.rfind('\t');
-    if (tab == std::string::npos) continue;
-    char* end = nullptr;
-    const long long residuals = std::strtoll(line.c_str() + tab + 1, &end, 10);
-    if (end != line.c_str() + line.size() || residuals < 0) continue;
-    lines.emplace_back(line.substr(0, tab), residuals);
-  }
-  return lines;
 }
 
 }  // namespace
@@ -83,33 +54,27 @@ std::vector<CrossoverPoint> measure_crossover(const Device& device, const Device
   return points;
 }
 
-std::filesystem::path crossover_file() {
-  const DiskCache& cache = DiskCache::global();
-  return cache.can_read() ? cache.directory() / "solve_crossover.txt" : std::filesystem::path();
+const variants::Computation& placement_computation() {
+  static const variants::Computation computation(
+      {.name = "solve.placement", .variants = {"cpu", "device"}, .axes = {"residuals"}});
+  return computation;
 }
 
-void write_threshold(const std::filesystem::path& file, const std::string& device, int64_t residuals) {
-  std::vector<std::pair<std::string, int64_t>> lines = read_lines(file);
-  std::erase_if(lines, [&](const auto& line) { return line.first == device; });
-  lines.emplace_back(device, residuals);
-  std::string text;
-  for (const auto& [name, count] : lines) text += fmt::format("{}\t{}\n", name, count);
-  write_file(file, std::string_view(text));
-}
-
-int64_t read_threshold(const std::filesystem::path& file, const std::string& device) {
-  for (const auto& [name, residuals] : read_lines(file))
-    if (name == device) return residuals;
-  return kDefaultThreshold;
+variants::TableRow placement_row(const DeviceInfo& device, int64_t residuals) {
+  variants::TableRow row{
+      std::string(placement_computation().name()), std::string(model_of(device)), {}, "residuals", {}, {}};
+  row.steps.push_back({0, {"cpu"}});
+  if (residuals < std::numeric_limits<int64_t>::max()) row.steps.push_back({double(residuals), {"device"}});
+  return row;
 }
 
 bool prefers_cpu(const Problem& problem, const Device& device, const Options& options) {
   if (options.backend == Placement::cpu) return true;
-  if (options.backend == Placement::gpu || !is_gpu(device)) return false;
-  const int64_t threshold = options.threshold >= 0
-                                ? options.threshold
-                                : read_threshold(crossover_file(), device.info().description);
-  return problem.residual_count() < threshold;
+  if (options.backend == Placement::gpu || capabilities_of(device).host_memory) return false;
+  const int64_t residuals = problem.residual_count();
+  if (options.threshold >= 0) return residuals < options.threshold;
+  const variants::Axis axis{"residuals", double(residuals)};
+  return placement_computation().ranking(device.info(), device.numerics(), {{}, {&axis, 1}}).front() == 0;
 }
 
 }  // namespace lockstep::solve

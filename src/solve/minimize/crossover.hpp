@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "device/variants/table.hpp"
+#include "device/variants/variants.hpp"
 #include "lockstep/solve.hpp"
 
 namespace lockstep::solve {
@@ -25,16 +26,13 @@ int64_t crossover(const std::vector<CrossoverPoint>& points);
 std::vector<CrossoverPoint> measure_crossover(const Device& device, const Device& cpu, int largest,
                                               const std::function<void(const CrossoverPoint&)>& progress);
 
-/// The file that keeps thresholds, one line "description<TAB>residuals" a device, in the cache's folder;
-/// empty where there is none.
-std::filesystem::path crossover_file();
-/// Adds or replaces a device's line. Throws InputError where the file cannot be written.
-void write_threshold(const std::filesystem::path& file, const std::string& device, int64_t residuals);
-/// The measured threshold of a device, else kDefaultThreshold.
-int64_t read_threshold(const std::filesystem::path& file, const std::string& device);
-inline constexpr int64_t kDefaultThreshold = 20'000;
+/// CPU or device by the number of residuals.
+const variants::Computation& placement_computation();
+/// A device's row, to be put into a table of variants: the device from so many residuals on.
+variants::TableRow placement_row(const DeviceInfo& device, int64_t residuals);
 
-/// Whether a minimisation runs on the CPU from the outset by Options::backend and Options::threshold.
+/// Whether a minimisation runs on the CPU from the outset by Options::backend and Options::threshold, else by the table of
+/// variants.
 bool prefers_cpu(const Problem& problem, const Device& device, const Options& options);
 
 }  // namespace lockstep::solve

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/summary.hpp"
+#include "device/capabilities.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/writer.hpp"
@@ -22,10 +23,8 @@ struct PixelCost {
 constexpr double kStart = 0.3;  // s, of the program, its files and its kernels
 
 PixelCost cost_on(const Device& device) {
-  const DeviceKind kind = device.info().kind;
-  if (kind == DeviceKind::cuda) return {6e-9, 2e-10};
-  if (kind == DeviceKind::webgpu) return {3e-8, 1e-9};
-  return {8e-7, 2.5e-8};
+  if (capabilities_of(device).host_memory) return {8e-7, 2.5e-8};
+  return capabilities_of(device).warp_lanes > 0 ? PixelCost{6e-9, 2e-10} : PixelCost{3e-8, 1e-9};
 }
 
 void predict(Context& context, const SeriesOptions& options, const SeriesInputs& inputs, Findings& findings) {
@@ -41,8 +40,9 @@ void predict(Context& context, const SeriesOptions& options, const SeriesInputs&
   const TilePlan plan = plan_tiles(context, inputs.city, job, options.tiles, 0);
   const Device device = context.device();
   const double pixels = static_cast<double>(inputs.city.pixels());
-  const bool host = device.info().kind != DeviceKind::cuda && device.info().kind != DeviceKind::webgpu;
-  const double threads = host ? static_cast<double>(std::max<int64_t>(1, device.info().multiprocessors)) : 1;
+  const double threads = capabilities_of(device).host_memory
+                             ? static_cast<double>(std::max<int64_t>(1, device.info().multiprocessors))
+                             : 1;
   const PixelCost cost = cost_on(device);
   const double patches = inputs.sky ? 0 : patch_count(options.patches);
   const double seconds =

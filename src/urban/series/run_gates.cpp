@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "device/capabilities.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/physics_gates.hpp"
 #include "urban/series/whole_series.hpp"
@@ -90,8 +91,7 @@ class GateRun {
   void parity() {
     Context cpu(like(context_, "cpu"));
     const ComputedSeries on_cpu = computed(cpu, whole_);
-    const bool webgpu = context_.device().info().kind == DeviceKind::webgpu;
-    if (!webgpu && context_.numerics() != Numerics::fast)
+    if (capabilities_of(context_.device()).ieee && context_.numerics() != Numerics::fast)
       return add_equal("parity with the CPU", on_cpu, device());
     const GridDifference difference = difference_of(base_.values, on_cpu.values);
     add("parity with the CPU", difference.max_abs_diff, 0.1, "largest difference", device());
@@ -169,7 +169,7 @@ class GateRun {
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   const ScratchFolder scratch;
   // Tiles of a small city are too little work for a large GPU to share.
-  const Shape sample = context.device().info().kind == DeviceKind::cuda ? Shape{512, 528} : Shape{160, 176};
+  const Shape sample = capabilities_of(context.device()).warp_lanes > 0 ? Shape{512, 528} : Shape{160, 176};
   SeriesOptions options =
       given.city.dsm.empty() ? sample_series(given, scratch.path, {9, 12, 15, 18}, sample) : given;
   if (options.folder.empty()) options.folder = scratch.path / "out";

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/hash.hpp"
+#include "device/capabilities.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/sky/sky.hpp"
@@ -101,12 +102,10 @@ std::string_view name(PointValue value) {
 }
 
 void SeriesClock::add(const Device& device, const device::PhaseSeconds& seconds) {
-  const DeviceKind kind = device.info().kind;
-  const bool gpu = kind == DeviceKind::cuda || kind == DeviceKind::webgpu;
   const std::lock_guard lock(mutex);
   for (const auto& [phase, s] : seconds) {
     stages[phase] += s;
-    if (gpu) gpu_stages[phase] += s;
+    if (!capabilities_of(device).host_memory) gpu_stages[phase] += s;
   }
 }
 

@@ -6,13 +6,23 @@
 
 #include <algorithm>
 
+#include "device/variants/variants.hpp"
 #include "lockstep/error.hpp"
 #include "urban/rays/kernels.hpp"
 
 namespace lockstep::urban {
 namespace {
-/// Pixels that a GPU casts in one launch, some hundredths of a second.
-constexpr int64_t kSmallOnCuda = int64_t{1} << 22, kSmallOnWebgpu = int64_t{1} << 18;
+
+/// Words of states that a launch casts: one gives progress, at once on the host, elsewhere by waiting for it; small tiles get
+/// one launch for all.
+int words_at_once(const Device& device, const Tile& tile, int words) {
+  static const variants::Computation computation(
+      {.name = "urban.sky", .variants = {"words", "whole"}, .axes = {"pixels"}});
+  const variants::Axis pixels{"pixels", double(tile.core_pixels())};
+  const auto any = [](int) { return std::string(); };
+  return variants::choose(computation, device, {{}, {&pixels, 1}}, {}, any).variant == 1 ? words : 1;
+}
+
 }  // namespace
 
 SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene) {
@@ -53,14 +63,10 @@ SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City&
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
   const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
-  // A launch a word gives progress: at once on the CPU, on a GPU by waiting for it. Small tiles of a GPU get one launch.
-  const DeviceKind kind = device.info().kind;
-  const bool gpu = kind == DeviceKind::cuda || kind == DeviceKind::webgpu;
-  const int64_t small = kind == DeviceKind::cuda ? kSmallOnCuda : kSmallOnWebgpu;
-  const int step = gpu && tile.core_pixels() <= small ? plan.words() : 1;
+  const int step = words_at_once(device, tile, plan.words());
   for (int word = 0; word < plan.words(); word += step) {
     cast_sky(device, stream, plan, scene, buffers, word, step);
-    if (gpu && step == 1) device.synchronize(stream);
+    if (step == 1 && !capabilities_of(device).host_memory) device.synchronize(stream);
     advance(step);
   }
   view_sky(device, stream, plan, scene, buffers);

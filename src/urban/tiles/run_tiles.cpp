@@ -19,6 +19,7 @@
 #include "core/reports/fields.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/telemetry.hpp"
+#include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 #include "urban/rays/ray_table.hpp"
 #include "urban/tiles/tile_store.hpp"
@@ -37,8 +38,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-bool is_gpu(DeviceKind kind) { return kind == DeviceKind::cuda || kind == DeviceKind::webgpu; }
-
 /// A large tile that is computed sooner than it is hashed and written (at about this rate) is not kept.
 constexpr double kKeptBytesPerSecond = 1e9;
 constexpr size_t kKeptAnyway = size_t{16} << 20;
@@ -48,15 +47,13 @@ bool worth_keeping(double seconds, size_t bytes) {
 
 /// Devices of one family give the same bits.
 std::string_view family(const Device& device) {
-  const DeviceKind kind = device.info().kind;
-  if (kind == DeviceKind::webgpu) return "webgpu";
-  if (device.numerics() == Numerics::exact) return "ieee";
-  return kind == DeviceKind::cuda ? "cuda" : kind == DeviceKind::cpu ? "cpu" : "interp";
+  const bool ieee = capabilities_of(device).ieee && device.numerics() == Numerics::exact;
+  return ieee ? "ieee" : name(device.info().kind);
 }
 
 /// Buffers of an earlier stage lie in a CPU's pool, resident, and are taken over where sizes are the same.
 uint64_t taken_over(const Device& device, const City& city, const TileJob& job, TileBudget budget) {
-  if (device.info().kind != DeviceKind::cpu) return 0;
+  if (!capabilities_of(device).host_memory) return 0;
   const DeviceCounters counters = device.counters();
   budget.cost = job.taken_over;
   return std::min(static_cast<uint64_t>(counters.peak_bytes - counters.allocated_bytes),
@@ -70,7 +67,7 @@ TilePlan plan_on(const Device& device, const City& city, const TileJob& job, con
   TileBudget budget;
   budget.cost = job.cost;
   if (city.windows) budget.cost.host_window_bytes = 4 * (city.has_vegetation() ? 3 : 1);
-  budget.device_is_host = !is_gpu(device.info().kind);
+  budget.device_is_host = capabilities_of(device).host_memory;
   budget.device_bytes = static_cast<uint64_t>(std::max<int64_t>(0, device.memory().free_bytes));
   const uint64_t host = free_host_bytes(options);
   budget.host_bytes = host - std::min(host, job.host_bytes);
@@ -224,7 +221,7 @@ TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, cons
   try {
     return plan(device);
   } catch (const UnsupportedError&) {
-    if (!is_gpu(device.info().kind)) throw;
+    if (capabilities_of(device).host_memory) throw;
   }
   return context.stage(job.stage, plan);
 }

@@ -1,13 +1,9 @@
 #include "solve/minimize/crossover.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
-#include "core/temporary_folder.hpp"
 #include "solve/case_problems.hpp"
 
 namespace lockstep::solve {
@@ -22,28 +18,22 @@ TEST(Crossover, NeedsEveryLargerSizeToBeFaster) {
   EXPECT_EQ(crossover({}), std::numeric_limits<int64_t>::max());
 }
 
-TEST(Crossover, ThresholdsAreKeptByDevice) {
-  const lockstep::test::TemporaryFolder folder;
-  const std::filesystem::path file = folder.path() / "new" / "thresholds.txt";
-  EXPECT_EQ(read_threshold(file, "one"), kDefaultThreshold);
-  write_threshold(file, "one", 500);
-  write_threshold(file, "another, driver 1", 7);
-  write_threshold(file, "one", 600);
-  EXPECT_EQ(read_threshold(file, "one"), 600);
-  EXPECT_EQ(read_threshold(file, "another, driver 1"), 7);
-  EXPECT_EQ(read_threshold(file, "a third"), kDefaultThreshold);
-  std::ofstream(file, std::ios::app) << "broken line\nfourth\tnumber\nfifth\t-3\n";
-  EXPECT_EQ(read_threshold(file, "fourth"), kDefaultThreshold);
-  EXPECT_EQ(read_threshold(file, "fifth"), kDefaultThreshold);
-  EXPECT_EQ(read_threshold(file, "one"), 600);
-}
-
-TEST(Crossover, WhatIsNoSmallFileIsNotRead) {
-  const lockstep::test::TemporaryFolder folder;
-  std::ofstream(folder / "large") << "one\t5\n" << std::string(1 << 17, 'x');
-  EXPECT_EQ(read_threshold(folder / "large", "one"), kDefaultThreshold);
-  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_EQ(read_threshold(folder / "pipe", "one"), kDefaultThreshold);
+TEST(Crossover, RowsOfDevicesChoose) {
+  DeviceInfo one, other;
+  one.description = "One, driver 1", other.description = "Other";
+  variants::Table table;
+  table.put(placement_row(one, 500));
+  table.put(placement_row(one, 600));
+  table.put(placement_row(other, std::numeric_limits<int64_t>::max()));
+  ASSERT_EQ(table.rows().size(), 2u);
+  const auto rows = placement_computation().rows(variants::Table::parse(table.text(), "test"), true);
+  const auto on_device = [&](const DeviceInfo& device, double residuals) {
+    const variants::Axis axis{"residuals", residuals};
+    return placement_computation().ranking(rows, device, Numerics::exact, {{}, {&axis, 1}}).front() == 1;
+  };
+  EXPECT_FALSE(on_device(one, 599));
+  EXPECT_TRUE(on_device(one, 600));
+  EXPECT_FALSE(on_device(other, 1e9));
 }
 
 TEST(Crossover, TheCpuIsPreferredWhereAskedOnly) {

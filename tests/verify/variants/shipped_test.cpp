@@ -64,6 +64,8 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
            {"forecast.rollout", cuda, "many starts", "groups", 16, "batch"},
            {"forecast.rollout", cuda, "two-hot", "groups", 1, "one_launch"},
            {"forecast.rollout", interp, "one start", "groups", 1, "one_launch"},
+           {"forecast.gru", cuda, "", "sequences", 4, "rows"},
+           {"forecast.gru", cpu, "", "sequences", 5, "products"},
        }) {
     const Computation& c = named(subjects, e.computation);
     DeviceInfo device;

@@ -20,7 +20,7 @@ TEST(Rank, MovesOnlyWhatIsClearlyFaster) {
   EXPECT_EQ(rank({0, 1, 2}, timings({3, 2, 1})), (std::vector<int>{2, 1, 0}));
   EXPECT_EQ(rank({0, 1, 2}, timings({1, 0.98, 0.99})), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(rank({0, 1, 2}, timings({1, 0.96, 2})), (std::vector<int>{1, 0, 2}));
-  // What does not apply goes last.
+  // Variants that do not apply go last.
   EXPECT_EQ(rank({0, 1, 2}, timings({0, 2, 1})), (std::vector<int>{2, 1, 0}));
 }
 
@@ -68,6 +68,19 @@ TEST(Tune, MeasuresTheCrossover) {
   const Axis small{"points", 29}, large{"points", 30};
   EXPECT_EQ(computation.ranking(rows, device.info(), Numerics::exact, {{}, {&small, 1}}).front(), 2);
   EXPECT_EQ(computation.ranking(rows, device.info(), Numerics::exact, {{}, {&large, 1}}).front(), 0);
+}
+
+// A size that alone has another order is given that of its neighbours.
+TEST(Tune, SmoothsTheOrderOfASingleSize) {
+  const Computation computation(transforms(Agreement::bits));
+  Subject subject = sleepers(computation);
+  subject.host.sizes = {1, 30, 2, 3};
+  subject.position = [](const Device&, int64_t n) { return n == 1 ? 0. : n == 30 ? 10. : 10. + double(n); };
+  const Tuned tuned = tune(Device::open("interp"), subject, 0.5);
+  ASSERT_EQ(tuned.points.size(), 4u);
+  for (const Point& point : tuned.points) EXPECT_EQ(point.after, 2) << point.size;
+  ASSERT_EQ(tuned.row.steps.size(), 1u);
+  EXPECT_EQ(tuned.row.steps[0].ranking.front(), "lanes");
 }
 
 TEST(Tune, LeavesRoundingAlone) {

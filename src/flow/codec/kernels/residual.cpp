@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "device/capabilities.hpp"
 #include "flow/codec/kernels/residual_kernels.hpp"
 #include "flow/codec/rans/rans.hpp"
 #include "lockstep/error.hpp"
@@ -92,7 +93,7 @@ std::vector<Kernel> ResidualCoder::kernels() {
 }
 
 void expect_same_predictions(const Device& device) {
-  if (device.info().kind == DeviceKind::webgpu || device.numerics() != Numerics::exact)
+  if (!capabilities_of(device).ieee || device.numerics() != Numerics::exact)
     throw UnsupportedError(
         fmt::format("a bounded error on {}{}: its predictions have other bits than those of other devices",
                     device.info().name, device.numerics() != Numerics::exact ? " with fast numerics" : ""),

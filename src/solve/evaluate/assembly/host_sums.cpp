@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "device/capabilities.hpp"
 #include "primitives/sums/host_reduce.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
@@ -23,7 +24,7 @@ void set_host_sums(bool wanted) { host_sums_wanted = wanted; }
 
 std::unique_ptr<HostSums> HostSums::make(Evaluator::State& s) {
   if (!host_sums_wanted || !(s.uses & kUseHost) || s.precision != Precision::f64 ||
-      s.device.info().kind != DeviceKind::cpu || s.device.numerics() != Numerics::exact)
+      !capabilities_of(s.device).vectors || s.device.numerics() != Numerics::exact)
     return nullptr;
   int64_t slots = 0;
   for (const BatchState& batch : s.batches) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "device/capabilities.hpp"
 #include "lockstep/kernel/kernel.hpp"
 #include "optimize/vector_launch.hpp"
 #include "primitives/sums/host_reduce.hpp"
@@ -28,7 +29,7 @@ Val<T> clamped(const Val<T>& d) {
 constexpr int64_t kShort = 1024;
 
 bool in_place(const Device& device, const Buffer& x) {
-  return x.storage() == Storage::f64 && x.elements() <= kShort && device.info().kind == DeviceKind::cpu &&
+  return x.storage() == Storage::f64 && x.elements() <= kShort && capabilities_of(device).vectors &&
          device.numerics() == Numerics::exact;
 }
 std::span<const double> numbers(const Buffer& x) {
