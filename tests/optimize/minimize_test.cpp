@@ -287,6 +287,46 @@ TEST(Optimize, LbfgsOfEverySize) {
   }
 }
 
+// A gradient of the wrong sign: nothing lower is found, and the start is left.
+TEST(Optimize, WhereNothingFallsTheStartIsKept) {
+  struct Uphill final : VectorObjective {
+    using VectorObjective::VectorObjective;
+    void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+      device().copy(x, gradient);
+      primitives::scale(device(), -1, gradient);
+      primitives::dot(device(), x, x, value);
+    }
+  };
+  const Device device = Device::open("cpu");
+  const std::vector<double> start{1, -2, 3};
+  Uphill f(device, uploaded<f64>(device, start));
+  const Result result = minimize(f);
+  EXPECT_EQ(result.termination, Termination::no_descent);
+  EXPECT_EQ(result.value, result.first_value);
+  EXPECT_EQ(widened<double>(device, f.point()), start);
+}
+
+// A gradient that is not finite ends a minimisation, whatever the value is.
+TEST(Optimize, AGradientThatIsNotFiniteIsAFailure) {
+  struct Cliff final : VectorObjective {
+    using VectorObjective::VectorObjective;
+    void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+      static const Kernel slope = kernel("test.cliff", [](At<1> at, Grid<f64, 1> p, Out<f64, 1> g) {
+        g[at] = select(p[at] < 2.0, Val<f64>(f64(NAN)), Val<f64>(p[at]));
+      });
+      device().launch(slope, {x.elements()}, x, gradient);
+      primitives::dot(device(), x, x, value);
+    }
+  };
+  const Device device = Device::open("cpu");
+  for (const Method method : {Method::sgd, Method::adam}) {
+    Cliff f(device, uploaded<f64>(device, {3, 2.5}));
+    const Result result = minimize(f, {.method = method, .learning_rate = 0.3});
+    EXPECT_EQ(result.termination, Termination::failure) << name(method);
+    EXPECT_LT(result.iterations, 5);
+  }
+}
+
 // What may not be recorded is launched for every evaluation; what may be is replayed.
 TEST(Optimize, OnlyWhatMayBeRecordedIs) {
   const Device device = Device::open("cpu");
