@@ -4,10 +4,21 @@
 
 #include <set>
 
+#include "core/numbers/split_mix.hpp"
+
 namespace {
 
 using lockstep::hash128;
 using lockstep::to_hex;
+
+// The first outputs of the generator that begins at 0, as published with xoshiro.
+TEST(SplitMix, PublishedNumbers) {
+  uint64_t state = 0;
+  for (const uint64_t expected : {0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u, 0x06c45d188009454fu}) {
+    EXPECT_EQ(lockstep::split_mix64(state), expected);
+    state += lockstep::kSplitMixStep;
+  }
+}
 
 // The published test vector of SipHash-2-4-128 for key 00 01 … 0f and no input.
 TEST(Hash, PublishedVectorOfTheEmptyInput) {

@@ -209,6 +209,27 @@ TEST_F(GdalRaster, FurtherBandsAreCountedAndChosen) {
   EXPECT_TRUE(has(error_of([&] { read_raster(folder / "two.vrt", {.band = 3}); }), "band 3 of 2"));
 }
 
+TEST_F(GdalRaster, AVrtReadsBelowItsFolderAlone) {
+  std::filesystem::create_directories(folder / "own/below");
+  const auto said = [&](const std::string& source, bool relative) {
+    write_text(
+        folder / "own/a.vrt",
+        fmt::format("<VRTDataset rasterXSize='1' rasterYSize='1'><VRTRasterBand dataType='Float32' band='1'>"
+                    "<SimpleSource><SourceFilename relativeToVRT='{}'>{}</SourceFilename></SimpleSource>"
+                    "</VRTRasterBand></VRTDataset>",
+                    int(relative), source));
+    return error_of([&] { read_raster(folder / "own/a.vrt"); });
+  };
+  for (const char* file : {"own/b.tif", "own/below/b.tif", "b.tif", "own.tif"})
+    write_raster(folder / file, sample_grid(1, 1), array_of({1}, 1, 1));
+  EXPECT_EQ(said("b.tif", true), "no InputError");
+  EXPECT_EQ(said("below/b.tif", true), "no InputError");
+  EXPECT_EQ(said((folder / "own/b.tif").string(), false), "no InputError");
+  EXPECT_TRUE(has(said("../b.tif", true), "outside of its folder"));
+  EXPECT_TRUE(has(said("../own.tif", true), "outside of its folder"));
+  EXPECT_TRUE(has(said((folder / "b.tif").string(), false), "outside of its folder"));
+}
+
 // Each cell in turn is the only one that the mask leaves out.
 TEST_F(GdalRaster, MaskedCellsAreMissing) {
   const std::vector<float> heights = {1, 2, 3, 4, 5, 6};

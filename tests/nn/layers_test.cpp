@@ -33,6 +33,18 @@ TEST(Layers, Embedding) {
                    18, 2, 7));  // tokens 7 and 8 do not occur
 }
 
+TEST(Layers, TokensOutsideTheTableAreNaN) {
+  Problem p = make_problem({.input = {1}, .layers = {Embedding{5, 4}, Dense{3}}}, 6, 6, 3, 5);
+  p.inputs = {-1, 0, 4, 5, 6, 1000};
+  for (const std::string& name : host_devices()) {
+    SCOPED_TRACE(name);
+    const std::vector<double> outputs = evaluate(Device::open(name), p, Storage::f64).outputs;
+    ASSERT_EQ(outputs.size(), 18u);
+    for (size_t k = 0; k < outputs.size(); ++k)
+      EXPECT_EQ(std::isnan(outputs[k]), k / 3 != 1 && k / 3 != 2) << k;
+  }
+}
+
 TEST(Layers, Gru) {
   for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
     expect_exact(make_problem({.input = {5, 3}, .layers = {Gru{4, form}, Gru{3, form}, Dense{2}}}, 3, 15, 2));

@@ -253,6 +253,91 @@ void expect_the_saved_direction(int history, int iterations) {
   EXPECT_EQ(widened<T>(device, restored.step()), widened<T>(device, memory.step()));
 }
 
+/// 1/2 sum (k + 1) (x_k - 1)^2 from 2 on; counts what the host launches.
+struct Bowl final : VectorObjective {
+  Bowl(const Device& device, int size, bool recordable = true)
+      : VectorObjective(device, uploaded<f64>(device, std::vector<double>(size_t(size), 2))),
+        recordable_(recordable),
+        terms_(device.allocate(Storage::f64, {size})) {}
+  bool recordable() const override { return recordable_; }
+  void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+    static const Kernel work =
+        kernel("test.bowl", [](At<1> at, Grid<f64, 1> p, Out<f64, 1> g, Out<f64, 1> terms) {
+          const Val<f64> stiffness = cast<f64>(at.x + 1), away = p[at] - 1.0;
+          g[at] = stiffness * away;
+          terms[at] = 0.5 * stiffness * away * away;
+        });
+    device().launch(work, {x.elements()}, x, gradient, terms_);
+    primitives::reduce(device(), primitives::Reduce::sum, terms_, value);
+    ++launches;
+  }
+  int launches = 0;
+  bool recordable_;
+  Buffer terms_;
+};
+
+// Rows of the memory are padded to multiples of 128 bytes: sizes around these.
+TEST(Optimize, LbfgsOfEverySize) {
+  const Device device = Device::open("interp");
+  for (const int size : {1, 2, 15, 16, 17, 18, 31, 32, 33, 49}) {
+    SCOPED_TRACE(size);
+    Bowl bowl(device, size);
+    minimize(bowl, {.max_iterations = 200, .value_tolerance = 0});
+    for (const double x : widened<f64>(device, bowl.point())) EXPECT_NEAR(x, 1, 1e-6);
+  }
+}
+
+// A gradient of the wrong sign: nothing lower is found, and the start is left.
+TEST(Optimize, WhereNothingFallsTheStartIsKept) {
+  struct Uphill final : VectorObjective {
+    using VectorObjective::VectorObjective;
+    void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+      device().copy(x, gradient);
+      primitives::scale(device(), -1, gradient);
+      primitives::dot(device(), x, x, value);
+    }
+  };
+  const Device device = Device::open("cpu");
+  const std::vector<double> start{1, -2, 3};
+  Uphill f(device, uploaded<f64>(device, start));
+  const Result result = minimize(f);
+  EXPECT_EQ(result.termination, Termination::no_descent);
+  EXPECT_EQ(result.value, result.first_value);
+  EXPECT_EQ(widened<double>(device, f.point()), start);
+}
+
+// A gradient that is not finite ends a minimisation, whatever the value is.
+TEST(Optimize, AGradientThatIsNotFiniteIsAFailure) {
+  struct Cliff final : VectorObjective {
+    using VectorObjective::VectorObjective;
+    void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) override {
+      static const Kernel slope = kernel("test.cliff", [](At<1> at, Grid<f64, 1> p, Out<f64, 1> g) {
+        g[at] = select(p[at] < 2.0, Val<f64>(f64(NAN)), Val<f64>(p[at]));
+      });
+      device().launch(slope, {x.elements()}, x, gradient);
+      primitives::dot(device(), x, x, value);
+    }
+  };
+  const Device device = Device::open("cpu");
+  for (const Method method : {Method::sgd, Method::adam}) {
+    Cliff f(device, uploaded<f64>(device, {3, 2.5}));
+    const Result result = minimize(f, {.method = method, .learning_rate = 0.3});
+    EXPECT_EQ(result.termination, Termination::failure) << name(method);
+    EXPECT_EQ(result.iterations, method == Method::sgd ? 1 : 2);  // the first gradient below 2
+  }
+}
+
+// What may not be recorded is launched for every evaluation; what may be is replayed.
+TEST(Optimize, OnlyWhatMayBeRecordedIs) {
+  const Device device = Device::open("cpu");
+  Bowl launched(device, 20, false), replayed(device, 20);
+  const Options options{.max_iterations = 12, .value_tolerance = 0};
+  const Result a = minimize(launched, options), b = minimize(replayed, options);
+  EXPECT_EQ(launched.launches, a.evaluations);
+  EXPECT_LT(replayed.launches, b.evaluations);
+  EXPECT_EQ(a.value, b.value);
+}
+
 TEST(Optimize, LbfgsGoesOnFromWhatItSaved) {
   for (const int history : {1, 4})
     for (const int iterations : {1, 3, 7}) {

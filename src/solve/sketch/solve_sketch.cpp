@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/numbers/split_mix.hpp"
 #include "solve/minimize/run.hpp"
 
 namespace lockstep::solve::sketch {
@@ -23,13 +24,8 @@ constexpr double kLeastRadius = 1e-6;  // in sizes
 // Damping in proportion to diag(J^T J) would instead prefer long steps along coordinates that hardly matter.
 // The damping is therefore the same for all coordinates.
 
-// SplitMix64 to -1 … 1.
-double nudge(uint64_t counter) {
-  uint64_t x = (counter + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return double((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1;
-}
+// -1 … 1.
+double nudge(uint64_t counter) { return double(split_mix64(counter * kSplitMixStep) >> 11) * 0x1p-52 - 1; }
 
 class Solver {
  public:

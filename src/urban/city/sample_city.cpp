@@ -7,22 +7,18 @@
 #include <cmath>
 #include <mutex>
 #include <numbers>
+#include <utility>
 
+#include "core/numbers/split_mix.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-// SplitMix64.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t bits() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
+  uint64_t bits() { return split_mix64(std::exchange(state_, state_ + kSplitMixStep)); }
   double uniform(double low, double high) {
     return low + (high - low) * static_cast<double>(bits() >> 11) * 0x1p-53;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/numbers/split_mix.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve::mesh {
@@ -321,16 +322,6 @@ TermType star_term(Developability kind, int valence) {
 int cut_count(int valence) { return valence * (valence - 1) / 2; }
 int sampled_cut_count(int valence) { return 1 + (cut_count(valence) + 9) / 10; }
 
-namespace {
-// SplitMix64: a bijection of counters whose bits are well mixed.
-uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-}  // namespace
-
 std::vector<double> sampled_masks(std::array<int, 2> given, int valence, uint64_t seed, uint64_t round,
                                   uint64_t vertex) {
   std::vector<std::array<int, 2>> cuts;
@@ -342,7 +333,7 @@ std::vector<double> sampled_masks(std::array<int, 2> given, int valence, uint64_
   for (size_t k = 0; k < samples; ++k) {
     // After the given one, the first steps of a Fisher-Yates shuffle: no cut twice.
     if (k > 0) {
-      const uint64_t bits = mixed(mixed(mixed(seed) ^ round) ^ (vertex * 64 + k));
+      const uint64_t bits = split_mix64(split_mix64(split_mix64(seed) ^ round) ^ (vertex * 64 + k));
       std::swap(cuts[k], cuts[k + size_t(bits % (cuts.size() - k))]);
     }
     for (int f = 0; f < valence; ++f) masks.push_back(f >= cuts[k][0] && f < cuts[k][1]);
