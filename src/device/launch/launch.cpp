@@ -34,6 +34,7 @@ class BoundLaunch {
         extent_(extent),
         given_(function_.argument_buffers()) {
     check_counts(arguments.size());
+    for (int a = 0; a < extent_.rank(); ++a) form_.long_axes |= extent_[a] > INT32_MAX - ir::kLongAxis;
     for (size_t n = 0; n < arguments.size(); ++n) {
       const auto* buffer = std::get_if<Buffer>(&arguments[n]);
       const bool buffers_left = buffers_ < given_, scalars_left = scalars_ < function_.scalars.size();
@@ -104,8 +105,6 @@ class BoundLaunch {
     for (int a = 0; a < extent_.rank(); ++a)
       if (extent_[a] < 0 || extent_[a] > INT32_MAX)
         throw InputError(fmt::format("extent {}", to_string(extent_)), where(), "axes of 0 to 2^31 - 1");
-      else
-        form_.long_axes |= extent_[a] > INT32_MAX - ir::kLongAxis;
   }
 
   void bind_scalar(size_t n, const Argument& argument) {
