@@ -230,9 +230,9 @@ int run(int argc, char** argv) {
       io::set_input_memory(parse_bytes(size, "--input-memory"));
     check_files(chosen);
     set_request(request_of(chosen));
-    begin_record(chosen);
+    const Recording recording(chosen);
     const int code = run_bound(*command);
-    write_record(chosen);
+    recording.write();
     return code == kDone && !check_findings().empty() ? kFound : code;
   }
   if (&chosen == &root && argc == 1) {
