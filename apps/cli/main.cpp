@@ -248,9 +248,9 @@ int run(int argc, char** argv) {
     if (const int64_t bytes = command->common.input_memory; bytes > 0) io::set_input_memory(bytes);
     check_files(chosen);
     set_request(request_of(chosen));
-    begin_record(chosen);
+    const Recording recording(chosen);
     const int code = run_bound(*command);
-    write_record(chosen);
+    recording.write();
     return code == kDone && !check_findings().empty() ? kFound : code;
   }
   if (&chosen == &root && argc == 1) {

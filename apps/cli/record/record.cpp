@@ -182,7 +182,7 @@ std::string seal_of(Json record) {
   return record::sha256(record.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void begin_record(const CLI::App& app) {
+Recording::Recording(const CLI::App& app) : app_(app) {
   journal::begin();
   summary() = {};
   hashed().clear();
@@ -193,19 +193,20 @@ void begin_record(const CLI::App& app) {
                        inputs_json(Files(settings, target).inputs));
   });
 }
+Recording::~Recording() { record::set_run({}); }
+
 void note_summary(Json value) { summary() = std::move(value); }
 
-void write_record(const CLI::App& app) {
-  record::set_run({});
-  const fs::path target = record_file_of(app), base = target.parent_path();
+void Recording::write() const {
+  const fs::path target = record_file_of(app_), base = target.parent_path();
   const journal::Entries entries = journal::entries();
   if (target.empty() || summary().is_null() || entries.outputs.empty()) return;
   const bool own = std::ranges::find(entries.outputs, target) != entries.outputs.end();
-  const std::vector<Setting> settings = settings_of(app);
+  const std::vector<Setting> settings = settings_of(app_);
   const Files files(settings, target);
   const Json& s = summary();
   Json record = {{"program", {{"version", kVersion}, {"commit", kCommit}}},
-                 {"command", command_path(app)},
+                 {"command", command_path(app_)},
                  {"options", options_json(settings)},
                  {"inputs", inputs_json(files.inputs)},
                  {"device", s["device"]},

@@ -12,12 +12,21 @@ class App;
 
 namespace lockstep::cli {
 
-/// Before a command runs: files that it reads and publishes count from now on.
-void begin_record(const CLI::App& app);
+/// Around a command: files that it reads and publishes count as long as this lives.
+class Recording {
+ public:
+  explicit Recording(const CLI::App& app);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  /// After a command that wrote files. Members that the command itself put into run.json stay.
+  void write() const;
+
+ private:
+  const CLI::App& app_;
+};
 /// The device, driver, stages and times of the run, from the session's end.
 void note_summary(nlohmann::ordered_json summary);
-/// After a command that wrote files. Members that the command itself put into run.json stay.
-void write_record(const CLI::App& app);
 
 /// The record of a folder of results or of a file; one is its own.
 std::filesystem::path record_of(const std::filesystem::path& results);
