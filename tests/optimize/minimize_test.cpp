@@ -327,7 +327,7 @@ TEST(Optimize, AGradientThatIsNotFiniteIsAFailure) {
   }
 }
 
-// What may not be recorded is launched for every evaluation; what may be is replayed.
+// An objective that may not be recorded is launched for every evaluation; others are replayed.
 TEST(Optimize, OnlyWhatMayBeRecordedIs) {
   const Device device = Device::open("cpu");
   Bowl launched(device, 20, false), replayed(device, 20);

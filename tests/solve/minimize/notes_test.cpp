@@ -96,15 +96,12 @@ TEST(Notes, AHalfTurnOfVecQ) {
     return std::abs(problem.values(pose)[3]);
   };
   const double half = std::numbers::pi;
-  for (const Method method : {Method::lm, Method::dogleg, Method::gn}) {
+  for (const Method method : {Method::lm, Method::dogleg}) {
     SCOPED_TRACE(name(method));
     Summary summary;
     EXPECT_LT(poses_after(false, half, method, summary), 1e-9);
     EXPECT_NEAR(summary.final_cost, 0.5, 1e-9);
-    if (method == Method::gn)  // whose undamped step there is not finite or not determined
-      EXPECT_FALSE(converged(summary.termination) && summary.message.empty()) << report(summary);
-    else
-      EXPECT_EQ(summary.notes, (Notes{"1 direction changes no residual to first order: pose"}));
+    EXPECT_EQ(summary.notes, (Notes{"1 direction changes no residual to first order: pose"}));
     EXPECT_NEAR(poses_after(false, half - 1e-2, method, summary), 1, 1e-9);
     EXPECT_EQ(summary.notes, Notes());
     EXPECT_NEAR(poses_after(true, half - 1e-9, method, summary), 1, 1e-9);
