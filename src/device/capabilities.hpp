@@ -1,4 +1,4 @@
-// What a device can do, as numbers: applications decide by these and by measured tables, not by kinds of devices.
+// Capabilities of a device, as numbers: applications decide by these and by measured tables, not by kinds of devices.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,9 @@ CaseRun square_product(const Device& device, Storage storage, int64_t n, std::st
                                   device.allocate(storage, {n, n})};
   const primitives::ProductOptions options{.library = variant == "library"};
   const std::string how = variant == "kernels" ? "" : std::string(variant);
-  primitives::multiply_by(device, {}, abc, options, how);  // one that does not apply throws here
-  return {[=] { primitives::multiply_by(device, {}, abc, options, how); },
+  primitives::multiply_by(device, {}, {abc[0], abc[1], abc[2]}, options,
+                          how);  // one that does not apply throws here
+  return {[=] { primitives::multiply_by(device, {}, {abc[0], abc[1], abc[2]}, options, how); },
           [=] { return std::vector<Array>{device.download(abc[2])}; }};
 }
 

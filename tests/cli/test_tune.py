@@ -33,7 +33,7 @@ class Tune(ProgramTest):
         with open(self.table, encoding="utf-8") as file:
             rows = json.load(file)["rows"]
         self.assertEqual([r["computation"] for r in rows], ["primitives.fft", "primitives.matmul.narrow"])
-        # What it chooses has the bits of what is shipped.
+        # Its choice has the bits of what is shipped.
         rows[0]["steps"] = [[0, ["passes"]]]
         with open(self.table, "w", encoding="utf-8") as file:
             json.dump({"format": 1, "rows": rows}, file)

@@ -22,7 +22,7 @@ int place_of(std::span<const std::string_view> names, std::string_view name) {
 int closeness(const Computation::Row& row, const DeviceInfo& device) {
   if (row.device == lockstep::name(device.kind)) return 2;
   if (row.device == "any") return 1;
-  return model_of(device).starts_with(row.device) ? 3 : 0;
+  return device.description.starts_with(row.device) ? 3 : 0;  // with its model: every small product asks
 }
 
 }  // namespace
@@ -70,12 +70,11 @@ std::span<const int> Computation::ranking(std::span<const Row> rows, const Devic
   const Row* best = nullptr;
   int most = 0;
   for (const Row& row : rows) {
+    const int close = closeness(row, device);
+    if (close == 0 || (!row.of.empty() && row.of != problem.of)) continue;
     if (row.user && options_.exact == Agreement::bound && numerics == Numerics::exact) continue;
     if (!row.numerics.empty() && (row.numerics == "fast") != (numerics == Numerics::fast)) continue;
-    if (!row.of.empty() && row.of != problem.of) continue;
-    const int close = closeness(row, device);
-    const int score =
-        close == 0 ? 0 : 16 * row.user + 4 * close + 2 * !row.of.empty() + !row.numerics.empty();
+    const int score = 16 * row.user + 4 * close + 2 * !row.of.empty() + !row.numerics.empty();
     if (score > most) most = score, best = &row;
   }
   if (!best)

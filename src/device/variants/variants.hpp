@@ -24,7 +24,7 @@ struct Problem {
   std::span<const Axis> axes{};
 };
 
-/// What all variants of a computation have in common in exact numerics.
+/// The agreement of all variants of a computation in exact numerics.
 enum class Agreement : uint8_t {
   bits,   // results: a user's table may choose
   bound,  // results up to rounding: in exact numerics only the shipped table chooses

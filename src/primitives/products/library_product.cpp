@@ -101,9 +101,8 @@ const variants::Computation& library_computation() {
   return computation;
 }
 
-std::optional<Kernel> library_product(const Device& device, const std::array<Buffer, 3>& abc,
-                                      const ProductOptions& options, std::string_view variant,
-                                      std::string& reason) {
+std::optional<Kernel> library_product(const Device& device, const Factors& abc, const ProductOptions& options,
+                                      std::string_view variant, std::string& reason) {
   const auto& [a, b, c] = abc;
   const auto not_taken = [&](std::string why) {
     reason = std::move(why);
@@ -124,7 +123,7 @@ std::optional<Kernel> library_product(const Device& device, const std::array<Buf
   return k;
 }
 
-void multiply_by(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_by(const Device& device, const Stream& stream, const Factors& abc,
                  const ProductOptions& options, std::string_view variant) {
   const auto& [a, b, c] = abc;
   std::string reason;

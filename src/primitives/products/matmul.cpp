@@ -212,26 +212,31 @@ std::string why_not(Product form, const Device& device, const Matrices& m, Stora
   return wide_bytes(storage) > device.info().limits.shared_bytes ? "too little shared memory" : "";
 }
 
-Product choose_product(const Device& device, const Matrices& m, Storage storage, std::string_view asked) {
+/// Groups of wide tiles for each multiprocessor of a GPU. Two groups fit one; where they are fewer, smaller tiles busy more of them.
+double waves_of(const Device& device, const Matrices& m, Storage storage) {
+  if (capabilities_of(device).host_memory) return 0;
   const int64_t tile = product_tile(Product::wide, storage);
   const int r = m.c.rank();
   const int64_t groups = (r == 3 ? m.c[0] : 1) * divide_up(m.c[r - 2], tile) * divide_up(m.c[r - 1], tile);
-  // Two groups fit a multiprocessor; where they are fewer, smaller tiles busy more of them.
-  const double waves = double(groups) / std::max(2, device.info().multiprocessors);
+  return double(groups) / std::max(2, device.info().multiprocessors);
+}
+
+Product choose_product(const Device& device, const Matrices& m, Storage storage, std::string_view asked) {
+  const int r = m.c.rank();
   const variants::Axis axes[] = {{"least_side", double(std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]}))},
-                                 {"waves", waves}};
+                                 {"waves", waves_of(device, m, storage)}};
   return Product(variants::choose(matmul_computation(), device, {.axes = axes}, asked, [&](int form) {
                    return why_not(Product(form), device, m, storage);
                  }).variant);
 }
 
 template <class T>
-void multiply_packed(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc) {
+void multiply_packed(const Device& device, const Stream& stream, const Factors& abc) {
   const auto batched = [](const Buffer& x) {
     const Shape& s = x.shape();
     return s.rank() == 3 ? x : x.reshape({1, s[0], s[1]});
   };
-  const Buffer a = batched(abc[0]), b = batched(abc[1]), c = batched(abc[2]);
+  const Buffer a = batched(abc.a), b = batched(abc.b), c = batched(abc.c);
   const int64_t count = c.shape()[0], depth = a.shape()[2], width = 2 * kPanel<T>,
                 strips = count * divide_up(c.shape()[1], kStrip), parts = strips * (kStrip / kPart),
                 panels = count * divide_up(c.shape()[2], width);
@@ -245,8 +250,7 @@ void multiply_packed(const Device& device, const Stream& stream, const std::arra
 
 /// f32 or f64 by this device's own kernels.
 template <class T>
-void multiply(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
-              std::string_view variant) {
+void multiply(const Device& device, const Stream& stream, const Factors& abc, std::string_view variant) {
   const auto& [a, b, c] = abc;
   const Product form = choose_product(device, describe(a, b, c), c.storage(), variant);
   if (form == Product::packed) return multiply_packed<T>(device, stream, abc);
@@ -296,15 +300,15 @@ int product_tile(Product form, Storage storage) {
   return form == Product::wide ? 2 * kSide * 16 / size_of(storage) : kTile;
 }
 
-void multiply_plain(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_plain(const Device& device, const Stream& stream, const Factors& abc,
                     std::string_view variant) {
-  if (abc[2].storage() == Storage::f64)
+  if (abc.c.storage() == Storage::f64)
     multiply<f64>(device, stream, abc, variant);
   else
     multiply<f32>(device, stream, abc, variant);
 }
 
-std::string plain_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+std::string plain_product_name(const Device& device, const Factors& abc) {
   const auto& [a, b, c] = abc;
   const Product form = choose_product(device, describe(a, b, c), c.storage(), {});
   const bool batch = c.shape().rank() == 3;
@@ -312,7 +316,7 @@ std::string plain_product_name(const Device& device, const std::array<Buffer, 3>
                                      : matmul_kernel<f32>(form, batch).name();
 }
 
-std::string copied_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+std::string copied_product_name(const Device& device, const Factors& abc) {
   const auto& [a, b, c] = abc;
   const int r = c.shape().rank();
   const bool own = c.storage() == Storage::f32;  // takes the sums itself

@@ -33,8 +33,8 @@ Kernel by_storage(Storage narrow, F make) {
   return narrow == Storage::f16 ? make(f16{}) : make(bf16{});
 }
 
-bool by_copies(const Device& device, const std::array<Buffer, 3>& abc, std::string_view asked) {
-  const Shape &a = abc[0].shape(), &c = abc[2].shape();
+bool by_copies(const Device& device, const Factors& abc, std::string_view asked) {
+  const Shape &a = abc.a.shape(), &c = abc.c.shape();
   const int r = c.rank();
   const variants::Axis least{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))};
   const auto any = [](int) { return std::string(); };
@@ -68,7 +68,7 @@ Kernel narrow_matmul_kernel(Storage narrow, Storage result, bool batch) {
   });
 }
 
-void multiply_narrow(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_narrow(const Device& device, const Stream& stream, const Factors& abc,
                      std::string_view variant) {
   const auto& [a, b, c] = abc;
   const int r = c.shape().rank();
@@ -89,9 +89,9 @@ void multiply_narrow(const Device& device, const Stream& stream, const std::arra
   device.launch_on(stream, narrow_copy_kernel(c.storage(), false, r == 3), c.shape(), sums, c);
 }
 
-std::string narrow_product_name(const Device& device, const std::array<Buffer, 3>& abc) {
+std::string narrow_product_name(const Device& device, const Factors& abc) {
   if (by_copies(device, abc, {})) return copied_product_name(device, abc);
-  return narrow_matmul_kernel(abc[0].storage(), abc[2].storage(), abc[2].shape().rank() == 3).name();
+  return narrow_matmul_kernel(abc.a.storage(), abc.c.storage(), abc.c.shape().rank() == 3).name();
 }
 
 }  // namespace lockstep::primitives

@@ -2,7 +2,6 @@
 // f32 around them (narrow_product.cpp), or the vendor's library in fast numerics (library_product.cpp).
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,30 +16,34 @@ const variants::Computation& matmul_computation();
 const variants::Computation& narrow_computation();
 const variants::Computation& library_computation();
 
+/// c = a b.
+struct Factors {
+  const Buffer &a, &b, &c;
+};
+
 constexpr bool is_narrow(Storage s) { return s == Storage::f16 || s == Storage::bf16; }
 
 /// a, b and c, all f32 or f64, by a variant of primitives.matmul; empty: the fastest.
-void multiply_plain(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_plain(const Device& device, const Stream& stream, const Factors& abc,
                     std::string_view variant = {});
 /// The kernel that computes it.
-std::string plain_product_name(const Device& device, const std::array<Buffer, 3>& abc);
+std::string plain_product_name(const Device& device, const Factors& abc);
 
 /// The same of a and b that are copied to f32, and so is c unless it is f32.
-std::string copied_product_name(const Device& device, const std::array<Buffer, 3>& abc);
+std::string copied_product_name(const Device& device, const Factors& abc);
 
 /// a and b of 16 bits, c likewise or f32; by a variant of primitives.matmul.narrow.
-void multiply_narrow(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_narrow(const Device& device, const Stream& stream, const Factors& abc,
                      std::string_view variant);
-std::string narrow_product_name(const Device& device, const std::array<Buffer, 3>& abc);
+std::string narrow_product_name(const Device& device, const Factors& abc);
 
 /// The kernel form of the vendor's library for this product, or none with the reason why it is not taken.
-std::optional<Kernel> library_product(const Device& device, const std::array<Buffer, 3>& abc,
-                                      const ProductOptions& options, std::string_view variant,
-                                      std::string& reason);
+std::optional<Kernel> library_product(const Device& device, const Factors& abc, const ProductOptions& options,
+                                      std::string_view variant, std::string& reason);
 
 /// By "library" or a variant of the kernels; empty: the fastest. Matrices are those of matmul(), with elements. Throws
 /// UnsupportedError where the variant does not apply.
-void multiply_by(const Device& device, const Stream& stream, const std::array<Buffer, 3>& abc,
+void multiply_by(const Device& device, const Stream& stream, const Factors& abc,
                  const ProductOptions& options, std::string_view variant);
 
 }  // namespace lockstep::primitives

@@ -78,7 +78,7 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
   }
 }
 
-// What follows a variant that does not apply.
+// Next in rank, for problems that the first does not apply to.
 TEST(Shipped, RanksTheRest) {
   const std::vector<Subject> subjects = select_variants({});
   const auto second = [&](std::string_view computation, std::string_view of, const Axis& axis) {
