@@ -19,6 +19,8 @@ void add_nn_cases(CaseRegistry& registry);
 void add_primitive_variants(std::vector<variants::Subject>& subjects);
 void add_pde_variants(std::vector<variants::Subject>& subjects);
 void add_forecast_variants(std::vector<variants::Subject>& subjects);
+void add_flow_variants(std::vector<variants::Subject>& subjects);
+void add_solve_variants(std::vector<variants::Subject>& subjects);
 
 const CaseRegistry& all_cases() {
   static const CaseRegistry registry = [] {
@@ -60,7 +62,9 @@ std::vector<Kernel> all_kernels() {
 
 std::vector<variants::Subject> select_variants(const std::vector<std::string>& names) {
   std::vector<variants::Subject> all, chosen;
-  for (const auto add : {add_primitive_variants, add_pde_variants, add_forecast_variants}) add(all);
+  for (const auto add : {add_primitive_variants, add_pde_variants, add_forecast_variants, add_flow_variants,
+                         add_solve_variants})
+    add(all);
   std::vector<std::string> known;
   for (const variants::Subject& s : all)
     if (known.empty() || known.back() != s.computation->name()) known.emplace_back(s.computation->name());

@@ -112,6 +112,8 @@ struct Stepping {
   /// Above 0: each step takes dt = cfl / (max|u| / dx + max|v| / dy) of its start, and at most `dt`. Not for
   /// ab3 and etdrk4, whose coefficients are those of one dt.
   double cfl = 0;
+  /// A variant of `flow.step` (docs/design/variants.md); empty: the fastest, as measured. All of them give the same bits.
+  std::string variant{};
 };
 
 /// The settings of a Solver.

@@ -176,11 +176,9 @@ TEST(FlowSolver, FusedShapesHaveTheSameBits) {
                        Run{32, 16, Closure::smagorinsky, Storage::f64, Integrator::etdrk4, 0},
                        Run{16, 64, Closure::none, Storage::f64, Integrator::ssprk3, 0}}) {
     const Model model{.grid = {r.nx, r.ny}, .viscosity = 1e-5, .closure = r.closure};
-    const Stepping stepping{r.integrator, 1e-5, r.cfl};
     const auto solver_of = [&](bool gpu) {
-      set_fused_shapes_of(gpu ? std::optional(DeviceKind::cuda) : std::nullopt);
+      const Stepping stepping{r.integrator, 1e-5, r.cfl, gpu ? "paired_groups" : ""};
       Solver solver(cpu(), model, stepping, r.storage, 2);
-      set_fused_shapes_of({});
       solver.set_vorticity(members_of(model, 2, 3));
       return solver;
     };

@@ -57,7 +57,7 @@ KernelForm form_of(const Model& model, bool adaptive) {
 }
 
 Evaluation::Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
-                       int64_t members)
+                       int64_t members, std::string_view variant)
     : device_(device),
       modes_(modes_of(model)),
       form_(form),
@@ -65,7 +65,7 @@ Evaluation::Evaluation(const Device& device, const Model& model, const KernelFor
       members_(members),
       numbers_(numbers_of(model, modes_, modes_.points_x * modes_.points_y)) {
   if (is_fused(modes_, form))
-    make_fused();
+    make_fused(variant);
   else
     make_whole();
   if (is_dynamic(form.terms.closure)) make_dynamic();
@@ -90,9 +90,9 @@ void Evaluation::make_whole() {
   });
 }
 
-void Evaluation::make_fused() {
+void Evaluation::make_fused(std::string_view variant) {
   Fused& fused = fused_.emplace();
-  fused.shape = fused_shape(modes_, storage_, device_.info());
+  fused.shape = fused_shape(modes_, storage_, device_.info(), variant);
   const auto columns = [&](int64_t fields, int64_t numbers) {
     return device_.allocate(
         storage_, {fields * members_, modes_.columns(), modes_.points_y + fused.shape.pad, numbers});

@@ -33,8 +33,9 @@ auto with_precision(Storage storage, F work) {
 /// kernels of fused.hpp.
 class Evaluation {
  public:
+  /// `variant` of `flow.step`; empty: the fastest.
   Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
-             int64_t members);
+             int64_t members, std::string_view variant);
 
   /// Derives the fields that `products` takes from a state; later states leave them behind themselves.
   Launch derive(const Buffer& w) const;
@@ -75,7 +76,7 @@ class Evaluation {
     Kernel products, filtering, contract, partial_sums, coefficient_kernel, viscosity;
   };
   void make_whole();
-  void make_fused();
+  void make_fused(std::string_view variant);
   void make_dynamic();
   void run_whole(const Buffer& w, bool measuring, bool measuring_alone) const;
   void run_dynamic(const Buffer& w) const;

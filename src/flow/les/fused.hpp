@@ -8,9 +8,10 @@
 //   P^ = (Z(kx) + conj Z(-kx)) / 2,   Q^ = (Z(kx) - conj Z(-kx)) / 2i.
 #pragma once
 
-#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "device/variants/variants.hpp"
 #include "flow/les/kernels.hpp"
 
 namespace lockstep::flow {
@@ -36,11 +37,13 @@ struct FusedShape {
 };
 /// Whether a model goes by fused kernels: the same on every device, since it decides the bits.
 bool is_fused(const Modes& modes, const KernelForm& form);
-FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device);
+const variants::Computation& step_computation();
+/// By a variant of `flow.step`; empty: the fastest.
+FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device,
+                       std::string_view variant);
 /// Whether states of such a model lie turned on a device (KernelForm::turned).
-bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device);
-/// Shapes from now on as for that kind of device; for tests.
-void set_fused_shapes_of(std::optional<DeviceKind> kind);
+bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device,
+               std::string_view variant);
 /// Arrays (member, kx, y) that the columns write: 2 or 3.
 int fused_fields(const KernelForm& form);
 

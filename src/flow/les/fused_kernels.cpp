@@ -22,6 +22,12 @@ bool is_fused(const Modes& modes, const KernelForm& form) {
           (t.closure == Closure::smagorinsky && t.form == ClosureForm::divergence));
 }
 
+const variants::Computation& step_computation() {
+  static const variants::Computation computation(
+      {.name = "flow.step", .variants = {"vectors", "groups", "paired_groups"}, .axes = {"points"}});
+  return computation;
+}
+
 namespace {
 
 /// `points` of a line in each lane, radices up to that.
@@ -49,15 +55,20 @@ void fit(LineSpread& s, const Limits& limits) {
     if (exchange_bytes<T>(s) > limits.shared_bytes) *part = 1;
 }
 
-std::optional<DeviceKind> chosen_kind;
+enum class Lanes { vectors, groups, paired_groups };
+Lanes lanes_of(const Modes& modes, const DeviceInfo& device, std::string_view asked) {
+  if (!asked.empty()) return Lanes(step_computation().number(asked));
+  const variants::Axis points{"points", double(modes.points_x) * double(modes.points_y)};
+  return Lanes(step_computation().ranking(device, Numerics::exact, {{}, {&points, 1}}).front());
+}
 
 template <class T>
-FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
+FusedShape shape_of(const Modes& modes, const DeviceInfo& device, std::string_view variant) {
   FusedShape shape;
   shape.modes = modes;
   const int64_t nx = modes.points_x, ny = modes.points_y;
-  const DeviceKind kind = chosen_kind.value_or(device.kind);
-  if (kind == DeviceKind::cpu || kind == DeviceKind::interp) {
+  const Lanes how = lanes_of(modes, device, variant);
+  if (how == Lanes::vectors) {
     // Vectors of neighbouring lines; two buffers, so that no value outlives a barrier.
     shape.rows = spread_of(nx, 8, 8);
     shape.columns = spread_of(ny, 8, 8);
@@ -77,7 +88,7 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
     shape.rows = spread_of(nx, row_points, nx <= 512 ? 4 : 8);
     shape.columns = spread_of(ny, column_points, 1);
     shape.turned = true;
-    shape.paired = kind == DeviceKind::cuda;  // a buffer more, of which WebGPU has few
+    shape.paired = how == Lanes::paired_groups;  // a buffer more, of which WebGPU has few
     const int most = row_points == 16 && !wide ? 512 : 256;
     while (shape.rows.lines > 1 && shape.rows.lanes * shape.rows.lines > most) shape.rows.lines /= 2;
     shape.rows.sets = shape.columns.sets = 2;
@@ -93,12 +104,14 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device) {
 
 }  // namespace
 
-void set_fused_shapes_of(std::optional<DeviceKind> kind) { chosen_kind = kind; }
-FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device) {
-  return storage == Storage::f64 ? shape_of<f64>(modes, device) : shape_of<f32>(modes, device);
+FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device,
+                       std::string_view variant) {
+  return storage == Storage::f64 ? shape_of<f64>(modes, device, variant)
+                                 : shape_of<f32>(modes, device, variant);
 }
-bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device) {
-  return is_fused(modes, form) && fused_shape(modes, storage, device).turned;
+bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device,
+               std::string_view variant) {
+  return is_fused(modes, form) && fused_shape(modes, storage, device, variant).turned;
 }
 
 namespace {

@@ -58,7 +58,7 @@ class Count {
            plan(FftKind::r2c, 1, grid_.nx, grid_.ny);
   }
   int64_t fused() const {
-    const FusedShape shape = fused_shape(modes_, storage_, device_);
+    const FusedShape shape = fused_shape(modes_, storage_, device_, stepping_.variant);
     return 2 * number_ * members_ * modes_.columns() * (modes_.points_y + shape.pad) *
                (fused_fields(form_) + 2) +
            2 * number_ * members_ * shape.row_groups() +

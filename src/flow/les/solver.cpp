@@ -35,9 +35,9 @@ const Kernel& narrow_kernel() {
   return narrow;
 }
 
-KernelForm solver_form(const Device& device, const Model& model, bool adaptive, Storage storage) {
-  KernelForm form = form_of(model, adaptive);
-  form.turned = is_turned(modes_of(model), form, storage, device.info());
+KernelForm solver_form(const Device& device, const Model& model, const Stepping& stepping, Storage storage) {
+  KernelForm form = form_of(model, stepping.cfl > 0);
+  form.turned = is_turned(modes_of(model), form, storage, device.info(), stepping.variant);
   return form;
 }
 
@@ -61,7 +61,7 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
       storage(type),
       members(count),
       adaptive(st.cfl > 0),
-      evaluation(d, m, solver_form(d, m, st.cfl > 0, type), type, count) {
+      evaluation(d, m, solver_form(d, m, st, type), type, count, st.variant) {
   w = spectrum_buffer();
   y = spectrum_buffer();
   good = spectrum_buffer();

@@ -217,6 +217,7 @@ Evaluator::Evaluator(const Problem& problem, const Device& device, Precision pre
   s.derivatives = s.values;
   s.derivatives.compute = value_type(real);
   s.batch_size = options.batch_size, s.uses = options.uses;
+  s.assembly = options.assembly, s.sums = options.sums;
   s.build(problem.state());
   set_state(problem.state().values);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/solve.hpp"
@@ -35,6 +36,8 @@ enum Use : unsigned {
 struct EvaluatorOptions {
   int64_t batch_size = 0;  // instances that are evaluated at once; 0: all of a term
   unsigned uses = 0;
+  /// Variants of `solve.assembly` (plain, groups) and `solve.sums` (device, host); empty: the fastest.
+  std::string_view assembly{}, sums{};
 };
 
 /// All tangent vectors have tangent_size() elements: the blocks' tangent coordinates in the order of their

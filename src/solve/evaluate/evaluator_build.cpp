@@ -45,8 +45,6 @@ int64_t Evaluator::State::diagonal_of(int64_t block) const {
 
 namespace {
 
-bool assembly_wanted = true;
-
 /// Numbers that simplify an expression stay literals where all instances have them.
 bool simplifies(double number) {
   for (const double n : {0.0, 1.0, 2.0, 0.5})
@@ -86,8 +84,6 @@ std::vector<ConstantUse> uses_of(const Batch& batch) {
 std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch) {
   return TermDerivatives::shared(batch.expression, uses_of(batch));
 }
-
-void set_assembly(bool wanted) { assembly_wanted = wanted; }
 
 void Evaluator::State::build(const Problem::State& problem) {
   problem.check_unit_vectors();
@@ -199,10 +195,22 @@ void Evaluator::State::build_batches(const Problem::State& problem) {
   }
 }
 
+const variants::Computation& assembly_computation() {
+  // The two add up in orders of their own.
+  static const variants::Computation computation({.name = "solve.assembly",
+                                                  .variants = {"plain", "groups"},
+                                                  .axes = {"instances"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
+}
+
 bool Evaluator::State::may_group(const TermDerivatives& term, int64_t instances) const {
-  constexpr int64_t kFewest = 1024;
-  return assembly_wanted && instances >= kFewest &&
-         can_assemble(term, values, derivatives, device.info().limits);
+  const variants::Axis axis{"instances", double(instances)};
+  const auto applies = [&](int variant) -> std::string {
+    if (variant == 0 || can_assemble(term, values, derivatives, device.info().limits)) return "";
+    return "a term whose blocks differ, or are too large for shared memory";
+  };
+  return variants::choose(assembly_computation(), device, {{}, {&axis, 1}}, assembly, applies).variant == 1;
 }
 
 BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const TermDerivatives> term,

@@ -94,6 +94,7 @@ struct Evaluator::State {
   Buffer norm;
   int64_t batch_size = 0;
   unsigned uses = 0;
+  std::string assembly, sums;      // EvaluatorOptions
   bool fresh_device = false;       // nothing was compiled on it when the evaluator was made
   std::unique_ptr<HostSums> host;  // of small problems
 
@@ -173,11 +174,10 @@ struct Evaluator::State {
 std::vector<std::function<Kernel()>> instance_kernels(const std::shared_ptr<const TermDerivatives>& term,
                                                       const ElementTypes& types, unsigned outputs);
 
+const variants::Computation& assembly_computation();
+
 /// The derivatives of a batch's term: numbers that all instances have are literals or arguments.
 std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch);
-
-/// Whether evaluators assemble batches in groups where they can; for tests.
-void set_assembly(bool wanted);
 
 /// numbers[i] as the storage (f32 or f64) on the device.
 Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape);

@@ -13,9 +13,10 @@ namespace lockstep::solve::test {
 namespace {
 
 /// Everything an evaluator gives, as numbers.
-std::vector<double> everything(const Problem& problem, const char* name, Precision precision) {
+std::vector<double> everything(const Problem& problem, const char* name, Precision precision,
+                               std::string_view assembly = {}) {
   const Device device = Device::open(name);
-  Evaluator e(problem, device, precision);
+  Evaluator e(problem, device, precision, {.assembly = assembly});
   std::vector<double> all{e.value_and_gradient(), e.cost()};
   const auto append = [&](const Buffer& b) {
     for (const double v : download_numbers(device, b)) all.push_back(v);
@@ -65,9 +66,7 @@ TEST(Assembly, GivesWhatThePlainPathGives) {
     for (const bool fixed : {false, true}) {
       const Problem problem = fixed ? fixed_mesh() : mesh_problem(3, true, 2);
       const std::vector<double> grouped = everything(problem, "cpu", precision);
-      set_assembly(false);
-      const std::vector<double> plain = everything(problem, "cpu", precision);
-      set_assembly(true);
+      const std::vector<double> plain = everything(problem, "cpu", precision, "plain");
       expect_close(grouped, plain, precision == Precision::f64 ? 1e-14 : 1e-6);
       EXPECT_EQ(grouped, everything(problem, "interp", precision)) << "interpreter";
     }

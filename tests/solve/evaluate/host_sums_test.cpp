@@ -11,15 +11,6 @@
 namespace lockstep::solve::test {
 namespace {
 
-struct HostSumsOff {
-  HostSumsOff() { set_host_sums(false); }
-  ~HostSumsOff() { set_host_sums(true); }
-};
-struct AssemblyOff {
-  AssemblyOff() { set_assembly(false); }
-  ~AssemblyOff() { set_assembly(true); }
-};
-
 TEST(HostReductions, HaveTheBitsOfTheKernels) {
   const Device device = Device::open("cpu");
   for (const int n : {1, 2, 3, 6, 31, 255, 256, 257, 1000, 1024, 1025, 2047, 2049, 5000, 8192}) {
@@ -76,8 +67,10 @@ struct Numbers {
   double cost = 0, trial = 0, norm = 0;
   std::vector<double> gradient, diagonal, product, jacobian, residuals, moved;
 };
-Numbers numbers_of(const Problem& problem, const Device& device, unsigned more) {
-  Evaluator evaluator(problem, device, Precision::f64, {0, kUseLinearize | kUseProduct | kUseHost | more});
+Numbers numbers_of(const Problem& problem, const Device& device, unsigned more, std::string_view sums) {
+  Evaluator evaluator(
+      problem, device, Precision::f64,
+      {.uses = kUseLinearize | kUseProduct | kUseHost | more, .assembly = "plain", .sums = sums});
   Numbers out;
   out.host = evaluator.internals().host != nullptr;
   evaluator.linearize();
@@ -107,14 +100,12 @@ Numbers numbers_of(const Problem& problem, const Device& device, unsigned more) 
 }
 
 TEST(HostSums, HaveTheBitsOfTheKernels) {
-  const AssemblyOff plain;
   const Device device = Device::open("cpu");
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     const Problem problem = random_problem(seed);
     const unsigned more = seed % 2 ? unsigned(kUseDiagonal) : 0u;
-    const Numbers host = numbers_of(problem, device, more);
-    const HostSumsOff off;
-    const Numbers kernels = numbers_of(problem, device, more);
+    const Numbers host = numbers_of(problem, device, more, ""),
+                  kernels = numbers_of(problem, device, more, "device");
     EXPECT_TRUE(host.host) << seed;
     EXPECT_FALSE(kernels.host);
     EXPECT_EQ(host.cost, kernels.cost) << seed;
@@ -130,25 +121,21 @@ TEST(HostSums, HaveTheBitsOfTheKernels) {
 }
 
 TEST(HostSums, MinimisationsAreThoseOfTheKernels) {
-  const AssemblyOff plain;
-  Context context;
   for (const Method method : {Method::lm, Method::dogleg, Method::gn}) {
-    const auto trace = [&](bool on) {
-      set_host_sums(on);
+    const auto trace = [&](const char* device) {  // the interpreter has no sums on the host
+      Context context({.device = device});
       Problem problem = random_problem(1);
       Options options;
       options.method = method;
       options.max_iterations = 8;
-      options.backend = Placement::cpu;
       std::vector<double> out;
       for (const Iteration& row : minimize(problem, context, options).trace)
         out.insert(out.end(), {row.cost, row.gradient_max, row.step_norm, row.gain, row.damping});
       const auto& values = problem.state().values;
       out.insert(out.end(), values.begin(), values.end());
-      set_host_sums(true);
       return out;
     };
-    EXPECT_EQ(trace(true), trace(false)) << name(method);
+    EXPECT_EQ(trace("cpu"), trace("interp")) << name(method);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "device/capabilities.hpp"
 #include "solve/evaluate/assembly/assembly_plan.hpp"
 #include "solve/evaluate/assembly/gather.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
@@ -36,7 +37,7 @@ class Assembly {
 
   /// Whether a device's kernels keep the components of a block side by side: a CPU fetches and adds up records
   /// with one load a lane.
-  static bool by_records(const Device& device) { return device.info().kind == DeviceKind::cpu; }
+  static bool by_records(const Device& device) { return capabilities_of(device).vectors; }
   /// The kernels of a pass, to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(const std::shared_ptr<const TermDerivatives>& term,
                                                       Assembled what, const ElementTypes& types,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "device/capabilities.hpp"
 #include "primitives/sums/host_reduce.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
@@ -11,28 +10,36 @@ namespace lockstep::solve {
 
 namespace {
 
-constexpr int64_t kMostNumbers = 8192;  // of a state, and of instances times slots: beyond, threads pay
-
-bool host_sums_wanted = true;
-
 double* doubles_of(const Buffer& buffer) { return reinterpret_cast<double*>(buffer.native()); }
 std::span<double> span_of(const Buffer& buffer) { return {doubles_of(buffer), size_t(buffer.elements())}; }
 
 }  // namespace
 
-void set_host_sums(bool wanted) { host_sums_wanted = wanted; }
+const variants::Computation& sums_computation() {
+  static const variants::Computation computation(
+      {.name = "solve.sums", .variants = {"device", "host"}, .axes = {"numbers"}});
+  return computation;
+}
 
 std::unique_ptr<HostSums> HostSums::make(Evaluator::State& s) {
-  if (!host_sums_wanted || !(s.uses & kUseHost) || s.precision != Precision::f64 ||
-      !capabilities_of(s.device).vectors || s.device.numerics() != Numerics::exact)
-    return nullptr;
+  // Of a state, and of instances times slots: beyond some, threads pay.
   int64_t slots = 0;
+  bool plain = true;
   for (const BatchState& batch : s.batches) {
-    if (batch.assembly || batch.term->energy()) return nullptr;
+    plain &= !batch.assembly && !batch.term->energy();
     slots += batch.n * int64_t(batch.term->widths().size());
   }
-  if (slots > kMostNumbers || s.ambient > kMostNumbers || s.tangent > kMostNumbers) return nullptr;
-  return std::unique_ptr<HostSums>(new HostSums(s));
+  const variants::Axis numbers{"numbers", double(std::max({slots, s.ambient, s.tangent}))};
+  const auto applies = [&](int variant) -> std::string {
+    if (variant == 0) return "";
+    if (!(s.uses & kUseHost) || s.precision != Precision::f64) return "no direct solver in f64";
+    if (!capabilities_of(s.device).vectors || s.device.numerics() != Numerics::exact)
+      return "not a CPU in exact numerics";
+    return plain ? "" : "energies, or batches in groups";
+  };
+  const bool host =
+      variants::choose(sums_computation(), s.device, {{}, {&numbers, 1}}, s.sums, applies).variant == 1;
+  return host ? std::unique_ptr<HostSums>(new HostSums(s)) : nullptr;
 }
 
 double HostSums::sum_costs() const { return primitives::host_chunked_sum(span_of(state_.costs)); }

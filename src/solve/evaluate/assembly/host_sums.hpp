@@ -4,10 +4,13 @@
 #include <memory>
 #include <vector>
 
+#include "device/variants/variants.hpp"
 #include "lockstep/device.hpp"
 #include "solve/evaluate/evaluator.hpp"
 
 namespace lockstep::solve {
+
+const variants::Computation& sums_computation();
 
 /// On a device whose memory is the host's, a small problem would spend most of its time on launches of sums. Here
 /// each batch's instances are one recorded launch, and everything else is done in place, in the order of the
@@ -32,8 +35,5 @@ class HostSums {
   Graph try_;
   uint64_t step_ = 0;  // address of the step that try_ reads
 };
-
-/// Whether tests want it; it is on.
-void set_host_sums(bool wanted);
 
 }  // namespace lockstep::solve

@@ -1,0 +1,31 @@
+// Steps of the flow solver for `lockstep tune`.
+#include "flow/les/fused.hpp"
+#include "lockstep/flow.hpp"
+#include "verify/variant_subjects.hpp"
+
+namespace lockstep {
+
+void add_flow_variants(std::vector<variants::Subject>& subjects) {
+  variants::Subject s;
+  s.computation = &flow::step_computation();
+  s.host = {"points", {32, 64, 128, 256}};
+  s.gpu = {"points", {64, 128, 256, 512, 1024}};
+  s.small = {16, 32};
+  s.position = [](const Device&, int64_t n) { return double(n * n); };
+  s.bind = [](const Device& device, int64_t n, std::string_view variant) {
+    flow::Model model;
+    model.grid.nx = model.grid.ny = n;
+    model.viscosity = 1e-4;
+    model.closure = flow::Closure::smagorinsky;
+    flow::Stepping stepping;
+    stepping.dt = 1e-5;
+    stepping.variant = variant;
+    const auto solver = std::make_shared<flow::Solver>(device, model, stepping);
+    solver->set_vorticity(flow::initial_field(model.grid, flow::Initial::vortices));
+    return CaseRun{[solver] { solver->advance(4); },
+                   [solver] { return std::vector<Array>{solver->spectrum()}; }};
+  };
+  subjects.push_back(std::move(s));
+}
+
+}  // namespace lockstep
