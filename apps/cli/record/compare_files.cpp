@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -156,6 +158,13 @@ std::string comparable_text(const fs::path& file) {
     begin = end + 1;
   }
   return out;
+}
+
+std::optional<double> parse_number(const std::string& word) {
+  double number = 0;
+  const char* end = word.c_str() + word.size();
+  const auto [at, error] = std::from_chars(word.c_str() + (word.starts_with('+') ? 1 : 0), end, number);
+  return at == end && error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 /// The words of a text, those of one kind under one name: columns of tables, members of documents.

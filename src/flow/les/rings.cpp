@@ -47,7 +47,7 @@ std::vector<double> Solver::State::ring_sums(bool transfers) {
       inviscid.hyper_viscosity = inviscid.hypo_viscosity = 0;
       KernelForm form = form_of(inviscid, false);
       form.turned = evaluation.form().turned;
-      advection.emplace(device, inviscid, form, storage, members);
+      advection.emplace(device, inviscid, form, storage, members, stepping.variant);
     }
     advection->derive(w).run(device);
     advection->products(w);

@@ -345,8 +345,8 @@ TEST(Stages, DelayWithinAndAtTheEndOfItsWindow) {
 }
 
 TEST(Stages, SayWhatIsWrong) {
-  EXPECT_THROW(run_urban_stage("nothing", {}), InputError);
-  EXPECT_THROW(run_urban_stage("tmrt", {}), InputError);
+  EXPECT_THROW(run_urban_stage("nothing", Arrays{}), InputError);
+  EXPECT_THROW(run_urban_stage("tmrt", Arrays{}), InputError);
   Arrays in;
   for (const auto& [name, value] : {std::pair{"year", 2003.0},
                                     {"month", 10.0},
