@@ -122,6 +122,14 @@ Range range_of(const Function& f, Id id, int depth = 0) {
     return i.op == Op::imin ? Range{std::min(a.least, b.least), std::min(a.most, b.most)}
                             : Range{std::max(a.least, b.least), std::max(a.most, b.most)};
   }
+  if (i.op == Op::irem && f[i.args[1]].op == Op::constant) {
+    const int64_t divisor = of(1).most;
+    if (divisor > 0) return {i.type == Type::u32 ? 0 : 1 - divisor, divisor - 1};
+  }
+  if (i.op == Op::isub) {
+    const Range a = of(0), b = of(1), r{a.least - b.most, a.most - b.least};
+    return r.least >= all.least && r.most <= all.most ? r : all;
+  }
   if (i.op == Op::idiv || i.op == Op::imul || i.op == Op::iadd) {
     const Range a = of(0), b = of(1);
     if (a.least < 0 || b.least < (i.op == Op::idiv ? 1 : 0)) return all;

@@ -51,8 +51,8 @@ class Printer {
       out("function {}", f_.name);
     else
       out("kernel {} {} rank {}", f_.name, f_.domain == Domain::points ? "points" : "groups", f_.rank);
-    out(" group {}x{}x{} min_blocks {} index {}{}\n", f_.group[0], f_.group[1], f_.group[2], f_.min_blocks,
-        lockstep::name(f_.index_type), f_.contract ? "" : " contract off");
+    out(" group {}x{}x{} min_blocks {} index {}{}{}\n", f_.group[0], f_.group[1], f_.group[2], f_.min_blocks,
+        lockstep::name(f_.index_type), f_.contract ? "" : " contract off", f_.long_axes ? " long axes" : "");
     for (size_t k = 0; k < f_.buffers.size(); ++k) {
       const BufferParam& b = f_.buffers[k];
       out("  buffer {} {}: {} rank {} {}{}{}\n", k, b.name, lockstep::name(b.storage), b.rank, name(b.access),

@@ -251,7 +251,7 @@ TEST_P(Edges, StridesOverTheLongestAxisEnd) {
     std::vector<i32> got(kEnd);
     backend.download(nullptr, *out, 0, got.data(), 4 * kEnd);
     for (int k = 0; k < kEnd; ++k)
-      EXPECT_EQ(got[size_t(k)], (size - k + kStride - 1) / kStride) << long_axes << k;
+      EXPECT_EQ(got[size_t(k)], (int64_t(size) - k + kStride - 1) / kStride) << long_axes << k;
   }
 }
 

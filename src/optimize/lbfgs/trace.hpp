@@ -36,8 +36,8 @@ std::string named(const LbfgsLayout& l, const char* what, const std::string& var
 template <class Turn>
 void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
                 int unroll, Turn turn) {
-  const Val<i32> begin = chunk * length, end = min(begin + length, size);
-  const Val<i32> whole = min(begin + (end - begin) / (kLanes * unroll) * (kLanes * unroll), end);
+  const Val<i32> begin = chunk * length, end = max(min(begin + length, size), 0);
+  const Val<i32> whole = end - (end - begin) % (kLanes * unroll);
   for_(begin, whole, kLanes * unroll, [&](Val<i32> at) { turn(at + lane, unroll); });
   for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });
 }

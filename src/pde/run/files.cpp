@@ -12,17 +12,19 @@ namespace lockstep::pde {
 
 namespace {
 
-/// Those arrays of a NumPy archive that a run can use; others are named in a warning and cost nothing.
-NamedArrays read_arrays(const std::filesystem::path& path, const RunOptions& options) {
+/// Those arrays of a NumPy archive that a run can use; others cost nothing.
+io::NpzArrays read_arrays(const std::filesystem::path& path, const RunOptions& options) {
   std::vector<std::string> names{"sigma", "u", "p", "force", "mask"};
   for (int level = 0; level < 3; ++level)
     for (const char* field : {"sigma", "u"}) names.push_back(fmt::format("{}{}", field, level));
   for (const std::string& name : side_names(options)) names.push_back(name);
-  const io::NpzArrays file = io::read_npz(path, names);
+  io::NpzArrays file = io::read_npz(path, names);
   for (const auto& [name, reason] : file.left_out)
     logging::warning("{}: array {} is left out: {}", path.string(), name, reason);
+  return file;
+}
+void name_unread(const io::NpzArrays& file, const std::filesystem::path& path) {
   if (!file.unread.empty()) logging::warning("{}: not used: {}", path.string(), fmt::join(file.unread, ", "));
-  return {file.begin(), file.end()};
 }
 
 using Work = RunResult (*)(Context&, const NamedArrays&, const RunOptions&);
@@ -32,9 +34,10 @@ FileRun run_files(Context& context, Work work, const std::filesystem::path& inpu
   FileRun done{.out = out, .residuals = residuals};
   options.where = input.string();
   options.residuals = !residuals.empty();
-  const NamedArrays arrays =
+  const io::NpzArrays arrays =
       host_stage(done.host_stages, "read", [&] { return read_arrays(input, options); });
-  done.result = work(context, arrays, options);
+  done.result = work(context, {arrays.begin(), arrays.end()}, options);
+  name_unread(arrays, input);
   const auto write = [&](const std::filesystem::path& file, const auto& named, const char* title) {
     if (file.empty()) return;
     host_stage(done.host_stages, "write", [&] {
@@ -61,7 +64,10 @@ CheckResult run(Context& context, const CheckRunOptions& o) {
   schema_of<CheckRunOptions>().check(&o);
   RunOptions options = o.run;
   options.where = o.input.string();
-  return run_check(context, read_arrays(o.input, options), options, uint32_t(o.seed));
+  const io::NpzArrays arrays = read_arrays(o.input, options);
+  CheckResult result = run_check(context, {arrays.begin(), arrays.end()}, options, uint32_t(o.seed));
+  name_unread(arrays, o.input);
+  return result;
 }
 
 std::string to_json(const FileRun& run) {

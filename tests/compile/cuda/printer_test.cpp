@@ -60,17 +60,23 @@ TEST(CudaLiterals, SpecialValues) {
 // A counter that cannot step past the end of its type is the plain loop, which the compiler knows best.
 TEST(CudaText, LoopsOverAxesArePlainAndOthersCounted) {
   const auto loop = [](auto end) {
-    return kernel("test.loop", [end](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out, Param<i32> n) {
-      Var<f32> sum = 0.0f;
-      for_(g.lane(), end(in, n), 64, [&](Val<i32> k) { sum += in[k]; });
-      out[g.id()] = sum;
-    });
+    return kernel("test.loop",
+                  [end](Group<1> g, Grid<f32, 1> in, Out<f32, 1> out, Param<i32> n) {
+                    Var<f32> sum = 0.0f;
+                    for_(g.lane(), end(in, n), 64, [&](Val<i32> k) { sum += in[k]; });
+                    out[g.id()] = sum;
+                  },
+                  {.group = {64, 1, 1}});
   };
   const auto size = [](auto& in, auto&) { return in.size(0); };
   const auto part = [](auto& in, auto& n) { return min(Val<i32>(n), in.size(0) / 4 * 4); };
+  const auto whole = [](auto& in, auto& n) {
+    const Val<i32> end = max(min(Val<i32>(n), in.size(0)), 0);
+    return end - (end - Val<i32>(n)) % 512;
+  };
   const auto beyond = [](auto& in, auto&) { return in.size(0) + (1 << 20); };
   const auto number = [](auto&, auto& n) { return Val<i32>(n); };
-  for (const Kernel& plain : {loop(size), loop(part)}) {
+  for (const Kernel& plain : {loop(size), loop(part), loop(whole)}) {
     EXPECT_TRUE(has(emit_cuda(plain.function()), "; i += 64)"));
     EXPECT_TRUE(has(emit_cuda(plain.function(Type::i64)), "; i += 64)"));
     EXPECT_TRUE(has(emit_cuda(plain.function(Type::i32, true)), "ls_passes<u32>"));

@@ -29,15 +29,16 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
            Expected{"primitives.matmul", cpu, "", "least_side", 47, "columns"},
            {"primitives.matmul", cpu, "", "least_side", 48, "packed"},
            {"primitives.matmul", interp, "", "least_side", 48, "packed"},
-           {"primitives.matmul", cuda, "", "waves", 131. / 132, "tiles"},
-           {"primitives.matmul", cuda, "", "waves", 1, "wide"},
+           {"primitives.matmul", cuda, "", "waves", 0.74, "tiles"},
+           {"primitives.matmul", cuda, "", "waves", 0.75, "wide"},
            {"primitives.matmul", webgpu, "", "waves", 9, "tiles"},
-           {"primitives.matmul.narrow", cuda, "", "least_side", 47, "columns"},
+           {"primitives.matmul.narrow", cuda, "", "least_side", 63, "columns"},
+           {"primitives.matmul.narrow", cuda, "", "least_side", 64, "copies"},
            {"primitives.matmul.narrow", cpu, "", "least_side", 48, "copies"},
-           {"primitives.matmul.library", cuda, "f32", "operations", 884735, "kernels"},
-           {"primitives.matmul.library", cuda, "f32", "operations", 884736, "library"},
-           {"primitives.matmul.library", cuda, "f64", "operations", 262144, "library"},
-           {"primitives.matmul.library", cuda, "narrow", "operations", 32768, "library"},
+           {"primitives.matmul.library", cuda, "f32", "operations", 2097151, "kernels"},
+           {"primitives.matmul.library", cuda, "f32", "operations", 2097152, "library"},
+           {"primitives.matmul.library", cuda, "f64", "operations", 512000, "library"},
+           {"primitives.matmul.library", cuda, "narrow", "operations", 110592, "library"},
            {"primitives.matmul.library", cpu, "f32", "operations", 1e12, "kernels"},
            {"primitives.fft", cpu, "", "points", 64, "lanes"},
            {"primitives.fft", interp, "", "points", 64, "passes"},
@@ -45,16 +46,16 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
            {"primitives.fft", webgpu, "", "points", 64, "blocks"},
            {"pde.loss", cpu, "orders 2 and 4", "cells", 1e7, "two-kernel"},
            {"pde.loss", webgpu, "orders 2 and 4", "cells", 1e7, "two-kernel"},
-           {"pde.loss", cuda, "orders 2 and 4", "cells", 72. * 72 * 72 - 1, "two-kernel"},
-           {"pde.loss", cuda, "orders 2 and 4", "cells", 72. * 72 * 72, "fused"},
+           {"pde.loss", cuda, "orders 2 and 4", "cells", 80. * 80 * 80 - 1, "two-kernel"},
+           {"pde.loss", cuda, "orders 2 and 4", "cells", 80. * 80 * 80, "fused"},
            {"pde.loss", cuda, "orders 6 and 8", "cells", 64. * 64 * 64 - 1, "two-kernel"},
            {"pde.loss", cuda, "orders 6 and 8", "cells", 64. * 64 * 64, "two-sweep"},
-           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 128. * 128 * 128 - 1, "two-kernel"},
-           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 128. * 128 * 128, "two-sweep"},
+           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 80. * 80 * 80 - 1, "two-kernel"},
+           {"pde.loss", cuda, "orders 2 and 4, no gradients", "cells", 80. * 80 * 80, "fused"},
            {"pde.loss", cuda, "rows or 16 bits", "cells", 1e7, "fused"},
            {"pde.loss", cuda, "rows or 16 bits, no gradients", "cells", 1e7, "two-kernel"},
            {"pde.loss", cuda, "f64", "cells", 1e7, "two-kernel"},
-           {"pde.trajectory", cuda, "f32", "cells", 72. * 72 * 72, "sweeps"},
+           {"pde.trajectory", cuda, "f32", "cells", 48. * 48 * 48, "sweeps"},
            {"pde.trajectory", cuda, "f64", "cells", 1e7, "slabs"},
            {"pde.trajectory", cpu, "f32", "cells", 1e7, "slabs"},
            {"forecast.rollout", cpu, "one start", "member_bytes", 2 << 20, "one_launch"},
@@ -96,7 +97,7 @@ TEST(Shipped, RanksTheRest) {
     return c.variant(
         c.ranking(c.rows(Table::shipped(), false), device, Numerics::exact, {of, {&axis, 1}})[1]);
   };
-  EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 72. * 72 * 72}), "two-kernel");
+  EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 80. * 80 * 80}), "two-kernel");
   EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 128. * 128 * 128}), "two-sweep");
   EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 16}), "by_rows");
   EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 17}), "one_launch");
