@@ -177,7 +177,7 @@ void Divergence::block(uint32_t number) {
       case Op::for_:
         if (i.op == Op::for_) {
           const Form &begin = forms_[i.args[0]], &end = forms_[i.args[1]];
-          if (begin.kind != Form::unset) merge(f_.blocks[i.blocks[0]][0], {begin.kind, false, begin.stride});
+          if (begin.kind != Form::unset) merge(f_.blocks[i.blocks[0]][0], counter_form(i, begin));
           if (begin.kind > Form::uniform || end.kind > Form::uniform) raise(loops_[id].leaves);
         }
         skipped_[id] = false;
@@ -191,6 +191,15 @@ void Divergence::block(uint32_t number) {
         if (const auto form = evaluate(id)) merge(id, *form);
     }
   }
+}
+
+/// A counter that may step past the end of its type leaves the line of its lanes there. Upwards, with lanes above the first,
+/// loop tests tell these (they are below the first); else each lane counts by itself.
+Form Divergence::counter_form(const Instruction& loop, const Form& begin) const {
+  const Instruction& step = f_[loop.args[2]];
+  const bool up = is_wide(step.type) ? int64_t(step.imm) > 0 : int32_t(step.imm) > 0;
+  if (begin.kind == Form::linear && (!up || begin.stride < 0) && may_overstep(f_, loop)) return kVaryingForm;
+  return {begin.kind, false, begin.stride};
 }
 
 std::optional<Form> Divergence::evaluate(Id id) const {

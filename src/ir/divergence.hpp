@@ -95,6 +95,7 @@ class Divergence {
   void raise(bool& flag) {
     if (!flag) changed_ = flag = true;
   }
+  Form counter_form(const Instruction& loop, const Form& begin) const;
   std::optional<Form> evaluate(Id id) const;
   Form arithmetic(Id id) const;
   Form position(const Instruction& i) const;

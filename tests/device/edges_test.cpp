@@ -255,6 +255,37 @@ TEST_P(Edges, StridesOverTheLongestAxisEnd) {
   }
 }
 
+// Each lane begins at its own place, next to its neighbour's, and ends near the end of the type.
+TEST_P(Edges, CountersOfNeighboursEndByThemselves) {
+  const auto passes =
+      kernel("test.neighbours", [](At<1> at, Out<i32, 2> out, Param<i32> most, Param<i32> least) {
+        const auto count = [&](Val<i32> begin, Val<i32> end, int step) {
+          Var<i32> turns = 0;
+          for_(begin, end, step, [&](Val<i32>) {
+            turns += 1;
+            break_if(turns > 100);
+          });
+          return Val<i32>(turns);
+        };
+        out(0, at.x) = count(at.x, most, 1 << 28);
+        out(1, at.x) = count(-at.x, least, -(1 << 28));
+        out(2, at.x) = count(at.x, least, -(1 << 28));
+        out(3, at.x) = count(-at.x, most, 1 << 28);
+      });
+  constexpr int64_t kLanes = 40, kStep = 1 << 28, kMost = INT32_MAX, kLeast = INT32_MIN;
+  const Buffer out = device.allocate<i32>({4, kLanes});
+  device.launch(passes, {kLanes}, out, int32_t(kMost), int32_t(kLeast));
+  const auto got = device.download<i32>(out);
+  const auto up = [&](int64_t begin) { return (kMost - begin + kStep - 1) / kStep; };
+  const auto down = [&](int64_t begin) { return (begin - kLeast + kStep - 1) / kStep; };
+  for (int64_t k = 0; k < kLanes; ++k) {
+    EXPECT_EQ(got[size_t(k)], up(k)) << k;
+    EXPECT_EQ(got[size_t(kLanes + k)], down(-k)) << k;
+    EXPECT_EQ(got[size_t(2 * kLanes + k)], down(k)) << k;
+    EXPECT_EQ(got[size_t(3 * kLanes + k)], up(-k)) << k;
+  }
+}
+
 // A launch takes the form for long axes where a buffer has one: here 2^31 - 1 rows that are all the same.
 TEST_P(Edges, LaunchesSeeLongAxes) {
   if (!wraps()) GTEST_SKIP() << "rows that repeat are host memory";

@@ -266,6 +266,11 @@ Value* LaneCode::loop_test(const Instruction& i, const Loop& loop, Value* live, 
                                            : (down ? llvm::CmpInst::ICMP_UGT : llvm::CmpInst::ICMP_ULT);
     Value* inside = b_.CreateICmp(test, now, loop.counter.last);
     if (loop.counter.tested_by_lane) {
+      // Lanes of a linear counter that passed the end of its type are below the first.
+      if (!loop.counter.vector && !divergence_[index].is_uniform() && ir::may_overstep(f_, i))
+        inside = b_.CreateAnd(
+            inside, b_.CreateICmp(is_signed(step.type) ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_UGE,
+                                  now, splat(slots_[index][0])));
       add_to(loop.broken, b_.CreateNot(inside));
       live = both(live, inside);
       go_on = any(live);
