@@ -17,7 +17,8 @@ class Planted(attacks.Attack):
         self.record, self.results = self.path("run", "run.json"), self.path("run")
         self.make()
         with open(self.record, encoding="utf-8") as file:
-            self.honest = json.load(file)
+            # Whole seconds: of a few numbers the program prints another text than Python, and a seal is of the text.
+            self.honest = json.load(file, parse_float=lambda text: int(float(text)))
         os.mkdir(self.path("home"))
         self.secret = self.write("home/secret", "precious")
 
