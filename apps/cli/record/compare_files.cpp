@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/numbers/parse_number.hpp"
 #include "core/record/sha256.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
 #include "io/arrays/npy.hpp"
@@ -160,13 +159,6 @@ std::string comparable_text(const fs::path& file) {
   return out;
 }
 
-std::optional<double> parse_number(const std::string& word) {
-  double number = 0;
-  const char* end = word.c_str() + word.size();
-  const auto [at, error] = std::from_chars(word.c_str() + (word.starts_with('+') ? 1 : 0), end, number);
-  return at == end && error == std::errc() ? std::optional(number) : std::nullopt;
-}
-
 /// The words of a text, those of one kind under one name: columns of tables, members of documents.
 std::vector<std::pair<std::string, std::string>> words_of(const std::string& text, bool json) {
   constexpr auto kBetween = " \t,;\r\"'()[]{}<>:=";
@@ -188,7 +180,7 @@ std::vector<std::pair<std::string, std::string>> words_of(const std::string& tex
     for (size_t at = text.find_first_not_of(kBetween, begin); at < end; ++column) {
       const size_t next = std::min(text.find_first_of(kBetween, at), end);
       const std::string word = text.substr(at, next - at);
-      if (column == 0 && !parse_number(word)) kind = word;
+      if (column == 0 && !parse_number<double>(word)) kind = word;
       words.emplace_back(kind + ' ' + std::to_string(column), word);
       at = text.find_first_not_of(kBetween, next);
     }
@@ -207,12 +199,12 @@ void compare_texts(const std::string& a, const std::string& b, bool json, double
   if (x.size() != y.size()) return;
   std::map<std::string, double> largest;
   for (const auto& [name, word] : x)
-    if (const auto number = parse_number(word); number && std::isfinite(*number))
+    if (const auto number = parse_number<double>(word); number && std::isfinite(*number))
       largest[name] = std::max(largest[name], std::abs(*number));
   double worst = 0;
   for (size_t k = 0; k < x.size(); ++k) {
     if (x[k] == y[k]) continue;
-    const auto u = parse_number(x[k].second), v = parse_number(y[k].second);
+    const auto u = parse_number<double>(x[k].second), v = parse_number<double>(y[k].second);
     if (x[k].first != y[k].first || !u || !v || !(std::abs(*u - *v) <= bound * largest[x[k].first])) return;
     worst = std::max(worst, std::abs(*u - *v));
   }

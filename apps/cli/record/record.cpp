@@ -63,13 +63,8 @@ Json files_json(const std::vector<fs::path>& files, const fs::path& base) {
   return list;
 }
 
-/// Options that decide neither the numbers nor how far a run goes.
-bool is_display(const std::string& name) {
-  for (const char* other : {"device", "threads", "no-fallback", "json", "quiet", "config", "input-memory",
-                            "telemetry", "trace", "watch", "check", "no-record"})
-    if (name == other) return true;
-  return false;
-}
+/// Flags of the shell alone, which have no declared effect, that change no number.
+bool is_display(const std::string& name) { return name == "watch" || name == "no-record"; }
 
 /// The file of an output option, or one of the fields next to a checkpoint.
 bool is_of(const fs::path& file, const Setting& s, const fs::path& path) {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/numbers/parse_number.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
@@ -36,12 +36,8 @@ std::vector<std::pair<std::string, std::string>> assignments_in(const std::strin
 }
 
 double number_in(const std::string& text) {
-  double number = 0;
-  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(begin, end, number);
-  if (begin == end || at != end || error != std::errc())
-    throw bad_text(fmt::format("'{}'", text), "a number");
-  return number;
+  if (const auto number = parse_number<double>(text)) return *number;
+  throw bad_text(fmt::format("'{}'", text), "a number");
 }
 
 std::map<std::string, double> read_assignments(const std::string& text) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "core/numbers/parse_number.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
@@ -39,15 +39,6 @@ namespace {
 
 using Kind = Option::Kind;
 
-template <class T>
-std::optional<T> number_of(const std::string& text) {
-  T number{};
-  const char *begin = text.data() + (text.starts_with('+') ? 1 : 0), *end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(begin, end, number);
-  if (begin == end || at != end || error != std::errc()) return std::nullopt;
-  return number;
-}
-
 std::string bound_text(double bound, bool whole) {
   return whole ? fmt::format("{}", static_cast<int64_t>(bound)) : fmt::format("{}", bound);
 }
@@ -62,14 +53,14 @@ std::optional<OptionValue> parsed(const Option& option, const std::string& text)
       if (text == "true" || text == "false") return OptionValue(text == "true");
       return std::nullopt;
     case Kind::whole: {
-      if (const auto number = number_of<int64_t>(text)) return as(number);
-      const auto number = number_of<double>(text);  // 1e6
+      if (const auto number = parse_number<int64_t>(text)) return as(number);
+      const auto number = parse_number<double>(text);  // 1e6
       const bool whole = number && text.find('.') == text.npos && std::abs(*number) < 0x1p53 &&
                          *number == std::floor(*number);
       return whole ? std::optional<OptionValue>(static_cast<int64_t>(*number)) : std::nullopt;
     }
-    case Kind::natural: return as(number_of<uint64_t>(text));
-    case Kind::number: return as(number_of<double>(text));
+    case Kind::natural: return as(parse_number<uint64_t>(text));
+    case Kind::number: return as(parse_number<double>(text));
     default: return OptionValue(text);
   }
 }
@@ -208,7 +199,7 @@ void OptionList::set_text(void* options, const std::string& name, const std::str
                  option.kind == Kind::text && option.form.empty() ? "a value" : option.expected(), ""});
   if (option.list) return set(options, name, text, given);
   const auto value = parsed(option, text);
-  if (!value || (option.off && number_of<double>(text) == option.off)) refuse(nullptr, option, text);
+  if (!value || (option.off && parse_number<double>(text) == option.off)) refuse(nullptr, option, text);
   try {
     set(options, name, *value, given);
   } catch (const OptionError& e) {
@@ -255,7 +246,7 @@ OptionValue OptionList::value(const void* options, const std::string& name) cons
 std::string OptionList::text(const void* options, const std::string& name) const {
   const std::string text = text_of(value(options, name));
   const std::optional<double> off = at(name).off;
-  return off && number_of<double>(text) == off ? "" : text;
+  return off && parse_number<double>(text) == off ? "" : text;
 }
 
 std::string OptionList::text(const void* options, const OptionGroup& group) const {
