@@ -102,6 +102,13 @@ class Links(attacks.Attack):
                 self.survives(*self.command(words, self.path("out")))
                 self.assertEqual(os.listdir(self.path("outside")), [])
 
+    def test_out_that_is_a_link_to_nothing(self):
+        os.symlink(self.path("absent"), self.path("out"))
+        for command in ("urban_sample", "flow_run", "solve_g2o"):
+            done = self.refuses(*self.command(COMMANDS[command], self.path("out")), names=self.path("out"))
+            self.assertIn(b"a link to nothing", done.stderr)
+            self.assertFalse(os.path.lexists(self.path("absent")))
+
     def test_pipe_at_a_name(self):
         for name in ("run.json", "run.npz", ".lockstep.lock"):
             shutil.rmtree(self.path("out"), ignore_errors=True)

@@ -117,6 +117,13 @@ class Members(attacks.Attack):
                 return [(name, b"", zeros)]
             self.attack(change)
 
+    def test_a_stage_reads_its_own_arrays_alone(self):
+        arrays = [(name + ".npy", npy_bytes((), struct.pack("<d", value), "<f8")) for name, value in (("ta", 30), ("rh", 40), ("va", 1), ("tmrt", 50))]
+        file = self.write("in.npz", zip_bytes([*arrays, ("other.npy", b"", huge_zeros("<f8", lambda n: (n,)))]))
+        self.survives("urban", "stage", "utci", file, "--out", self.path("out.npz"), codes=(0,), data=DATA, seconds=SECONDS)
+        with zipfile.ZipFile(self.path("out.npz")) as archive:
+            self.assertIn("utci.npy", archive.namelist())
+
     def test_a_size_far_beyond_the_content(self):
         self.attack(self.with_header(header("'<f8'", "(1000000000000,)")))
 

@@ -92,6 +92,23 @@ const std::vector<RunnableStage>& runnable_stages() {
   return all;
 }
 
+const RunnableStage& stage_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const RunnableStage& stage : runnable_stages()) {
+    if (stage.name == name) return stage;
+    known.push_back(stage.name);
+  }
+  const std::string nearest = nearest_name(std::string(name), known);
+  throw InputError(fmt::format("no stage '{}'", name), kWhere, fmt::format("{}", fmt::join(known, ", ")))
+      .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
+}
+
+std::vector<std::string> names_of(const std::vector<StageArray>& arrays) {
+  std::vector<std::string> names;
+  for (const StageArray& array : arrays) names.push_back(array.name);
+  return names;
+}
+
 }  // namespace
 
 const std::vector<Stage>& urban_stages() {
@@ -100,19 +117,12 @@ const std::vector<Stage>& urban_stages() {
 }
 
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays) {
-  for (const RunnableStage& stage : runnable_stages()) {
-    if (stage.name != name) continue;
-    StageInput input(arrays);
-    for (const StageArray& entry : stage.reads)
-      if (!entry.optional && !input.has(entry.name)) input.all(entry.name);  // says what is missing
-    input.use_shape_of(stage.reads);
-    return stage.run(input);
-  }
-  std::vector<std::string> known;
-  for (const Stage& stage : urban_stages()) known.push_back(stage.name);
-  const std::string nearest = nearest_name(std::string(name), known);
-  throw InputError(fmt::format("no stage '{}'", name), kWhere, fmt::format("{}", fmt::join(known, ", ")))
-      .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
+  const RunnableStage& stage = stage_named(name);
+  StageInput input(arrays);
+  for (const StageArray& entry : stage.reads)
+    if (!entry.optional && !input.has(entry.name)) input.all(entry.name);  // says what is missing
+  input.use_shape_of(stage.reads);
+  return stage.run(input);
 }
 
 NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays) {
@@ -123,14 +133,13 @@ NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays) {
 
 StageRun run(const StageOptions& options) {
   StageRun run{options.name, {}, {}};
-  const io::NpzArrays given = io::read_npz(options.input);
+  const RunnableStage& stage = stage_named(options.name);
+  const io::NpzArrays given = io::read_npz(options.input, names_of(stage.reads));
   const io::NpzArrays results = host_stage(run.host_stages, "urban." + options.name,
                                            [&] { return run_urban_stage(options.name, given); });
   if (!options.out.empty()) {
     io::NpzLabels labels{"urban stage " + options.name, {}};
-    for (const Stage& stage : urban_stages())
-      if (stage.name == options.name)
-        for (const StageArray& array : stage.writes) labels.units.emplace_back(array.name, array.unit);
+    for (const StageArray& array : stage.writes) labels.units.emplace_back(array.name, array.unit);
     io::write_npz(options.out, results, io::NpzCompression::stored, labels);
   }
   for (const auto& [output, array] : results) run.outputs.push_back(output_of(output, array));

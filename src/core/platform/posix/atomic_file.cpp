@@ -74,7 +74,11 @@ void publish(int descriptor, const Folder& from, const std::string& name, const 
 void check_parents(const fs::path& path) {
   std::error_code error;
   fs::path at = fs::absolute(path, error).lexically_normal();
-  while (!fs::exists(fs::status(at, error)) && at.has_relative_path()) at = at.parent_path();
+  while (!fs::exists(fs::status(at, error)) && at.has_relative_path()) {
+    if (fs::is_symlink(fs::symlink_status(at, error)))
+      throw InputError("a link to nothing", at.string(), "a folder, or a name that is free");
+    at = at.parent_path();
+  }
   if (!fs::is_directory(at, error)) fail("not a folder", at, ENOTDIR);
   if (::access(at.c_str(), W_OK | X_OK) != 0) fail("cannot write here", at, errno);
 }
