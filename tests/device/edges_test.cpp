@@ -288,7 +288,8 @@ TEST_P(Edges, CountersOfNeighboursEndByThemselves) {
 
 // A launch takes the form for long axes where a buffer has one: here 2^31 - 1 rows that are all the same.
 TEST_P(Edges, LaunchesSeeLongAxes) {
-  if (!wraps()) GTEST_SKIP() << GetParam() << " wraps no memory of this process, of which rows that repeat are made";
+  if (!wraps())
+    GTEST_SKIP() << GetParam() << " wraps no memory of this process, of which rows that repeat are made";
   const auto count = kernel("test.count", [](At<1> at, Grid<f32, 2> in, Out<i32, 1> out) {
     Var<i32> passes = 0;
     for_(at.x, in.size(0), 1 << 20, [&](Val<i32>) {
