@@ -184,8 +184,8 @@ struct BlowUp {
 /// on the device. Members differ by their initial fields and, with stochastic forcing, by seed + member.
 class Solver {
  public:
-  /// `precision`: f32 or f64. Throws InputError as check() does, UnsupportedError for f64 where the device has
-  /// none.
+  /// A fluid at rest. `precision`: f32 or f64. Throws InputError as check() does, UnsupportedError for f64 where the
+  /// device has none.
   Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision = Storage::f64,
          int64_t members = 1);
 

@@ -72,6 +72,7 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
   for (const Buffer& b : {w, y, good, one, two}) device.clear(b);
   clock = device.allocate(storage, {members, kClockColumns});
   status = device.allocate(Storage::i32, {members, kStatusColumns});
+  begin_time();
   std::vector<uint32_t> seeds;
   for (int64_t k = 0; k < members; ++k) seeds.push_back(random_key(m.forcing.seed + uint64_t(k)));
   keys = device.upload(seeds);
@@ -214,18 +215,21 @@ void Solver::set_vorticity(const Array& given) {
   const Kernel take = with_precision(
       s.storage, [&]<class T>(T) { return LesKernels<T>::take_field(s.evaluation.form().turned); });
   s.device.launch_with(take, s.evaluation.mode_domain(), a.bind_known(take), {});
-  std::vector<double> clock;
-  std::vector<int32_t> status;
-  for (int64_t m = 0; m < s.members; ++m) {
-    clock.insert(clock.end(),
-                 {s.stepping.dt, 0, 0, 0, s.storage == Storage::f64 ? 1e300 : 1e30, s.stepping.dt});
-    status.insert(status.end(), {0, -1});
-  }
-  const Array clocks = as_storage(std::move(clock), {s.members, kClockColumns}, s.storage);
-  s.device.write(s.clock, clocks.data(), clocks.bytes());
-  s.device.write(s.status, status.data(), s.status.bytes());
+  s.begin_time();
   s.device.copy(s.w, s.good);
   s.restart_fields();
+}
+
+void Solver::State::begin_time() const {
+  std::vector<double> times;
+  std::vector<int32_t> steps;
+  for (int64_t m = 0; m < members; ++m) {
+    times.insert(times.end(), {stepping.dt, 0, 0, 0, storage == Storage::f64 ? 1e300 : 1e30, stepping.dt});
+    steps.insert(steps.end(), {0, -1});
+  }
+  const Array clocks = as_storage(std::move(times), {members, kClockColumns}, storage);
+  device.write(clock, clocks.data(), clocks.bytes());
+  device.write(status, steps.data(), status.bytes());
 }
 
 void Solver::State::advance(int64_t steps) {

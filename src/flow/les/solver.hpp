@@ -49,6 +49,8 @@ struct Solver::State {
   void step(bool looking) const;
   void run_block() const;
   /// Blocks, then single steps.
+  /// Clocks and counts of steps at the start.
+  void begin_time() const;
   void advance(int64_t steps);
   void make_derivative();
   void record_moment();
