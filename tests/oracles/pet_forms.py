@@ -21,7 +21,7 @@ PEOPLE = [("the standard person", {}), ("18 years", {"age": 18.0}), ("70 years",
           ("female, 60 kg, 1.65 m, 70 years", {"sex": 2, "mass": 60.0, "height": 1.65, "age": 70.0}), ("0.35 clo", {"clothing": 0.35}),
           ("0.5 clo", {"clothing": 0.5}), ("1.4 clo", {"clothing": 1.4}), ("150 W", {"activity": 150.0})]
 STATES = [(ta, rh, wind, ta + more) for ta in (-5.0, 5.0, 15.0, 25.0, 35.0) for more in (0.0, 20.0, 40.0) for wind in (0.3, 1.0, 3.0) for rh in (30.0, 70.0)]
-# What Walther & Goestchel take otherwise.
+# The points where Walther & Goestchel differ.
 GROUPS = {"clothing": "clothes: area 1 + 0.31 clo instead of 1 + 0.15 clo, resistance not over the clothed share, conduction by the area of the body",
           "vapour": "vapour: diffusion through skin and clothes by Woodcock's ratio, evaporation by Lewis' ratio and beyond what the air takes, saturation by ASHRAE's formula",
           "blood": "blood and sweat: no density of blood, shares of core and skin by the flow, set point 36.34, women sweat as men",
