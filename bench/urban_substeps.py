@@ -3,7 +3,7 @@
 
     python3 bench/urban_substeps.py [--program build/bin/lockstep] [--device cuda:0] [--size 512] [--rounds 5] [--out FILE.json]
 
-21 June at 57.7 degrees north over the sample city with trees, Tmrt, UTCI and shadow to .npy. One warm run of each first, then rounds
+21 June over the sample city with trees at 59.3 degrees north, Tmrt, UTCI and shadow to .npy. One warm run of each first, then rounds
 in alternating order; the table has medians and, of the ratios, the smallest and the largest of the rounds.
 """
 import argparse
@@ -30,7 +30,7 @@ def weather(path):
 
 def run(options, folder, parts):
     command = [options.program, "urban", "run", *(word for grid in ("dsm", "dem", "cdsm") for word in ("--" + grid, os.path.join(folder, grid + ".tif"))),
-               "--weather", os.path.join(folder, "day.csv"), "--utc-offset", "1", "--latitude", "57.7", "--longitude", "12", "--device", options.device,
+               "--weather", os.path.join(folder, "day.csv"), "--utc-offset", "1", "--device", options.device,
                "--substeps", PARTS[parts], "--format", "npy", "--no-pictures", "--out", os.path.join(folder, parts), "--json", "--quiet"]
     begin = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True)
