@@ -95,6 +95,17 @@ class Stages(unittest.TestCase):
         """What walls, plants, sky and ground send to the body and to planes of the four sides by `corrected`, day and night."""
         self.check("radiation", 1e-9)
 
+    def test_states_and_presets_that_do_not_exist(self):
+        case = next(case for case in fixture("stages") if case["stage"] == "radiation")
+        inputs = {name: (v if isinstance(v[0], list) else [v]) if isinstance(v, list) else float(v) for name, v in case["inputs"].items()}
+        for changes, said in (({"preset": 3.0}, "preset 3 [urban stage]: expected 0 umep, 1 solweig, 2 corrected"),
+                              ({"states": [[4.0, 0.0], *inputs["states"][1:]]}, "a state 4 of the sky [urban stage radiation]: expected 0, 1, 2 or 3"),
+                              ({"states": [[0.5, 0.0], *inputs["states"][1:]]}, "a state 0.5 of the sky"),
+                              ({"states": inputs["states"][1:]}, "array 'states' of shape (144, 2) [urban stage radiation]: expected (145,1,2)")):
+            with self.subTest(said), tempfile.TemporaryDirectory() as folder, self.assertRaises(AssertionError) as caught:
+                stage_of("radiation", {**inputs, **changes}, folder)
+            self.assertIn(said, str(caught.exception))
+
     def test_tmrt(self):
         self.check("tmrt", 1e-9, 1e-9)
 
