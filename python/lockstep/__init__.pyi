@@ -6,7 +6,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from ._typing import ArrayLike, Axis, DTypeLike, Expr, Extent, Memory, Operand, Point, Var
+from ._buffers import Grid as Grid, InOut as InOut, Out as Out
+from ._typing import ArrayLike, Axis, DTypeLike, Element, Expr, Extent, Memory, Operand, Point, Var
 
 from . import flow as flow, forecast as forecast, jax as jax, pde as pde, solve as solve, torch as torch, urban as urban
 
@@ -15,16 +16,16 @@ class DType:
     numpy: np.dtype[Any]
     itemsize: int
 
-f32: DType
-f64: DType
-i32: DType
-u32: DType
-i64: DType
-u64: DType
-f16: DType
-bf16: DType
-u8: DType
-boolean: DType
+class f32(Element): ...
+class f64(Element): ...
+class i32(Element): ...
+class u32(Element): ...
+class i64(Element): ...
+class u64(Element): ...
+class f16(Element): ...
+class bf16(Element): ...
+class u8(Element): ...
+class boolean(Element): ...
 
 class Error(RuntimeError):
     what: str
@@ -98,13 +99,6 @@ class Array:
 def asarray(x: ArrayLike, device: str | Device | None = None, *, copy: bool | None = None, name: str = ...) -> Array: ...
 def empty(shape: int | Sequence[int], dtype: DTypeLike = ..., device: str | Device | None = None) -> Array: ...
 def zeros(shape: int | Sequence[int], dtype: DTypeLike = ..., device: str | Device | None = None) -> Array: ...
-
-class BufferType:
-    def __getitem__(self, key: DTypeLike | tuple[DTypeLike, int]) -> BufferType: ...
-
-Grid: BufferType
-Out: BufferType
-InOut: BufferType
 
 class At(Point):
     def extent(self, axis: int) -> Expr: ...

@@ -3,7 +3,7 @@ import sys
 
 from . import _core, _types
 from ._device import Device, chosen
-from ._errors import InputError
+from ._errors import InputError, whole
 from ._numpy import np
 
 _WHERE = "lockstep.asarray"
@@ -183,8 +183,11 @@ class Array:
 def empty(shape, dtype=_types.f32, device=None):
     """An array whose elements are not set."""
     device = chosen(device)
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    return Array(device._core.allocate(_types.dtype(dtype, "lockstep.empty").name, list(shape)), device)
+    sizes = (shape,) if hasattr(shape, "__index__") else shape
+    if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
+        raise InputError(f"shape {shape!r}", "lockstep.empty", "whole numbers, slowest axis first")
+    sizes = [whole(n, "an axis of", "lockstep.empty", 0, 2**63 - 1) for n in sizes]
+    return Array(device._core.allocate(_types.dtype(dtype, "lockstep.empty").name, sizes), device)
 
 
 def zeros(shape, dtype=_types.f32, device=None):

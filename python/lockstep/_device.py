@@ -4,7 +4,7 @@ import contextvars
 import warnings
 
 from . import _core
-from ._errors import FallbackWarning, InputError
+from ._errors import FallbackWarning, InputError, text, whole
 
 _open = {}
 _current = contextvars.ContextVar("lockstep.device", default=None)
@@ -24,6 +24,11 @@ class Device:
     def __new__(cls, name="auto", *, numerics="exact", threads=0, fallback=True, check=False):
         if isinstance(name, Device):
             return name
+        text(name, "a device", "lockstep.Device", "auto, cpu, cuda[:N], webgpu[:N] or interp")
+        text(numerics, "numerics", "lockstep.Device", "exact or fast")
+        threads = whole(threads, "threads", "lockstep.Device", 0)
+        if not isinstance(fallback, bool):
+            raise InputError(f"fallback={fallback!r}", "lockstep.Device", "True or False")
         key = (name, numerics, threads, fallback, every := _every(check))
         found = _open.get(key)
         if found is None:
@@ -81,6 +86,8 @@ class Device:
 
     def record(self, work):
         """A Graph of what `work()` launches on this device, without running it; arrays of lockstep, or memory of the host."""
+        if not callable(work):
+            raise InputError(f"work {work!r}", "lockstep.Device.record", "a function without arguments")
         with self:
             return Graph(self, self._core.record(work))
 
@@ -104,7 +111,7 @@ def _opened(name, options):
 
 
 def _every(check):
-    if not isinstance(check, int) or check < 0:
+    if not isinstance(check, int) or not 0 <= check < 2**31:
         raise InputError(f"check={check!r}", "lockstep.check", "True, False or N, for every N-th launch")
     return int(check)
 
@@ -142,6 +149,9 @@ class Graph:
 
 def per_replay(name, value):
     """A number of a launch that Graph.replay(name=…) may change; outside Device.record just the value."""
+    text(name, "a name", "lockstep.per_replay", "a string")
+    if not (hasattr(value, "__index__") or hasattr(value, "__float__")):
+        raise InputError(f"the value {value!r}", "lockstep.per_replay", "a number")
     return _core.per_replay(name, value)
 
 

@@ -36,5 +36,19 @@ class CheckError(Error):
     """A checked launch found a fault of its kernel: `where` is the kernel and the line of its author."""
 
 
+def text(value, what, where, expected):
+    """A string, or an InputError."""
+    if not isinstance(value, str):
+        raise InputError(f"{what} {value!r}", where, expected)
+    return value
+
+
+def whole(value, what, where, low, high=2**31 - 1):
+    """A whole number of a range, or an InputError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not low <= value.__index__() <= high:
+        raise InputError(f"{what} {value!r}", where, f"a whole number from {low} to {high}")
+    return value.__index__()
+
+
 class FallbackWarning(RuntimeWarning):
     """A stage failed on its device and was run again on the CPU."""

@@ -1,4 +1,5 @@
 """Traced expressions: of kernels (`Val`) and of residuals (`Value`), and the functions that take both."""
+import builtins
 import functools
 import itertools
 import math
@@ -372,7 +373,7 @@ def _word(name, arity):
             return Value._op(name, *operands)
         host = getattr(math, {"rint": "_none", "abs": "fabs", "asin": "asin"}.get(name, name), None)
         if name in ("min", "max"):
-            host = min if name == "min" else max
+            host = getattr(builtins, name)  # the module's own are words
         if host is None:
             raise InputError(f"{name} of plain numbers", caller(), "a traced value")
         return host(*operands)

@@ -6,7 +6,7 @@ import time
 from . import _blocks, _captured, _core, _language, _types
 from ._array import Array, asarray, empty
 from ._device import Device, chosen
-from ._errors import InputError
+from ._errors import InputError, text
 from ._expr import Val
 from ._numpy import np
 
@@ -187,6 +187,8 @@ class Kernel:
 
     def source(self, target="ir", *arguments, extent=None, numerics="exact", arch=""):
         """The kernel as "ir", "llvm", "asm", "cuda" or "wgsl" text."""
+        text(target, "a target", f"kernel {self.name}", "ir, llvm, asm, cuda or wgsl")
+        text(numerics, "numerics", f"kernel {self.name}", "exact or fast")
         return self.trace(*arguments, extent=extent).source(target, numerics == "fast", arch)
 
     def fingerprint(self, *arguments, extent=None):

@@ -2,6 +2,7 @@
 import inspect
 
 from . import _core
+from ._errors import text
 
 _TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": "PathLike", "str or int": "str | int",
           "parts": "str | Sequence[Any] | Mapping[str, Any]"}
@@ -10,7 +11,7 @@ _TYPES = {"bool": "bool", "int": "int", "float": "float", "str": "str", "path": 
 def options(command):
     """The options of a command such as "flow.run", one dictionary each: name, argument, flag, former, member, type, list, optional, default, choices, help,
     unit, expected, effect (result, extent, speed, display), required."""
-    rows = _core.options(command)
+    rows = _core.options(text(command, "a command", "lockstep.options", 'its name, such as "flow.run"'))
     for row in rows:
         if row["choices"] and all(c.isdigit() for c in row["choices"]):  # numbers, as callers write them
             row["choices"], row["default"] = [int(c) for c in row["choices"]], int(row["default"])

@@ -17,7 +17,7 @@ import numpy as np
 from . import _core
 from ._array import Array, empty
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError
+from ._errors import InputError, whole
 from ._options import described
 
 
@@ -87,7 +87,8 @@ class Simulation:
 
     def advance(self, steps):
         """Puts steps on the device's queue; what reads the state waits for them."""
-        self._core.advance(int(steps))
+        steps = int(steps) if isinstance(steps, float) and steps.is_integer() else steps
+        self._core.advance(whole(steps, "steps", "lockstep.flow.Simulation.advance", 0))
         return self
 
     def set_end(self, time):
@@ -196,7 +197,7 @@ class Encoded:
 
 def read(path, *, device=None):
     """A file of encoded fields."""
-    return Encoded(_core.flow_read(os.fspath(path)), chosen(device))
+    return Encoded(_core.flow_read(os.fsdecode(path)), chosen(device))
 
 
 @described("flow.encode")
@@ -301,7 +302,7 @@ def pipeline(out, *, n=None, box=None, device=None, **options):
 
 def compare(a, b):
     """How two saved runs differ: rows by time, drifts of energy and enstrophy, spectra."""
-    return _core.flow_compare(os.fspath(a), os.fspath(b))
+    return _core.flow_compare(os.fsdecode(a), os.fsdecode(b))
 
 
 def _required(out, command):

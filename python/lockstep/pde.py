@@ -17,7 +17,7 @@ import weakref
 from . import _core
 from ._array import Array, asarray
 from ._device import Device, chosen, warn_fallbacks
-from ._errors import InputError
+from ._errors import InputError, whole
 from ._expr import Value, Vec
 from ._numpy import np
 from ._options import described
@@ -39,7 +39,7 @@ class System:
     """
 
     def __init__(self, dimensions, *, _core_system=None):
-        self._core = _core_system or _core.System(dimensions)
+        self._core = _core_system or _core.System(whole(dimensions, "dimensions", "lockstep.pde.System", 1, 3))
         self._fields = {}
 
     def __reduce__(self):
@@ -154,7 +154,7 @@ def _system_of(text, fields):
 def transport(dimensions, **options):
     """The transport loss of docs/pde.md: a density sigma and a velocity u. Options: weight_sigma, weight_u,
     sigma_transport, sigma_divergence, momentum, upwind, viscosity, pressure, forcing, weight_divergence, weight_speed."""
-    system = System(dimensions, _core_system=_core.transport(dimensions, {k: float(v) for k, v in options.items()}))
+    system = System(dimensions, _core_system=_core.transport(whole(dimensions, "dimensions", "lockstep.pde.transport", 1, 3), {k: float(v) for k, v in options.items()}))
     system._fields = {"sigma": None, "u": None}
     for name in ("p", "force"):
         if options.get("pressure" if name == "p" else "forcing"):

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError
+from ._errors import InputError, text
 from ._expr import Value, Vec, where  # noqa: F401
 from ._options import described
 
@@ -89,6 +89,8 @@ class Problem:
 
     def add_blocks(self, name, values, manifold="euclidean"):
         """Blocks of unknowns, values (count, size); manifold: euclidean, so2, so3, se2, se3 or sphere2."""
+        text(name, "a name of blocks", "lockstep.solve.Problem.add_blocks", "a string")
+        text(manifold, "a manifold", "lockstep.solve.Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2")
         array = _numbers(values, f"blocks {name}")
         return BlockSet(self._core.add_blocks(name, manifold, array), name, array.shape[1], self._core)
 
@@ -199,7 +201,7 @@ class Problem:
         residuals and Jacobian times sqrt(rho'), so that J^T r is the gradient; else plain ones. normal: J^T J too.
         jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
         device = chosen(device)
-        found = Summary(self._core.evaluate(device._core, apply_loss, normal))
+        found = Summary(self._core.evaluate(device._core, bool(apply_loss), bool(normal)))
         warn_fallbacks(device)
         for name in ("jacobian", "normal"):
             if name in found:

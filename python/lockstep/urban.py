@@ -6,12 +6,13 @@ nodata come from those where they have them. Formulas and sources: docs/urban.md
 """
 import datetime
 import os
+from collections.abc import Mapping
 
 import numpy as np
 
 from . import _core
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError
+from ._errors import InputError, text
 from ._options import described
 
 SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
@@ -378,6 +379,9 @@ def stages():
 def stage(name, arrays):
     """One stage of the model by itself, in double precision on the host: arrays by name, as `stages` lists them, to arrays
     by name."""
+    text(name, "a stage", "lockstep.urban.stage", "a name of lockstep.urban.stages()")
+    if not isinstance(arrays, Mapping):
+        raise InputError(f"arrays of {type(arrays).__name__}", "lockstep.urban.stage", "a dictionary of arrays by name")
     return _core.urban_stage(name, {key: np.array(values, np.float64, order="C") for key, values in arrays.items()})
 
 

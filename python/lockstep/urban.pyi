@@ -136,7 +136,6 @@ def check(dsm: PathLike, *, weather: PathLike, device: str | Device | None = ...
         pictures: bool = True,
         video: bool = True,
         resume: bool = True,
-        out: PathLike | None = None,
         tile: int | None = None,
         tile_workers: int | None = None,
         memory: str | int | None = None,

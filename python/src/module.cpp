@@ -20,7 +20,9 @@ void translate(const std::exception_ptr& error, void*) {
     raise("UnsupportedError", e);
   } catch (const DeviceError& e) { raise("DeviceError", e); } catch (const CheckError& e) {
     raise("CheckError", e);
-  } catch (const Error& e) { raise("Error", e); }
+  } catch (const Error& e) { raise("Error", e); } catch (const std::bad_cast&) {
+    raise("InputError", InputError("an argument of a type that does not fit", "lockstep", "as documented"));
+  }
 }
 
 /// The program `lockstep` in this process: its arguments with its name first, and the words that start it anew.

@@ -46,9 +46,17 @@ class UrbanCheck(ProgramTest):
         self.assertIn("WARNING  calm hours", text.stdout)
 
     def test_strict(self):
-        self.checks("--strict", code=1)
+        self.assertEqual(self.checks("--strict", code=1)["calm hours"]["verdict"], "warning")
+        self.assertEqual(run("urban", "check", *self.inputs, "--strict").returncode, 1)
         self.weather = self.inputs[self.inputs.index("--weather") + 1] = self.write("windy.csv", HEAD + "2015-06-21T12:00,22,50,2,700\n")
         self.assertEqual({row["verdict"] for row in self.checks("--strict").values()}, {"ok"})
+
+    def test_nothing_is_written(self):
+        """An option for results would have no effect."""
+        done = run("urban", "check", *self.inputs, "--out", self.path("o"), "--json")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("unknown option '--out' [lockstep urban check]", done.stderr)
+        self.assertFalse(os.path.exists(self.path("o")))
 
     def test_errors_are_rows(self):
         self.inputs[self.inputs.index("--weather") + 1] = self.write("share.csv", HEAD + "2015-06-21T12:00,22,0.5,2,700\n")

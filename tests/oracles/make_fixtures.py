@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes fixtures/*.json: inputs and what urban_model.py makes of them. usage: make_fixtures.py [--sun] [--out DIR]
 
-Positions of the sun are inputs (fixtures/sun.json), computed by pvlib's Solar Position Algorithm; --sun computes them again.
+Positions of the sun are inputs (fixtures/sun.json, noons.json, parts.json), computed by pvlib's Solar Position Algorithm; --sun computes them again.
 Everything else needs the standard library alone and is the same on every machine to 12 digits.
 """
 import argparse
@@ -12,6 +12,7 @@ import math
 import os
 import random
 
+import urban_city
 import urban_model as model
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -26,13 +27,42 @@ PLACES = [
 SKY = [1.0, 0.85, 0.35, 0.95, 0.6, 1.0, 0.15, 0.9]  # share of a clear sky, hour by hour
 
 
-def position(place, when):
+# Runs in the city of scene(): place, parts of an hour, sky (1 anisotropic), patches, posture, land cover.
+CITIES = [("north57", 1, 1, 153, "standing", False), ("south34", 3, 1, 145, "sitting", True), ("south1", 1, 0, 153, "standing", False),
+          ("south53", 1, 1, 609, "standing", False)]
+# Rows and columns: at walls of each direction, in the yard, in the street, under and beside crowns, by the pond, at the raster's edge.
+POINTS = [(4, 10), (9, 17), (14, 12), (14, 22), (21, 15), (24, 27), (27, 7), (30, 20), (2, 33)]
+
+
+def spa_of(place, when):
+    """(apparent elevation, elevation, azimuth)."""
     import numpy
     from pvlib import spa
     utc = when - datetime.timedelta(hours=place["utc_offset"])
     seconds = numpy.array([float(calendar.timegm(utc.timetuple()))])
     values = numpy.ravel(spa.solar_position(seconds, place["latitude"], place["longitude"], place["elevation"], 1010.0, 10.0, 0.0, 0.5667))
-    return float(values[2]), float(values[4])  # apparent elevation, azimuth
+    return float(values[2]), float(values[3]), float(values[4])
+
+
+def position(place, when):
+    apparent, _, azimuth = spa_of(place, when)
+    return apparent, azimuth
+
+
+def parts():
+    """Suns of hours 1 to 23 of each city: of the middle, and of the middles of the parts."""
+    cities = []
+    for name, count, *_ in CITIES:
+        place = next(p for p in PLACES if p["name"] == name)
+
+        def sun_at(minutes):
+            when = datetime.datetime.fromisoformat(place["date"]) + datetime.timedelta(minutes=minutes)
+            apparent, true, azimuth = spa_of(place, when)
+            return {"altitude": apparent, "azimuth": azimuth, "solar": urban_city.solar_hour(place["latitude"], true, azimuth)}
+
+        cities.append({"name": name, "hours": [{"sun": sun_at(60 * h - 30), "suns": [sun_at(60 * (h - 1 + (k + 0.5) / count)) for k in range(count)]}
+                                               for h in range(1, 24)]})
+    return cities
 
 
 def sun():
@@ -142,6 +172,32 @@ def stages(days):
         s["tmrt"] = round(s["ta"] + u(-5, 40), 1)
         person = {n: s[n] for n in ("mass", "age", "height", "activity", "clothing", "sex")}
         add("pet", s, {"pet": model.pet(s["ta"], s["rh"], s["v"], s["tmrt"], **person)})
+    # Temperatures of walls and ground: clear and dull hours of the day's course, before sunrise, low suns, both hemispheres.
+    for k in range(30):
+        place = {"latitude": [57.7, -33.9, -1.3, 68.4, -53.2][k % 5]}
+        surface = [(0.37, -3.41, 15), (0.58, -9.78, 15), (0.40, -4.0, 15), (0.35, -5.0, 16), (0.50, -2.0, 14)][k // 5 % 5]
+        s = {"lat": place["latitude"], "doy": [172, 350, 79, 265, 20][k // 3 % 5], "hour": u(4, 20), "altitude": u(1, 60), "highest": u(20, 80), "Ta": u(-10, 35),
+             "RH": u(20, 95), "radG": u(0, 900), "tgk": surface[0], "tstart": surface[1], "tmax": surface[2]}
+        row = {"doy": s["doy"], "ta": s["Ta"], "rh": s["RH"], "highest": s["highest"]}
+        add("surface_temperature", s, {"excess": urban_city.surface_excess(place, row, {"altitude": s["altitude"], "solar": s["hour"]}, s["radG"], surface)})
+    # Surroundings of two pixels, drawn patch by patch; no sun in every fifth.
+    for k in range(12):
+        count = [145, 153, 305, 609][k % 4]
+        s = {"patches": count, "sky": int(k % 3 != 0), "altitude": u(3, 70) if k % 5 else -6.0, "azimuth": u(0, 360), "radI": u(0, 900), "radD": u(20, 300),
+             "radG": u(100, 1000), "doy": 10 + 28 * k, "Ta": u(-10, 35), "esky": u(0.6, 0.9), "CI": [0.4, 0.93, 0.97, 1.0][k // 2 % 4],
+             "transmissivity": u(0.02, 0.5), "wall_temperature_excess": u(0, 14), "wall_albedo": u(0.1, 0.5), "wall_emissivity": u(0.85, 0.97),
+             "emissivity": u(0.9, 1)}
+        given, wanted = [], []
+        for _ in range(2):
+            states = draw.choices(range(4), (5, 1, 3, 1), k=count)
+            pixel = {"states": states, "shadow": draw.choice((0.0, 1.0, 0.25))}
+            for view in urban_city.VIEWS:
+                pixel["lup" + view], pixel["alb" + view], pixel["alb_no_shadow" + view] = u(300, 600), u(0, 0.3), u(0.1, 0.4)
+            # View factors are given as `urban svf` writes them; sides are relative to those of flat ground.
+            given.append({**pixel, **urban_city.view_factors(states, count, False, relative=False)})
+            wanted.append(urban_city.fluxes({**s, **pixel, **urban_city.view_factors(states, count, False)}))
+        both = lambda pixels: {name: [p[name] for p in pixels] for name in pixels[0]}
+        add("radiation", {**s, **both(given), "states": [list(pair) for pair in zip(*both(given)["states"])]}, both(wanted))
     return cases
 
 
@@ -188,10 +244,51 @@ def measured(days):
     return runs
 
 
+def scene(covered):
+    """A city without symmetry: a house of two heights, a yard open to the south-west, a tower, a slab; crowns; ground that rises to the north-east."""
+    side = 36
+    ground = [[2 + (side - 1 - r + 2 * c) / 64 for c in range(side)] for r in range(side)]
+    dsm, crowns, aspect = [list(line) for line in ground], [[0.0] * side for _ in range(side)], [[0.0] * side for _ in range(side)]
+    for top, left, bottom, right, height in ((5, 8, 9, 12, 11.25), (5, 12, 8, 21, 7.5), (8, 18, 20, 21, 9.0), (12, 6, 16, 9, 14.75), (23, 3, 26, 18, 6.25),
+                                             (11, 28, 15, 31, 21.5), (29, 24, 32, 34, 4.5)):
+        for r in range(top, bottom):
+            dsm[r][left:right] = [ground[top][left] + height] * (right - left)
+    for row, col, reach, height in ((17, 13, 2, 7.0), (26, 22, 3, 9.5), (4, 27, 2, 5.5)):
+        for r in range(row - reach, row + reach + 1):
+            for c in range(col - reach, col + reach + 1):
+                if abs(r - row) + abs(c - col) <= reach and dsm[r][c] == ground[r][c]:
+                    crowns[r][c] = height
+    for r in range(1, side - 1):
+        for c in range(1, side - 1):
+            _, away = max((dsm[r + a][c + b], way) for a, b, way in ((-1, 0, 180), (0, 1, 270), (1, 0, 0), (0, -1, 90)))
+            aspect[r][c] = (away + 7.375) % 360  # walls face away from what is higher, and not quite along the raster
+    cover = None
+    if covered:
+        cover = [[2 if dsm[r][c] - ground[r][c] > 2 else 7 if (r - 31) ** 2 + (c - 14) ** 2 < 18 else 5 if r + c > 48 else 6 if c < 5 else 1
+                  for c in range(side)] for r in range(side)]
+    return {"dsm": dsm, "dem": ground, "crowns": crowns, "aspect": aspect, "cover": cover}
+
+
+def city(days, suns):
+    runs = []
+    for (name, count, sky, patches, posture, covered), hours in zip(CITIES, suns):
+        day = next(d for d in days if d["name"] == name)
+        rows = [{**row, **hour} for row, hour in zip(weather(day), hours["hours"])]
+        place = {n: v for n, v in day.items() if n not in ("hours", "highest")}
+        runs.append({"place": place, "preset": "corrected", "sky": sky, "posture": posture, "patches": patches, "substeps": count, "covered": covered,
+                     "rows": weather(day),
+                     "columns": [{name: float("%.9g" % value) for name, value in entry.items()}
+                                 for entry in urban_city.run(urban_city.City(**scene(covered)), place, rows, POINTS, sky, patches, posture)]})
+    return runs
+
+
 def everything(days):
-    with open(os.path.join(HERE, "fixtures", "noons.json"), encoding="utf-8") as file:
-        noons = json.load(file)
-    return (("smith", smith(noons)), ("stages", stages(days)), ("open_ground", open_ground(days)), ("corrected", corrected(days)), ("measured", measured(days)))
+    def stored(name):
+        with open(os.path.join(HERE, "fixtures", name + ".json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    noons = stored("noons")
+    return (("city", city(days, stored("parts"))), ("smith", smith(noons)), ("stages", stages(days)), ("open_ground", open_ground(days)), ("corrected", corrected(days)), ("measured", measured(days)))
 
 
 def rounded(value):
@@ -217,8 +314,9 @@ def main():
     if options.sun:
         with open(stored, "w", encoding="utf-8") as file:
             file.write(text(sun()))
-        with open(os.path.join(HERE, "fixtures", "noons.json"), "w", encoding="utf-8") as file:
-            file.write(text(seasons()))
+        for name, found in (("noons", seasons()), ("parts", parts())):
+            with open(os.path.join(HERE, "fixtures", name + ".json"), "w", encoding="utf-8") as file:
+                file.write(text(found))
     with open(stored, encoding="utf-8") as file:
         days = json.load(file)
     for name, items in everything(days):

@@ -16,6 +16,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "cli"))
 from program import npy, run  # noqa: E402
 sys.path.insert(0, HERE)
 import make_fixtures  # noqa: E402
+import pet_forms  # noqa: E402
+import urban_city  # noqa: E402
 import urban_ground  # noqa: E402
 import urban_model  # noqa: E402
 
@@ -66,7 +68,8 @@ class Stages(unittest.TestCase):
             for k, case in enumerate(cases):
                 exact = GRIDS.get(stage, ())
                 is_grid = lambda name: name in exact or (stage in ("kside", "lside", "tmrt") and name.startswith(exact) and name != "sigma")
-                found = stage_of(stage, {name: [[float(v)]] if is_grid(name) else float(v) for name, v in case["inputs"].items()}, folder)
+                array = lambda name, v: (v if isinstance(v[0], list) else [v]) if isinstance(v, list) else [[float(v)]] if is_grid(name) else float(v)
+                found = stage_of(stage, {name: array(name, v) for name, v in case["inputs"].items()}, folder)
                 for name, wanted in case["outputs"].items():
                     wanted = wanted if isinstance(wanted, list) else [wanted]
                     self.assertEqual(len(found[name]), len(wanted))
@@ -84,6 +87,24 @@ class Stages(unittest.TestCase):
 
     def test_lside(self):
         self.check("lside", 1e-9)
+
+    def test_surface_temperature(self):
+        self.check("surface_temperature", 1e-9)
+
+    def test_radiation(self):
+        """What walls, plants, sky and ground send to the body and to planes of the four sides by `corrected`, day and night."""
+        self.check("radiation", 1e-9)
+
+    def test_states_and_presets_that_do_not_exist(self):
+        case = next(case for case in fixture("stages") if case["stage"] == "radiation")
+        inputs = {name: (v if isinstance(v[0], list) else [v]) if isinstance(v, list) else float(v) for name, v in case["inputs"].items()}
+        for changes, said in (({"preset": 3.0}, "preset 3 [urban stage]: expected 0 umep, 1 solweig, 2 corrected"),
+                              ({"states": [[4.0, 0.0], *inputs["states"][1:]]}, "a state 4 of the sky [urban stage radiation]: expected 0, 1, 2 or 3"),
+                              ({"states": [[0.5, 0.0], *inputs["states"][1:]]}, "a state 0.5 of the sky"),
+                              ({"states": inputs["states"][1:]}, "array 'states' of shape (144, 2) [urban stage radiation]: expected (145,1,2)")):
+            with self.subTest(said), tempfile.TemporaryDirectory() as folder, self.assertRaises(AssertionError) as caught:
+                stage_of("radiation", {**inputs, **changes}, folder)
+            self.assertIn(said, str(caught.exception))
 
     def test_tmrt(self):
         self.check("tmrt", 1e-9, 1e-9)
@@ -241,6 +262,50 @@ class OpenGround(unittest.TestCase):
                     self.assertLess(abs(difference), 0.05, row["time"])
 
 
+class InACity(unittest.TestCase):
+    """People at walls, in yards, under crowns, by `corrected`: hours of days of both hemispheres, of one sun an hour and of parts."""
+
+    COLUMNS = {"shadow": (1e-6, 1e-7), "gvf": (1e-6, 1e-7), "svf": (0, 3e-7), "svf_veg": (0, 3e-7), "Tmrt": (0, 1e-4)}
+    OTHERS = (2e-6, 1e-4)  # of fluxes
+
+    def points(self, case, folder):
+        scene = make_fixtures.scene(case["covered"])
+        side = len(scene["dsm"])
+        city = urban_city.City(**scene)
+        grids = {"dsm": scene["dsm"], "dem": scene["dem"], "cdsm": scene["crowns"], "wall-height": city.walls, "wall-aspect": scene["aspect"]}
+        if case["covered"]:
+            grids["land-cover"] = scene["cover"]
+        files = [word for name, grid in grids.items() for word in ("--" + name, npy(os.path.join(folder, name + ".npy"), grid))]
+        points, weather = os.path.join(folder, "points.csv"), os.path.join(folder, "weather.csv")
+        with open(points, "w", encoding="utf-8") as file:
+            file.write("id,x,y\n" + "".join("%d,%r,%r\n" % (k, c + 0.5, side - r - 0.5) for k, (r, c) in enumerate(make_fixtures.POINTS)))
+        with open(weather, "w", encoding="utf-8") as file:
+            file.write("time,Ta,RH,wind,Kglobal\n" + "".join(
+                "%sT%02d:00,%r,%r,%r,%r\n" % (case["place"]["date"], r["hour"], r["ta"], r["rh"], r["wind"], r["glob"]) for r in case["rows"]))
+        place, out = case["place"], os.path.join(folder, "out")
+        done = run("urban", "run", "--device", "cpu", *files, "--pixel-size", 1, "--lat", place["latitude"], "--lon", place["longitude"],
+                   "--elevation", place["elevation"], "--utc-offset", place["utc_offset"], "--weather", weather, "--poi", points, "--preset", "corrected",
+                   "--sky", ("isotropic", "anisotropic")[case["sky"]], "--patches", case["patches"], "--posture", case["posture"],
+                   "--substeps", case["substeps"], "--outputs", "tmrt", "--format", "npy", "--no-pictures", "--out", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(out, "poi.csv"), encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def test_walls_ground_and_sides(self):
+        for case in fixture("city"):
+            with self.subTest(place=case["place"]["name"]), tempfile.TemporaryDirectory() as folder:
+                rows = self.points(case, folder)
+                self.assertEqual(len(rows), len(case["columns"]))
+                far = []
+                for row, wanted in zip(rows, case["columns"]):
+                    self.assertEqual((row["id"], row["time"][11:13]), ("%d" % wanted["point"], "%02d" % wanted["hour"]))
+                    for name, value in wanted.items():
+                        relative, absolute = self.COLUMNS.get(name, self.OTHERS)
+                        if name not in ("point", "hour") and not abs(float(row[name]) - value) <= max(relative * abs(value), absolute):
+                            far.append(f"point {row['id']} hour {wanted['hour']:g} {name}: {row[name]} for {value}")
+                self.assertEqual(far, [])
+
+
 class Others(unittest.TestCase):
     """The model against further programs, where they are installed."""
 
@@ -257,12 +322,37 @@ class Others(unittest.TestCase):
                 other = utci(tdb=s["ta"], tr=s["tmrt"], v=s["va"], rh=s["rh"], limit_inputs=False, round_output=False)
                 self.assertAlmostEqual(float(getattr(other, "utci", other)), case["outputs"]["utci"], delta=1e-3)
 
+    def test_pet_of_pythermalcomfort(self):
+        """What the guide says of two forms of PET: theirs by their program, and one balance that switches from ours to theirs."""
+        try:
+            import scipy  # noqa: F401
+            from pythermalcomfort.models import pet_steady  # noqa: F401
+        except ImportError:
+            self.skipTest("pythermalcomfort or SciPy is not installed")
+        for (name, person), stored in zip(pet_forms.people(), fixture("pet")["people"]):
+            for state, ours, theirs in list(zip(pet_forms.STATES, stored["ours"], stored["theirs"]))[::7]:
+                with self.subTest(person=name, state=state):
+                    self.assertAlmostEqual(pet_forms.published(state, person), theirs, delta=0.011)
+                    self.assertAlmostEqual(pet_forms.pet(*state, person, set()), ours, delta=0.15)
+                    self.assertAlmostEqual(pet_forms.pet(*state, person, set(pet_forms.GROUPS)), theirs, delta=0.05)
+
+    def test_tables_of_pet(self):
+        """Stored are the model's values, and the guide has their table."""
+        stored = fixture("pet")
+        for (name, person), row in zip(pet_forms.people(), stored["people"], strict=True):
+            self.assertEqual(row["person"], name)
+            for state, value in zip(pet_forms.STATES, row["ours"], strict=True):
+                self.assertAlmostEqual(urban_model.pet(*state, **person), value, delta=1e-3, msg=f"{name} {state}")
+        with open(pet_forms.GUIDE, encoding="utf-8") as file:
+            guide = file.read()
+        self.assertIn(pet_forms.table(stored), guide)
+
     def test_sun_of_pvlib(self):
         try:
             import pvlib  # noqa: F401
         except ImportError:
             self.skipTest("pvlib is not installed")
-        for name, found in (("sun", make_fixtures.sun()), ("noons", make_fixtures.seasons())):
+        for name, found in (("sun", make_fixtures.sun()), ("noons", make_fixtures.seasons()), ("parts", make_fixtures.parts())):
             self.assertEqual(json.loads(make_fixtures.text(found)), fixture(name))
 
 

@@ -43,7 +43,8 @@ def look(g, row, col, azimuth):
     warm_wall = sigma * g["wall_emissivity"] * ((g["wall_temperature_excess"] + kelvin) ** 4 - kelvin**4)
 
     def excess(r, c):
-        return sigma * g["emissivity"][r][c] * ((g["ground_temperature_excess"][r][c] * g["shadow"][r][c] + kelvin) ** 4 - kelvin**4)
+        share = 1 if "steady" in g and g["steady"][r][c] else g["shadow"][r][c]  # water is as warm in the shade
+        return sigma * g["emissivity"][r][c] * ((g["ground_temperature_excess"][r][c] * share + kelvin) ** 4 - kelvin**4)
 
     free = g["buildings"][row][col]
     sun_seen = wall_seen = 0

@@ -49,16 +49,26 @@ def smith(doy, latitude, south):
     return SMITH[4 * row + season]
 
 
-def clear_sky(zenith, doy, latitude, ta, rh, pressure=1013.0, south="first row"):
-    """Crawford & Duchon (1999): global radiation of a clear sky, W/m2."""
-    c = cos(rad(zenith))
-    mass = 35 * c / sqrt(1224 * c * c + 1)
+def transmission(mass, doy, latitude, ta, rh, pressure, south):
+    """Share of the sun's radiation that gases, water vapour and aerosol let through (Crawford & Duchon 1999)."""
     gases = 1.021 - 0.084 * sqrt(mass * (0.000949 * pressure + 0.051))
     g = 17.27 * ta / (237.7 + ta) + log(rh / 100)
     dew = 237.7 * g / (17.27 - g) * 1.8 + 32
     water = exp(0.1133 - log(smith(doy, latitude, south) + 1) + 0.0393 * dew)
-    vapour = 1 - 0.077 * (water * mass) ** 0.3
-    return 1370 * c * gases * vapour * sqrt(distance_squared(doy)) * 0.935 ** mass
+    return gases * (1 - 0.077 * (water * mass) ** 0.3) * 0.935 ** mass
+
+
+def clear_sky(zenith, doy, latitude, ta, rh, pressure=1013.0, south="first row"):
+    """Crawford & Duchon (1999): global radiation of a clear sky, W/m2, with the second cosine that their formula prints."""
+    c = cos(rad(zenith))
+    mass = 35 * c / sqrt(1224 * c * c + 1)
+    return 1370 * c * sqrt(distance_squared(doy)) * transmission(mass, doy, latitude, ta, rh, pressure, south)
+
+
+def clear_beam(zenith, doy, latitude, ta, rh, pressure=1013.0, south="first row"):
+    """Beam of a clear sky, W/m2, through Rogers' air mass (1967) without it."""
+    mass = 35 / sqrt(1224 * cos(rad(zenith)) ** 2 + 1)
+    return max(0.0, 1370 * sqrt(distance_squared(doy)) * transmission(mass, doy, latitude, ta, rh, pressure, south))
 
 
 def correction(zenith):
@@ -119,7 +129,7 @@ def cosines(count, exact):
             side = area * cos(rad(p))
             found.append((area * sin(rad(p)), side, {d: side * max(0.0, cos(rad(az - f))) for d, f in SIDES.items()}))
             continue
-        low, high = rad(p - half), rad(min(90.0, p + half))
+        low, high = rad(p - half if p < 90 else sky[-2][0] + half), rad(min(90.0, p + half))
         width = area / (sin(high) - sin(low))
         upright = ((high - low) + (sin(2 * high) - sin(2 * low)) / 2) / 2
         faces = {}

@@ -167,3 +167,50 @@ def test_submodules_have_stubs_of_all_public_names(name):
             inside = {n.name if isinstance(n, ast.FunctionDef) else n.target.id for n in told[member].body
                       if isinstance(n, (ast.FunctionDef, ast.AnnAssign))}
             assert not sorted({n for n in vars(value) if not n.startswith("_")} - inside), member
+
+
+TYPED = '''
+import numpy as np
+import lockstep as ls
+
+@ls.kernel
+def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
+    out[at] = ls.fma(a, t[at.x(+1)] + t[at.x(-1)] - 2 * t[at], t[at])
+
+now = np.random.rand(8, 8, 8).astype("f4")
+nxt = np.zeros_like(now)
+heat["cpu", now.shape](now, nxt, 0.1)
+
+@ls.kernel
+def collatz(at: ls.At, x: ls.Grid[ls.f32, 1], found: ls.InOut[ls.i32, 1]):
+    n, count, total = ls.var(at.x + 1), ls.var(0), ls.var(0.0)
+    with ls.while_(lambda: n != 1):
+        with ls.if_(n % 2 == 0):
+            n.set(n // 2)
+        with ls.else_():
+            n.set(3 * n + 1)
+        count += 1
+    for i in ls.for_(x.size(0)):
+        total += x.periodic()[i]
+    found[at] = count + ls.cast(ls.i32, ls.where(total > 0, total, 0))
+    found.atomic_add(0, 1)
+
+@ls.kernel(group=(64,))
+def sums(g: ls.Group, x: ls.Grid[ls.f32, 1], out: ls.Out[ls.f32, 1]):
+    s = ls.shared(ls.f32, 64)
+    s[g.local()] = x[g.global_()]
+    ls.barrier()
+    out[g.id()] = ls.group_sum(s[g.local()])
+'''
+
+
+def test_a_checker_of_types_accepts_kernels(tmp_path, monkeypatch):
+    """And still finds mistakes."""
+    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
+    monkeypatch.setenv("MYPYPATH", os.path.dirname(os.path.dirname(ls.__file__)))
+    file = tmp_path / "kernels.py"
+    for text, errors in ((TYPED, []), (TYPED + "\nheat.sources()\nls.fma(1, 2)\n", ["sources", "fma"])):
+        file.write_text(text)
+        told, failed, _ = api.run(["--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), str(file)])
+        own = [line for line in told.splitlines() if line.startswith(str(file)) and " error: " in line]
+        assert len(own) == len(errors) and all(word in line for word, line in zip(errors, own)), told + failed

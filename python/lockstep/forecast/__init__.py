@@ -13,7 +13,7 @@ import numpy as _np
 from .. import _core
 from .._array import Array as _Array
 from .._device import chosen as _chosen, warn_fallbacks as _warn_fallbacks
-from .._errors import InputError as _InputError
+from .._errors import InputError as _InputError, whole as _whole
 from .._options import described as _described
 
 _LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
@@ -21,7 +21,7 @@ _LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
 
 def read_log(path):
     """{column: (steps, values)} of a log: CSV, JSON lines or TensorBoard's events. Columns that cannot be used are left out."""
-    return _core.forecast_read_log(_os.fspath(path))
+    return _core.forecast_read_log(_os.fsdecode(path))
 
 
 def _column(log, column, where):
@@ -112,7 +112,7 @@ class StateEncoder:
 
     def __init__(self, history=1000, *, precision="f32", device=None):
         self.device = _chosen(device)
-        self._core = _core.StateEncoder(self.device._core, int(history), precision)
+        self._core = _core.StateEncoder(self.device._core, _whole(history, "history", "lockstep.forecast.StateEncoder", 1), precision)
 
     def push(self, signals):
         """A row: numbers by name of SIGNALS (others are 0), or all of them in order."""

@@ -243,8 +243,7 @@ OptionError file_error(std::string what, std::string place, std::string expected
 
 void describe(Schema<CheckOptions>& s) {
   s.of("urban::CheckOptions");
-  s.include_base<SeriesOptions>();
-  s.change("out").required(false);
+  s.include_base<SeriesOptions>({"out"});
 }
 
 void describe(Schema<ValidationOptions>& s) {

@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
-#include "urban/radiation/reference.hpp"
+#include "urban/radiation/step/reference_step.hpp"
 #include "urban/stages/run_stage.hpp"
+#include "urban/weather/forcing.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -311,11 +312,162 @@ RunnableStage perez_stage() {
           run_perez};
 }
 
+Preset preset_of(const StageInput& in) {
+  const double number = in.scalar_or("preset", static_cast<double>(Preset::corrected));
+  for (const Choice<Preset>& choice : choices(Preset{}))
+    if (static_cast<double>(choice.value) == number) return choice.value;
+  throw InputError(fmt::format("preset {}", number), "urban stage", "0 umep, 1 solweig, 2 corrected");
+}
+StageArray preset_entry() {
+  return {"preset", kScalar, "", "0 = umep, 1 = solweig, 2 = corrected (default)", true};
+}
+
+io::NpzArrays run_surface_temperature(const StageInput& in) {
+  const Preset preset = preset_of(in);
+  const Constants constants = constants_of(preset);
+  StepForcing f;
+  f.sun_altitude_deg = in.scalar("altitude");
+  f.day_max_altitude_deg = in.scalar("highest");
+  f.day_of_year = static_cast<int>(in.scalar("doy"));
+  f.sunrise_h = sunrise_hour(f.day_of_year, in.scalar("lat"));
+  f.day_fraction = in.scalar("hour") / 24;
+  f.air_c = in.scalar("Ta");
+  f.humidity_percent = in.scalar("RH");
+  f.global_w_m2 = in.scalar("radG");
+  set_clear_sky(f, in.scalar("lat"), weather_rules(preset, constants).bands);
+  io::NpzArrays out;
+  out.emplace_back("excess", in.array({excess_temperature(in.scalar("tgk"), in.scalar("tstart"),
+                                                          in.scalar("tmax"), true, f, constants)}));
+  return out;
+}
+
+RunnableStage surface_temperature_stage() {
+  return {
+      "surface_temperature",
+      "how much warmer than the air a sunlit wall or ground is, at least 0",
+      {scalar("lat", kDegrees, "north positive"), scalar("doy", "", "day of the year"),
+       scalar("hour", "h", "by the clock of the preset: true solar time in corrected"),
+       scalar("altitude", kDegrees, "of the sun"), scalar("highest", kDegrees, "of the sun on that day"),
+       scalar("Ta", "degC"), scalar("RH", "%"), scalar("radG", kFlux, "global"),
+       scalar("tgk", "K degree-1", "TgK of the surface"), scalar("tstart", kKelvin, "Tstart of the surface"),
+       scalar("tmax", "h", "of its highest temperature"), preset_entry()},
+      {scalar("excess", kKelvin)},
+      run_surface_temperature};
+}
+
+/// Packed states of (n,y,x) numbers.
+PackedSky states_of(const StageInput& in, const SkyDivision& sky, int64_t rows, int64_t cols) {
+  PackedSky packed{rows, cols, static_cast<int>(sky.patches.size()), {}};
+  const size_t pixels = static_cast<size_t>(rows * cols);
+  packed.words.assign(pixels * static_cast<size_t>(packed.words_per_pixel()), 0u);
+  const std::vector<double> states = in.all("states");
+  if (states.size() != sky.patches.size() * pixels)
+    throw InputError(fmt::format("array 'states' of shape {}", to_string(in.shape_of("states"))),
+                     "urban stage radiation", fmt::format("({},{},{})", sky.patches.size(), rows, cols));
+  for (size_t k = 0; k < sky.patches.size(); ++k)
+    for (size_t p = 0; p < pixels; ++p) {
+      const double state = states[k * pixels + p];
+      if (!(state >= 0 && state <= 3 && state == std::floor(state)))
+        throw InputError(fmt::format("a state {} of the sky", state), "urban stage radiation",
+                         "0, 1, 2 or 3");
+      packed.words[k / 16 * pixels + p] |= static_cast<uint32_t>(state) << (2 * (k % 16));
+    }
+  return packed;
+}
+
+io::NpzArrays run_radiation(const StageInput& in) {
+  const Sizes& shape = in.shape();  // () of one pixel
+  if (shape.size() != 0 && shape.size() != 2)
+    throw InputError(fmt::format("grids of shape {}", to_string(shape)), "urban stage radiation", "(y,x)");
+  RadiationOptions o;
+  o.constants = constants_of(preset_of(in));
+  o.sky = in.scalar("sky") != 0 ? SkyModel::anisotropic : SkyModel::isotropic;
+  o.view.patches = patches_from_count(static_cast<int>(in.scalar("patches")));
+  o.wall.albedo = in.scalar("wall_albedo");
+  o.wall.emissivity = in.scalar("wall_emissivity");
+  o.bare.emissivity = in.scalar("emissivity");
+  StepForcing f;
+  f.sun_altitude_deg = in.scalar("altitude");
+  f.sun_azimuth_deg = in.scalar("azimuth");
+  f.day_of_year = static_cast<int>(in.scalar("doy"));
+  f.air_c = in.scalar("Ta");
+  f.beam_w_m2 = in.scalar("radI");
+  f.diffuse_w_m2 = in.scalar("radD");
+  f.global_w_m2 = in.scalar("radG");
+  f.sky_emissivity = in.scalar("esky");
+  f.clearness = in.scalar("CI");
+  f.canopy_transmissivity = in.scalar("transmissivity");
+
+  reference::StepGrids g;
+  g.rows = shape.size() == 0 ? 1 : shape[0];
+  g.cols = shape.size() == 0 ? 1 : shape[1];
+  g.sky = sky_division(o.view.patches, o.view.edges);
+  g.states = states_of(in, g.sky, g.rows, g.cols);
+  g.sun = in.grid("shadow");
+  g.vegetation.assign(g.pixels(), 1.0);
+  constexpr const char* kFactors[] = {"svf", "svf_veg", "svf_aveg"};
+  for (size_t k = 0; k < g.view.size(); ++k)
+    g.view[k] = in.grid(k % 5 == 0 ? kFactors[k / 5] : side_name(kFactors[k / 5], k % 5 - 1));
+  if (o.constants.even_sides) reference::even_half_skies(g, true);
+
+  reference::StepContext x(g, f, o);
+  x.s.wall_excess_k = in.scalar("wall_temperature_excess");
+  if (x.anisotropic()) x.cosines = patch_cosines(g.sky, o.constants.exact_patches);
+  const std::pair<const char*, reference::Views*> ground[] = {
+      {"lup", &x.ground.lup}, {"alb", &x.ground.albedo}, {"alb_no_shadow", &x.ground.albedo_no_shadow}};
+  for (const auto& [name, views] : ground)
+    for (size_t v = 0; v < views->size(); ++v) (*views)[v] = in.grid(v == 0 ? name : side_name(name, v - 1));
+  x.ground.norm.assign(g.pixels(), 0.0);
+  reference::StepPlanes planes = reference::step_planes(x);
+  io::NpzArrays out;
+  for (const RadiationOutput o_name :
+       {RadiationOutput::tmrt, RadiationOutput::kdown, RadiationOutput::kup, RadiationOutput::kside,
+        RadiationOutput::ldown, RadiationOutput::lup, RadiationOutput::lside})
+    out.emplace_back(std::string(name(o_name)), in.array(std::move(planes[static_cast<size_t>(o_name)])));
+  for (size_t k = 0; k < reference::kSidePlanes; ++k)
+    out.emplace_back(side_name(k < 4 ? "kside" : "lside", k % 4),
+                     in.array(std::move(planes[kRadiationOutputs + k])));
+  return out;
+}
+
+RunnableStage radiation_stage() {
+  const auto views = [](const std::string& name, const char* unit, const char* about) {
+    return joined({{grid(name, unit, about)}, four(name, unit)});
+  };
+  return {
+      "radiation", "all fluxes on a standing body and on vertical planes, by what is around",
+      joined({{StageArray{"states", "(n,y,x)", "",
+                          "of each patch: 0 sky, 1 plant, 2 building, 3 plant before a building"},
+               scalar("patches", "", "145, 153, 305 or 609"),
+               scalar("sky", "", "0 = isotropic, 1 = anisotropic"),
+               grid("shadow", kOne, "1 = sun; transmissivity under a plant")},
+              views("svf", kOne, "as 'urban svf' writes them"),
+              views("svf_veg", kOne, ""),
+              views("svf_aveg", kOne, ""),
+              views("lup", kFlux, "emitted by the ground, delayed"),
+              views("alb", kOne, "as stage gvf writes them"),
+              views("alb_no_shadow", kOne, ""),
+              {scalar("altitude", kDegrees, "of the sun"), scalar("azimuth", kDegrees),
+               scalar("radI", kFlux, "beam, normal"), scalar("radD", kFlux, "diffuse"),
+               scalar("radG", kFlux, "global"), scalar("doy", "", "day of the year"), scalar("Ta", "degC"),
+               scalar("esky", kOne, "emissivity of the clear sky"), scalar("CI", kOne, "clearness index"),
+               scalar("transmissivity", kOne, "of canopies"), scalar("wall_temperature_excess", kKelvin),
+               scalar("wall_albedo", kOne), scalar("wall_emissivity", kOne),
+               scalar("emissivity", kOne, "of the ground"), preset_entry()}}),
+      joined({{grid("tmrt", "degC"), grid("kdown", kFlux), grid("kup", kFlux),
+               grid("kside", kFlux, "mean over the body's sides"), grid("ldown", kFlux),
+               grid("lup", kFlux, "with what the ground reflects"), grid("lside", kFlux)},
+              four("kside", kFlux, "on a plane"),
+              four("lside", kFlux, "on a plane")}),
+      run_radiation};
+}
+
 }  // namespace
 
 std::vector<RunnableStage> radiation_stages() {
-  return {sun_stage(),  gvf_stage(),        kside_stage(), lside_stage(),
-          tmrt_stage(), wave_delay_stage(), perez_stage()};
+  return {sun_stage(),      gvf_stage(),        kside_stage(), lside_stage(),
+          tmrt_stage(),     wave_delay_stage(), perez_stage(), surface_temperature_stage(),
+          radiation_stage()};
 }
 
 }  // namespace lockstep::urban

@@ -41,7 +41,7 @@ class StageInput {
 struct RunnableStage : Stage {
   std::function<io::NpzArrays(const StageInput&)> run;
 };
-/// Those of the radiation: sun, gvf, kside, lside, tmrt, wave_delay, perez.
+/// Those of the radiation, from sun to radiation.
 std::vector<RunnableStage> radiation_stages();
 /// utci and pet.
 std::vector<RunnableStage> comfort_stages();

@@ -106,8 +106,7 @@ void set_radiation(StepForcing& f, const io::WeatherRow& row, const Site& site, 
       rules.horizontal_direct ? std::min(row[Weather::direct] / sine, kStrongestBeam) : row[Weather::direct];
   const double kt = clearness_ratio(f.global_w_m2, zenith, f.day_of_year);
   BeamAndSky parts = split_global(f.global_w_m2, f.sun_altitude_deg, kt, f.air_c, f.humidity_percent);
-  const ClearSky clear = clear_sky(zenith, f.day_of_year, f.air_c, f.humidity_percent, f.pressure_kpa * 10,
-                                   site.latitude_deg, rules.bands);
+  const ClearSky clear = set_clear_sky(f, site.latitude_deg, rules.bands);
   const double most = rules.beam_below_clear_sky ? clear.beam : std::numeric_limits<double>::infinity();
   if (parts.direct > most) parts = {most, f.global_w_m2 - most * sine};
   if (std::isfinite(diffuse)) {
@@ -119,12 +118,6 @@ void set_radiation(StepForcing& f, const io::WeatherRow& row, const Site& site, 
   }
   f.beam_w_m2 = parts.direct;
   f.diffuse_w_m2 = parts.diffuse;
-  f.clear_w_m2 = clear.global;
-  f.clear_correction = clear.correction;
-  const BeamAndSky clear_parts =
-      split_global(clear.global, f.sun_altitude_deg, 1, f.air_c, f.humidity_percent);
-  f.clear_beam_w_m2 = clear_parts.direct;
-  f.clear_diffuse_w_m2 = clear_parts.diffuse;
   f.clearness = clearness_index(f.global_w_m2, clear);
 }
 
@@ -180,6 +173,17 @@ void set_leaves(WeatherRules& rules, int first_day, int last_day) {
   rules.evergreen = first_day == last_day + 1;  // the day after the last is the first again
   rules.leaf_first_day = first_day - 1;
   rules.leaf_last_day = last_day + 1;
+}
+
+ClearSky set_clear_sky(StepForcing& f, double latitude_deg, LatitudeBands bands) {
+  const ClearSky clear = clear_sky(90 - f.sun_altitude_deg, f.day_of_year, f.air_c, f.humidity_percent,
+                                   f.pressure_kpa * 10, latitude_deg, bands);
+  const BeamAndSky parts = split_global(clear.global, f.sun_altitude_deg, 1, f.air_c, f.humidity_percent);
+  f.clear_w_m2 = clear.global;
+  f.clear_correction = clear.correction;
+  f.clear_beam_w_m2 = parts.direct;
+  f.clear_diffuse_w_m2 = parts.diffuse;
+  return clear;
 }
 
 bool has_leaves(int day, const WeatherRules& rules) {

@@ -64,6 +64,9 @@ WeatherSeries make_series(const io::WeatherTable& rows, const io::WeatherTable& 
 /// The same of the sun alone at the middle of an interval.
 SunPosition sun_of_interval(const Site& site, io::CivilMinutes end, int64_t step_min);
 
+/// Sets the radiation of a clear sky under the sun and air of a step, as a whole and in parts.
+ClearSky set_clear_sky(StepForcing& forcing, double latitude_deg, LatitudeBands bands);
+
 bool has_leaves(int day_of_year, const WeatherRules& rules);
 
 }  // namespace lockstep::urban

@@ -27,6 +27,14 @@ struct StepGrids {
   size_t pixels() const { return static_cast<size_t>(rows * cols); }
 };
 
+/// Half-sky factors relative to those of flat ground.
+inline void even_half_skies(StepGrids& g, bool plants) {
+  const std::array<double, 4> flat = flat_half_skies(g.sky);
+  for (size_t k = 0; k < g.view.size(); ++k)
+    for (double& x : g.view[k])
+      if (k % 5 != 0 && (k < 5 || plants)) x = std::min(1.0, x / flat[k % 5 - 1]);
+}
+
 /// The same from a city: shadows and states with the single-precision comparisons of the kernels, or in double
 /// precision.
 template <class Real = float>
@@ -51,12 +59,7 @@ StepGrids step_grids(const City& city, const Walls& walls, const std::vector<int
   g.states = sky_states<Real>(city, g.sky, view);
   const auto grids = sky_view<Real>(city, g.sky, g.states);
   for (size_t k = 0; k < grids.size(); ++k) g.view[k].assign(grids[k].begin(), grids[k].end());
-  if (options.constants.even_sides) {
-    const std::array<double, 4> flat = flat_half_skies(g.sky);
-    for (size_t k = 0; k < grids.size(); ++k)
-      for (double& x : g.view[k])
-        if (k % 5 != 0 && (k < 5 || city.has_vegetation())) x = std::min(1.0, x / flat[k % 5 - 1]);
-  }
+  if (options.constants.even_sides) even_half_skies(g, city.has_vegetation());
   g.sun.assign(g.pixels(), 0.0);
   g.vegetation = g.wall_sun = g.sun;
   if (!f.day()) return g;
@@ -186,11 +189,15 @@ struct StepContext {
 
   StepContext(const StepGrids& grids, const StepForcing& forcing, const RadiationOptions& options,
               StepState& state)
+      : StepContext(grids, forcing, options) {
+    ground = ground_of_step(g, f, o, shadow, state);
+  }
+  /// Without the view of the ground.
+  StepContext(const StepGrids& grids, const StepForcing& forcing, const RadiationOptions& options)
       : g(grids), f(forcing), o(options), s(step_scalars(forcing, options)), shadow(grids.pixels(), 0.0) {
     psi = f.canopy_transmissivity;
     view_psi = o.constants.seasonal_canopy ? psi : o.constants.leaf_on;
     for (size_t p = 0; p < g.pixels() && s.day; ++p) shadow[p] = g.sun[p] - (1 - g.vegetation[p]) * (1 - psi);
-    ground = ground_of_step(g, f, o, shadow, state);
     luminance.assign(g.sky.patches.size(), 0.0);
     if (s.day && anisotropic())
       luminance = perez_luminance(
@@ -386,13 +393,11 @@ inline BodyFluxes body_fluxes(const StepContext& x, size_t p, StepPlanes& out) {
   return b;
 }
 
-inline StepPlanes step(const StepGrids& g, const StepForcing& f, const RadiationOptions& o,
-                       StepState& state) {
-  const Constants& c = o.constants;
-  const StepContext x(g, f, o, state);
+inline StepPlanes step_planes(const StepContext& x) {
+  const Constants& c = x.o.constants;
   StepPlanes out;
-  for (Reals& plane : out) plane.resize(g.pixels());
-  for (size_t p = 0; p < g.pixels(); ++p) {
+  for (Reals& plane : out) plane.resize(x.g.pixels());
+  for (size_t p = 0; p < x.g.pixels(); ++p) {
     const BodyFluxes b = body_fluxes(x, p, out);
     const auto mean_side = [&](double curved, const std::array<double, 4>& faces) {
       return (curved * x.body.curved + (faces[0] + faces[1] + faces[2] + faces[3]) * x.body.side) /
@@ -412,6 +417,11 @@ inline StepPlanes step(const StepGrids& g, const StepForcing& f, const Radiation
     for (size_t k = 0; k < kRadiationOutputs; ++k) out[k][p] = values[k];
   }
   return out;
+}
+
+inline StepPlanes step(const StepGrids& g, const StepForcing& f, const RadiationOptions& o,
+                       StepState& state) {
+  return step_planes(StepContext(g, f, o, state));
 }
 
 }  // namespace lockstep::urban::reference
