@@ -2,6 +2,7 @@
 """Errors of the linear surrogate next to a coarse simulation of equal cost and to extrapolations that cost nothing.
 
 usage: flow_surrogate.py [--sizes 128,256] [--seeds N] [--out FILE.json]
+       flow_surrogate.py --from FILE.json --costs --out FILE.json
        flow_surrogate.py --from FILE.json [--docs docs/flow.md] [--check]
 
 Truth: McWilliams' decaying flow on n x n points with Smagorinsky's closure, nu = 1e-4, f32, after a spin-up of 1; then 100
@@ -11,13 +12,15 @@ grid keeps are dropped; it has the same closure, with its own width, and the lar
 at the start (Heun's method: cfl times the largest kept k dx at most 1). Its 50 frames are brought to n x n by their Fourier
 modes (exact interpolation) and compared there.
 
-Costs are processor seconds of one thread on the CPU, the least of three measurements a seed, in turns: of the surrogate
-rollout and decoding, of the coarse simulation restriction, all steps and the interpolation (NumPy). What the surrogate
-learnt from (50 frames of truth, encoding, learning) is not charged. The coarse simulation of equal cost is the one with the
-most modes among those whose median cost is at most that of the surrogate with one delay; errors have no part in the choice.
+Costs are processor seconds of one thread on the CPU, medians of several measurements in turns: of the surrogate rollout and
+decoding; of the coarse simulation restriction, all steps, its fields, and once more the surrogate's decoding in the place of
+the interpolation, since both are the inverse transforms of the same 50 fields of n x n points (the NumPy interpolation of
+this script takes longer). What the surrogate learnt from (50 frames of truth, encoding, learning) is not charged. The coarse
+simulation of equal cost is the one with the most modes among those that cost at most what the surrogate with one delay does;
+errors have no part in the choice.
 
 Means with 95 % confidence intervals (Student's t over seeds); differences are paired by seed. Needs the Python module.
---docs writes the tables between the marks of the document; --check says whether they are there already.
+--costs measures the costs of a file again. --docs writes the tables between the marks of the document; --check says whether they are there already.
 """
 import argparse
 import json
@@ -108,26 +111,25 @@ class Study:
         return numpy.array(found)
 
     def surrogates(self, frames, folder):
-        """Predicted fields by name, those of the codec alone, and the cost by name."""
+        """Predicted fields by name, those of the codec alone among them; functions that roll out, by name, and that decode."""
         flow, predicted, work = self.flow, {}, {}
         path = lambda name: os.path.join(folder, name)
         encoded = flow.encode(frames, share=0.99, device="cpu")
         encoded.write(path("z.npz"))
-        codec = encoded.decode(device="cpu")[TRAIN:]
         held_out = flow.encode(frames[TRAIN:], share=0.99, device="cpu")
         for k, (name, options) in enumerate(SURROGATES.items()):
             flow.learn(path("z.npz"), path(f"m{k}.npz"), train_share=TRAIN / len(frames), device="cpu", **options)
             flow.rollout(path(f"m{k}.npz"), HELD_OUT, path(f"p{k}.npz"), device="cpu")
             predicted[name] = flow.read(path(f"p{k}.npz"), device="cpu").decode(device="cpu")
             model = flow.learn(encoded.latents(device="cpu"), train_share=TRAIN / len(frames), **options)
-            work[name] = lambda model=model: (model.rollout(HELD_OUT, device="cpu"), held_out.decode(device="cpu"))
-        return predicted, codec, work
+            work[name] = lambda model=model: model.rollout(HELD_OUT, device="cpu")
+        predicted["codec alone"] = encoded.decode(device="cpu")[TRAIN:]
+        return predicted, work, lambda: held_out.decode(device="cpu")
 
     def coarse_work(self, start, points, dealias):
-        """A function that gives the coarse simulation's frames on the truth's grid, and its steps a frame."""
+        """A function that gives the coarse simulation's frames, and its steps a frame."""
         import numpy
-        restricted = resampled(start, points)
-        probe = self.simulation(points, FRAME_TIME, dealias).set_vorticity(restricted)
+        probe = self.simulation(points, FRAME_TIME, dealias).set_vorticity(resampled(start, points))
         substeps = math.ceil(probe.courant[0] * kept_modes(points, dealias) * 2 * math.pi / points)
         if (points, dealias, substeps) not in self.coarse:
             self.coarse[points, dealias, substeps] = self.simulation(points, FRAME_TIME / substeps, dealias)
@@ -135,44 +137,53 @@ class Study:
 
         def work():
             simulation.set_vorticity(resampled(start, points))
-            return resampled(numpy.array([simulation.advance(substeps).vorticity()[0] for _ in range(HELD_OUT)], numpy.float32),
-                             self.n)
+            return numpy.array([simulation.advance(substeps).vorticity()[0] for _ in range(HELD_OUT)], numpy.float32)
         return work, substeps
 
+    def grids(self):
+        return {f"{round(share * self.n)}² {dealias}": (round(share * self.n), dealias) for share, dealias in CANDIDATES}
+
     def seed(self, seed):
+        """Errors of one flow."""
         import numpy
         frames = self.frames(seed).astype(numpy.float64)
         held_out, last = frames[TRAIN:], frames[TRAIN - 1]
         with tempfile.TemporaryDirectory() as folder:
-            predicted, codec, work = self.surrogates(frames.astype(numpy.float32), folder)
+            predicted, _, _ = self.surrogates(frames.astype(numpy.float32), folder)
         steps = numpy.arange(1, HELD_OUT + 1)[:, None, None]
         before, first = frames[TRAIN - 2], frames[TRAIN - 3]
-        predicted |= {"codec alone": codec, "persistence": numpy.broadcast_to(last, held_out.shape),
-                      "linear": last + steps * (last - before),
+        predicted |= {"persistence": numpy.broadcast_to(last, held_out.shape), "linear": last + steps * (last - before),
                       "quadratic": last + steps * (1.5 * last - 2 * before + 0.5 * first)
                       + steps ** 2 * (0.5 * last - before + 0.5 * first)}
         substeps = {}
-        for share, dealias in CANDIDATES:
-            points = round(share * self.n)
-            name = f"{points}² {dealias}"
-            work[name], substeps[name] = self.coarse_work(last, points, dealias)
-            predicted[name] = work[name]()
-        cost = {name: math.inf for name in work}
-        for again in range(4):  # the first one compiles
-            for name, w in work.items():
-                spent = processor_seconds(w)
-                cost[name] = min(cost[name], spent) if again else math.inf
+        for name, grid in self.grids().items():
+            work, substeps[name] = self.coarse_work(last, *grid)
+            predicted[name] = resampled(work(), self.n)
         found = {name: errors(p, held_out) for name, p in predicted.items()}
         shown = numpy.array(LEADS) - 1
         resolved = {}  # the same errors in the modes of each coarse grid alone
-        for share, dealias in CANDIDATES:
-            points = round(share * self.n)
-            name, kept = f"{points}² {dealias}", kept_modes(points, dealias)
-            truth = lowest(held_out[shown], kept)
-            resolved[name] = {other: errors(lowest(predicted[other][shown], kept), truth)
+        for name, grid in self.grids().items():
+            truth = lowest(held_out[shown], kept_modes(*grid))
+            resolved[name] = {other: errors(lowest(predicted[other][shown], kept_modes(*grid)), truth)
                               for other in (*SURROGATES, "persistence", name)}
-        return {"seed": seed, "turnover": 1 / float(numpy.sqrt((last ** 2).mean())), "cost": cost, "substeps": substeps,
+        return {"seed": seed, "turnover": 1 / float(numpy.sqrt((last ** 2).mean())), "substeps": substeps,
                 "errors": {name: [e[k] for k in shown] for name, e in found.items()}, "resolved": resolved}
+
+    def costs(self, repeats=7):
+        """Seconds by name, of the flow of seed 1."""
+        import numpy
+        frames = self.frames(1)
+        with tempfile.TemporaryDirectory() as folder:
+            _, work, decode = self.surrogates(frames, folder)
+        for name, grid in self.grids().items():
+            work[name] = self.coarse_work(frames[TRAIN - 1].astype(numpy.float64), *grid)[0]
+        work["decoding"] = decode
+        spent = {name: [] for name in work}
+        for again in range(repeats + 1):  # the first one compiles
+            for name, w in work.items():
+                spent[name] += [processor_seconds(w)] if again else []
+        found = {name: statistics.median(values) for name, values in spent.items()}
+        return {name: s + found["decoding"] * (name != "decoding") for name, s in found.items()}
 
 
 def model_name():
@@ -184,12 +195,11 @@ def grid_of(name):
     return (int(name.split("²")[0]), name.split(" ")[1])
 
 
-def equal_cost(rows):
-    """The coarse simulation of equal cost, all of them, and the median cost by name."""
-    cost = {name: statistics.median(r["cost"][name] for r in rows) for name in rows[0]["cost"]}
+def equal_cost(cost):
+    """The coarse simulation of equal cost, and all of them."""
     coarse = [name for name in cost if "²" in name]
     affordable = [name for name in coarse if cost[name] <= cost["ridge"]] or [min(coarse, key=cost.get)]
-    return max(affordable, key=lambda name: kept_modes(*grid_of(name))), coarse, cost
+    return max(affordable, key=lambda name: kept_modes(*grid_of(name))), coarse
 
 
 def pm(values):
@@ -197,8 +207,8 @@ def pm(values):
     return f"{mean:.3f} ± {half:.3f}"
 
 
-def table(n, rows):
-    equal, coarse, cost = equal_cost(rows)
+def table(n, rows, cost):
+    equal, coarse = equal_cost(cost)
     leads = range(len(LEADS))
     turnover = statistics.mean(r["turnover"] for r in rows)
     at = lambda name, k: [r["errors"][name][k] for r in rows]
@@ -206,7 +216,8 @@ def table(n, rows):
     best = min(SURROGATES, key=lambda s: sum(interval(at(s, k))[0] for k in leads))
     line = lambda label, spent, values: f"| {label} | {spent} | " + " | ".join(map(pm, values)) + " |"
     lines = [f"{n}², {len(rows)} seeds, turnover time {turnover:.3f} ({turnover / FRAME_TIME:.0f} frames). Relative L2 after 1 to "
-             f"{LEADS[-1]} frames; a cost of 1 is {1e3 * cost['ridge']:.1f} ms for {HELD_OUT} frames:", "",
+             f"{LEADS[-1]} frames; a cost of 1 is {1e3 * cost['ridge']:.1f} ms for {HELD_OUT} frames, "
+             f"{1e3 * cost['decoding']:.1f} ms of them decoding:", "",
              "| | cost | " + " | ".join(str(lead) for lead in LEADS) + " |", "|---" * (2 + len(LEADS)) + "|"]
     for name in [*SURROGATES, "codec alone", "persistence", "linear", "quadratic", *coarse]:
         label = f"**coarse, {name}**" if name == equal else f"coarse, {name}" if name in coarse else name
@@ -224,7 +235,7 @@ def table(n, rows):
 def document(result):
     lines = [f"{result['cpu']}, one thread, processor time; costs in units of the surrogate's (`ridge`).", ""]
     for n, rows in result["sizes"].items():
-        lines += table(n, rows)
+        lines += table(n, rows, result["costs"][n])
     return "\n".join(lines)
 
 
@@ -243,7 +254,7 @@ def stored(result):
         if isinstance(value, list):
             return [rounded(v) for v in value]
         return float(f"{value:.6g}") if isinstance(value, float) else value
-    head = {k: v for k, v in result.items() if k != "sizes"}
+    head = rounded({k: v for k, v in result.items() if k != "sizes"})
     sizes = ",\n".join(f'"{n}": [\n' + ",\n".join(json.dumps(rounded(row)) for row in rows) + "\n]"
                        for n, rows in result["sizes"].items())
     return json.dumps(head)[:-1] + ', "sizes": {\n' + sizes + "\n}}\n"
@@ -255,17 +266,20 @@ def main():
     parser.add_argument("--seeds", type=int, default=24)
     parser.add_argument("--out")
     parser.add_argument("--from", dest="source")
+    parser.add_argument("--costs", action="store_true")
     parser.add_argument("--docs")
     parser.add_argument("--check", action="store_true")
     a = parser.parse_args()
-    if a.source:
-        result = json.loads(pathlib.Path(a.source).read_text())
-    else:
+    result = json.loads(pathlib.Path(a.source).read_text()) if a.source else {
+        "cpu": model_name(), "leads": LEADS, "frame_time": FRAME_TIME, "costs": {}, "sizes": {}}
+    if a.costs or not a.source:
         os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # one thread
-        result = {"cpu": model_name(), "leads": LEADS, "frame_time": FRAME_TIME, "sizes": {}}
-        for n in map(int, a.sizes.split(",")):
-            study = Study(n)
-            result["sizes"][str(n)] = [study.seed(seed) for seed in range(1, a.seeds + 1)]
+        result["cpu"] = model_name()
+        for n in list(result["sizes"]) or a.sizes.split(","):
+            study = Study(int(n))
+            result["costs"][n] = study.costs()
+            if not a.source:
+                result["sizes"][n] = [study.seed(seed) for seed in range(1, a.seeds + 1)]
             if a.out:
                 pathlib.Path(a.out).write_text(stored(result))
     text = document(result)
