@@ -5,6 +5,7 @@
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
 #include "nn/layers/common.hpp"
+#include "nn/two_hot.hpp"
 
 namespace lockstep::nn {
 
@@ -75,42 +76,22 @@ const Kernel& mean_squared_kernel() {
 template const Kernel& mean_squared_kernel<f32>();
 template const Kernel& mean_squared_kernel<f64>();
 
-namespace {
-
-/// sign(t) log(1 + |t|) and its inverse.
-template <class T>
-Val<T> symlog(const Val<T>& t) {
-  return copysign(log1p(abs(t)), t);
-}
-template <class T>
-Val<T> symexp(const Val<T>& s) {
-  return copysign(expm1(abs(s)), s);
-}
-template <class T>
-Val<T> bin_width(const Val<i32>& bins) {
-  return Val<T>(T(2 * kTwoHotLimit)) / cast<T>(bins - 1);
-}
-
-}  // namespace
-
 template <class T>
 const Kernel& two_hot_kernel() {
-  static const Kernel k = kernel(
-      nn_kernel_name<T>("two_hot"),
-      [](At<1> at, Grid<T, 2> x, Grid<T, 1> targets, Out<T, 1> losses, Out<T, 2> dx, Param<T> share) {
-        const Val<i32> row = at.x, bins = x.size(1);
-        const SoftmaxNumbers<T> s = softmax_numbers<T>(x, row);
-        const Val<T> target = targets[at], last = cast<T>(bins - 1);
-        const Val<T> place = clamp((symlog<T>(target) + T(kTwoHotLimit)) / bin_width<T>(bins), T(0), last);
-        const Val<T> low = min(floor(place), last - T(1)), upper = place - low, lower = T(1) - upper;
-        const Val<i32> bin = clamp(cast<i32>(low), 0, bins - 2);
-        const Val<T> mean = fma(upper, x(row, bin + 1) - s.largest, lower * (x(row, bin) - s.largest));
-        losses[at] = log(s.sum) - mean;
-        for_(0, bins, [&](Val<i32> j) {
-          const Val<T> wanted = select(j == bin, lower, select(j == bin + 1, upper, Val<T>(T(0))));
-          dx(row, j) = share * (exp(x(row, j) - s.largest) / s.sum - wanted);
-        });
-      });
+  static const Kernel k =
+      kernel(nn_kernel_name<T>("two_hot"),
+             [](At<1> at, Grid<T, 2> x, Grid<T, 1> targets, Out<T, 1> losses, Out<T, 2> dx, Param<T> share) {
+               const Val<i32> row = at.x;
+               const TwoHotBins<T> bins(x.size(1));
+               const SoftmaxNumbers<T> s = softmax_numbers<T>(x, row);
+               const auto target = bins.pair(targets[at]);
+               const Val<T> mean = fma(target.upper, x(row, target.low + 1) - s.largest,
+                                       (T(1) - target.upper) * (x(row, target.low) - s.largest));
+               losses[at] = log(s.sum) - mean;
+               for_(0, bins.count, [&](Val<i32> j) {
+                 dx(row, j) = share * (exp(x(row, j) - s.largest) / s.sum - target.weight(j));
+               });
+             });
   return k;
 }
 template const Kernel& two_hot_kernel<f32>();
@@ -120,13 +101,10 @@ template <class T>
 const Kernel& two_hot_values_kernel() {
   static const Kernel k =
       kernel(nn_kernel_name<T>("two_hot_values"), [](At<1> at, Grid<T, 2> x, Out<T, 1> values) {
-        const Val<i32> row = at.x, bins = x.size(1);
+        const Val<i32> row = at.x;
         const SoftmaxNumbers<T> s = softmax_numbers<T>(x, row);
-        Var<T> mean = T(0);
-        for_(0, bins, [&](Val<i32> j) {
-          mean = fma(exp(x(row, j) - s.largest), fma(cast<T>(j), bin_width<T>(bins), T(-kTwoHotLimit)), mean);
-        });
-        values[at] = symexp<T>(mean / s.sum);
+        const TwoHotBins<T> bins(x.size(1));
+        values[at] = bins.weighted_sum([&](const Val<i32>& j) { return exp(x(row, j) - s.largest); }) / s.sum;
       });
   return k;
 }

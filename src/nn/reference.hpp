@@ -260,6 +260,21 @@ inline Shape output_shape(const NetworkSpec& spec) {
   return outputs<double>(spec, parameters, inputs).shape;
 }
 
+/// Bin n of a two-hot distribution, evenly spaced from -20 to 20 before symexp.
+template <class T = double>
+T two_hot_bin(int64_t n, int64_t bins) {
+  const T position = T(-20) + T(40) * T(n) / T(bins - 1);
+  return std::copysign(std::expm1(std::abs(position)), position);
+}
+/// The weight of bin n in a number: 1 at the bin, falling along a line to 0 at its neighbours.
+inline double two_hot_weight(double number, int64_t n, int64_t bins) {
+  const double t = std::clamp(number, two_hot_bin(0, bins), two_hot_bin(bins - 1, bins)),
+               here = two_hot_bin(n, bins);
+  const int64_t next = t < here ? n - 1 : n + 1;
+  if (t == here || next < 0 || next == bins) return t == here;
+  return std::max(0.0, 1 - (t - here) / (two_hot_bin(next, bins) - here));
+}
+
 /// Classes are whole numbers here.
 template <class S>
 S loss(const NetworkSpec& spec, std::span<const S> parameters, std::span<const double> inputs,
@@ -276,11 +291,8 @@ S loss(const NetworkSpec& spec, std::span<const S> parameters, std::span<const d
     S total = 0;
     for (int64_t j = 0; j < columns; ++j) total += std::exp(y.values[size_t(r * columns + j)]);
     if (spec.loss == Loss::two_hot) {
-      const double t = targets[size_t(r)], s = std::copysign(std::log1p(std::abs(t)), t);
-      double place = (s + kTwoHotLimit) / (2 * kTwoHotLimit) * double(columns - 1);
-      place = std::min(std::max(place, 0.0), double(columns - 1));
       for (int64_t j = 0; j < columns; ++j)
-        sum += std::max(0.0, 1 - std::abs(place - double(j))) *
+        sum += two_hot_weight(targets[size_t(r)], j, columns) *
                (std::log(total) - y.values[size_t(r * columns + j)]);
       continue;
     }

@@ -1,6 +1,7 @@
 // Training: tasks that are solved, runs that go on to the bit, trainings on several devices, refusals.
 #include "lockstep/forecast/train.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -204,6 +205,27 @@ TEST_F(Training, ACheckpointIsOfTheDataAndTheNetwork) {
   text.replace(text.find("\"tanh\""), 6, "\"sigmoid\"");
   std::ofstream(options.task) << text;
   EXPECT_NE(refused(options).find("network = "), std::string::npos) << refused(options);
+}
+
+// A checkpoint names the bins of a two-hot loss; number 2, as losses are named else, is that of bins weighted by logarithms.
+TEST_F(Training, ACheckpointIsOfTheBinsOfItsLoss) {
+  Context context(on(host_devices().back()));
+  for (const auto& [loss, named] :
+       {std::pair{"cross_entropy", "loss 0"}, {"two_hot", "loss two_hot of symexp"}}) {
+    TrainOptions options{.task = line_task(kAdam, loss), .checkpoint = folder_ / fmt::format("{}.npz", loss)};
+    io::NpzArrays data = io::read_npz(folder_ / "line.npz");
+    for (auto& [name, array] : data)
+      if (name == "targets" && loss == std::string("two_hot"))
+        array = Array::of(std::vector<f32>(array.as<i32>().begin(), array.as<i32>().end()));
+    io::write_npz(folder_ / "line.npz", data);
+    const TrainRun first = train(context, options).runs[0];
+    EXPECT_EQ(train(context, options).runs[0].val_loss, first.val_loss);
+    for (const auto& [name, array] : io::read_npz(options.checkpoint))
+      if (name == "identity") {
+        const std::string text(array.as<uint8_t>().begin(), array.as<uint8_t>().end());
+        EXPECT_NE(text.find(fmt::format("; {}\"", named)), std::string::npos) << text;
+      }
+  }
 }
 
 TEST_F(Training, FinishedRunsGoOnPastTheirStepsAndTargets) {

@@ -1,5 +1,8 @@
 // Each layer in a network: outputs, loss and every component of the gradient against the plain reference.
+#include <limits>
+
 #include "lockstep/error.hpp"
+#include "nn/losses.hpp"
 #include "nn/network_support.hpp"
 
 namespace lockstep::nn {
@@ -76,16 +79,66 @@ TEST(Layers, TwoHot) {
       {.input = {3}, .layers = {Dense{4, Activation::tanh}, Dense{21}}, .loss = Loss::two_hot}, 7, 7);
   p.targets = {0, 1, -3.5, 100, -1e30, 1e4, 6.38905609893065};
   expect_exact(p);
+}
+
+/// The bins of five are at -20, -10, 0, 10 and 20 before symexp.
+TEST(Layers, TwoHotDistributionsStandForTheirMean) {
+  const double inf = std::numeric_limits<double>::infinity(), b = std::expm1(10.0), c = std::expm1(20.0);
+  const std::vector<f64> x{-inf, 0,    -inf, -inf, -inf,   // one bin
+                           -inf, 0,    0,    -inf, -inf,   // halves, thirds
+                           -inf, 0,    -inf, 0,    0,      //
+                           3,    -700, 1,    -700, 3,      // symmetric
+                           0,    0,    0,    0,    1e-3};  // nearly so
+  const double tilt = std::exp(1e-3);
+  const std::vector<f64> expected{-b, -b / 2, c / 3, 0, std::expm1(1e-3) * c / (4 + tilt)};
   for (const std::string& name : host_devices()) {
-    // All weight on one bin, and half on each of two, decode to symexp of their mean.
+    SCOPED_TRACE(name);
     const Device& device = test_device(name);
-    const Buffer x =
-        device.upload(std::span<const f64>(std::vector<f64>{0, 800, 0, 0, 0, 800, 800, 0, 0, 0}), {2, 5});
-    const Buffer values = device.allocate<f64>({2});
-    two_hot_values(device, x, values);
+    const Buffer values = device.allocate<f64>({5});
+    two_hot_values(device, device.upload(std::span<const f64>(x), {5, 5}), values);
     const std::vector<f64> got = device.download<f64>(values);
-    EXPECT_NEAR(got[0], -std::expm1(10.0), 1e-10 * std::exp(10.0));
-    EXPECT_NEAR(got[1], -std::expm1(15.0), 1e-10 * std::exp(15.0));
+    for (size_t k = 0; k < got.size(); ++k)
+      EXPECT_NEAR(got[k], expected[k], 1e-12 * std::abs(expected[k])) << k;
+    // Of 255 equal weights, whose values reach 5e8: nothing is left over in f32.
+    const Buffer narrow = device.allocate<f32>({1});
+    two_hot_values(device, device.upload(std::span<const f32>(std::vector<f32>(255, 0.3f)), {1, 255}),
+                   narrow);
+    EXPECT_EQ(device.download<f32>(narrow)[0], 0);
+  }
+}
+
+/// The loss's gradient is softmax less the target's weights: what both decode to differs by the target, whatever the outputs.
+TEST(Layers, TwoHotTargetsDecodeToThemselves) {
+  const std::vector<f64> targets{0, 1, -1, 1e-9, 0.3, -3.5, 99, -4321, 1e8, 4e8, 1e30, -1e30};
+  const int64_t rows = int64_t(targets.size()), bins = 255;
+  const double most = std::expm1(20.0);
+  cases::Random random(5);
+  std::vector<f64> x;
+  for (int64_t k = 0; k < rows * bins; ++k) {
+    const double position = -20 + 40.0 * double(k % bins) / double(bins - 1);
+    x.push_back(-position * position + random.uniform(-1, 1));
+  }
+  for (const std::string& name : host_devices()) {
+    SCOPED_TRACE(name);
+    const Device& device = test_device(name);
+    const Buffer outputs = device.upload(std::span<const f64>(x), {rows, bins}),
+                 losses = device.allocate<f64>({rows});
+    const Buffer slopes = device.allocate<f64>({rows, bins}), values = device.allocate<f64>({rows});
+    device.launch(two_hot_kernel<f64>(), {rows}, outputs, device.upload(targets), losses, slopes, 1.0);
+    two_hot_values(device, outputs, values);
+    const std::vector<f64> slope = device.download<f64>(slopes), value = device.download<f64>(values);
+    for (int64_t r = 0; r < rows; ++r) {
+      double from_slope = value[size_t(r)];
+      int beside = 0;
+      for (int64_t j = 0; j < bins; ++j) {
+        const double position = -20 + 40.0 * double(j) / double(bins - 1), g = slope[size_t(r * bins + j)];
+        from_slope -= g * std::copysign(std::expm1(std::abs(position)), position);
+        beside += g < -1e-12;
+      }
+      const double t = std::clamp(targets[size_t(r)], -most, most);
+      EXPECT_NEAR(from_slope, t, 1e-12 * std::max(1.0, std::abs(t))) << t;
+      EXPECT_LE(beside, 2) << t;
+    }
   }
 }
 

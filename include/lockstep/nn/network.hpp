@@ -123,10 +123,10 @@ struct NetworkSpec {
   Loss loss = Loss::cross_entropy;
 };
 
-/// The bins of two_hot are equally spaced in symlog(t) = sign(t) log(1 + |t|) from -kTwoHotLimit to kTwoHotLimit; a target
-/// between two of them counts for both in proportion, those beyond for the last (Hafner et al. 2023, DreamerV3).
+/// The bins of two_hot are symexp(s) = sign(s) (exp|s| - 1) of equally spaced s from -kTwoHotLimit to kTwoHotLimit; a target's
+/// two bins are weighted so that their mean is the target, those beyond the last are the last (Hafner et al. 2025, DreamerV3).
 inline constexpr double kTwoHotLimit = 20;
-/// values[row] = symexp of the mean bin under softmax(outputs[row]); outputs (rows, bins).
+/// values[row] = the mean of the bins under softmax(outputs[row]); outputs (rows, bins).
 void two_hot_values(const Device& device, const Buffer& outputs, const Buffer& values);
 
 struct NetworkOptions {

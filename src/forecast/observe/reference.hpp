@@ -11,6 +11,7 @@
 #include "forecast/gru/reference.hpp"
 #include "forecast/observe/two_hot.hpp"
 #include "lockstep/forecast/observe.hpp"
+#include "nn/reference.hpp"
 
 namespace lockstep::forecast::reference {
 
@@ -79,11 +80,6 @@ struct OnlineProblem {
     for (S& x : v) x /= sum;
     return v;
   }
-  static double bin(int64_t n, int64_t bins) {
-    const double place = 40.0 * double(n) / double(bins - 1) - 20;
-    return std::copysign(std::expm1(std::abs(place)), place);
-  }
-
   /// Probabilities of the classes: matrix and bias of their logits stand at `at` of w.
   template <class S>
   std::vector<S> mixture(const std::vector<S>& x, const std::vector<S>& w, int64_t at) const {
@@ -158,19 +154,17 @@ struct OnlineProblem {
   }
   template <class S>
   S cross_entropy(const std::vector<S>& q, double loss) const {
-    const int64_t bins = two_hot.bins;
-    if (loss <= bin(0, bins)) return -std::log(q.front());
-    if (loss >= bin(bins - 1, bins)) return -std::log(q.back());
-    int64_t low = 0;
-    while (bin(low + 1, bins) <= loss) ++low;
-    const double upper = (loss - bin(low, bins)) / (bin(low + 1, bins) - bin(low, bins));
-    return -(1 - upper) * std::log(q[size_t(low)]) - upper * std::log(q[size_t(low + 1)]);
+    S sum = 0;
+    for (int64_t n = 0; n < two_hot.bins; ++n)
+      if (const double weight = nn::reference::two_hot_weight(loss, n, two_hot.bins); weight > 0)
+        sum -= weight * std::log(q[size_t(n)]);
+    return sum;
   }
   double prediction(const std::vector<double>& h, int64_t member) const {
     if (two_hot.categoricals == 0) return std::exp(activation(h, head));
     const std::vector<double> q = bins_of(h, head, mixture(h, head, 0), uint32_t(member) + kLearningDraws);
     double mean = 0;
-    for (size_t n = 0; n < q.size(); ++n) mean += q[n] * bin(int64_t(n), two_hot.bins);
+    for (size_t n = 0; n < q.size(); ++n) mean += q[n] * nn::reference::two_hot_bin(int64_t(n), two_hot.bins);
     return mean;
   }
 

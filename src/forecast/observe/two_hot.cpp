@@ -59,28 +59,22 @@ Kernel sample_kernel() {
 /// mean is the loss.
 template <class T>
 Kernel cross_entropy_kernel(int bins) {
-  return kernel(
-      two_hot_name<T>(fmt::format("cross_entropy.{}", bins)),
-      [bins](At<1> at, Grid<T, 2> v, Grid<T, 1> loss, Out<T, 2> found, Out<T, 2> slope) {
-        const Val<i32> m = at.x;
-        Var<T> top = v(m, 0), sum = T(0), weighted = T(0);
-        for_(1, bins, [&](Val<i32> n) { top = max(Val<T>(top), v(m, n)); });
-        for_(0, bins, [&](Val<i32> n) {
-          const Val<T> e = exp(v(m, n) - top);
-          sum += e;
-          weighted = fma(e, bin_value<T>(n, bins), Val<T>(weighted));
-        });
-        found(m, kPrediction) = weighted / sum;
-        const Val<T> target = loss[0], place = copysign(log1p(abs(target)), target);
-        const Val<i32> low =
-            clamp(cast<i32>(floor((place + T(kBinLimit)) * T((bins - 1) / (2.0 * kBinLimit)))), 0, bins - 2);
-        const Val<T> below = bin_value<T>(low, bins), above = bin_value<T>(low + 1, bins);
-        const Val<T> upper = clamp((target - below) / (above - below), T(0), T(1));
-        for_(0, bins, [&](Val<i32> n) {
-          const Val<T> wanted = select(n == low, T(1) - upper, select(n == low + 1, upper, Val<T>(T(0))));
-          slope(m, n) = exp(v(m, n) - top) / sum - wanted;
-        });
-      });
+  return kernel(two_hot_name<T>(fmt::format("cross_entropy.{}", bins)),
+                [bins](At<1> at, Grid<T, 2> v, Grid<T, 1> loss, Out<T, 2> found, Out<T, 2> slope) {
+                  const Val<i32> m = at.x;
+                  const nn::TwoHotBins<T> values(bins);
+                  Var<T> top = v(m, 0), sum = T(0), weighted = T(0);
+                  for_(1, bins, [&](Val<i32> n) { top = max(Val<T>(top), v(m, n)); });
+                  for_(0, bins, [&](Val<i32> n) {
+                    const Val<T> e = exp(v(m, n) - top);
+                    sum += e;
+                    weighted = fma(e, values.value(n), Val<T>(weighted));
+                  });
+                  found(m, kPrediction) = weighted / sum;
+                  const auto target = values.pair(loss[0]);
+                  for_(0, bins,
+                       [&](Val<i32> n) { slope(m, n) = exp(v(m, n) - top) / sum - target.weight(n); });
+                });
 }
 
 /// Over (M, C K): the derivative by the state's entries.
@@ -126,8 +120,8 @@ Kernel hidden_kernel() {
 template <class T>
 Kernel evidence_kernel() {
   return kernel(two_hot_name<T>("evidence"), [](At<2> at, Grid<T, 2> h, Grid<T, 1> loss, Out<T, 2> evidence) {
-    const Val<T> symlog = copysign(log1p(abs(loss[0])), loss[0]);
-    evidence[at] = select(at.x < h.size(1), Val<T>(h(at.y, min(at.x, h.size(1) - 1))), symlog);
+    const Val<T> known = h(at.y, min(at.x, h.size(1) - 1));
+    evidence[at] = select(at.x < h.size(1), known, nn::symlog<T>(loss[0]));
   });
 }
 

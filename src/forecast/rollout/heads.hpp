@@ -8,6 +8,7 @@
 #include "core/numbers/random.hpp"
 #include "forecast/rollout/kernels.hpp"
 #include "lockstep/kernel/vec.hpp"
+#include "nn/two_hot.hpp"
 
 namespace lockstep::forecast {
 
@@ -237,18 +238,12 @@ void sample_states(const HeadInput<T>& in, const HeadShape& shape, const SharedA
   });
 }
 
-/// symexp(bin n), bins evenly from -kBinLimit to kBinLimit.
-template <class T>
-Val<T> bin_value(const Val<i32>& n, int bins) {
-  const Val<T> place = cast<T>(n) * T(2.0 * kBinLimit / (bins - 1)) - T(kBinLimit);
-  return copysign(expm1(abs(place)), place);
-}
-
 template <class T>
 HeadValues<T> two_hot_head(const HeadInput<T>& in, const HeadShape& shape) {
   const SharedArray<T> s(6 * kChains), logits(shape.classes()), bins(shape.bins), entropy(shape.categoricals);
   const SharedArray<i32> chosen(shape.categoricals);
   const TwoHotPlaces at(head_columns(in), shape);
+  const nn::TwoHotBins<T> values(shape.bins);
   const Val<i32>& lane = in.lane;
   const auto each = [&](int count, const std::function<void(const Val<i32>&)>& body) {
     for_(0, count, in.lanes, [&](Val<i32> first) { if_(first + lane < count, [&] { body(first + lane); }); });
@@ -291,7 +286,7 @@ HeadValues<T> two_hot_head(const HeadInput<T>& in, const HeadShape& shape) {
     chains(shape.bins, [&](const Val<i32>& n) {
       const Val<T> e = exp(Val<T>(bins[n]) - top);
       sum += e;
-      weighted = fma(e, bin_value<T>(n, shape.bins), Val<T>(weighted));
+      weighted = fma(e, values.value(n), Val<T>(weighted));
     });
     s[lane + 3 * kChains] = Val<T>(sum);
     s[lane + 4 * kChains] = Val<T>(weighted);
@@ -301,7 +296,7 @@ HeadValues<T> two_hot_head(const HeadInput<T>& in, const HeadShape& shape) {
   if_(lane < kChains, [&] {
     Var<T> spread = T(0);
     chains(shape.bins, [&](const Val<i32>& n) {
-      const Val<T> off = bin_value<T>(n, shape.bins) - mean;
+      const Val<T> off = values.value(n) - mean;
       spread = fma(exp(Val<T>(bins[n]) - top), off * off, Val<T>(spread));
     });
     s[lane + 5 * kChains] = Val<T>(spread);

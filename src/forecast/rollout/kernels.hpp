@@ -30,7 +30,7 @@ inline int64_t chain_place(int64_t k, int64_t columns) {
 }
 
 /// Share of the uniform distribution in the classes of a categorical; bins lie in [-limit, limit] before symexp.
-inline constexpr double kUniformShare = 0.01, kBinLimit = 20;
+inline constexpr double kUniformShare = 0.01;
 
 /// Shape of the heads that a kernel is traced for.
 using HeadKey = std::tuple<Heads, int, int, int>;

@@ -10,6 +10,7 @@
 
 #include "core/numbers/random.hpp"
 #include "lockstep/forecast/rollout.hpp"
+#include "nn/reference.hpp"
 
 namespace lockstep::forecast::reference {
 
@@ -152,8 +153,7 @@ HeadResult<T> two_hot_heads(const RolloutModel& model, std::span<const T> h, uin
     for (int64_t i = 0; i < d; ++i) weights[size_t(n)] += v[size_t(n * width + i)] * h[size_t(i)];
     for (int64_t i = 0; i < count * classes; ++i)
       weights[size_t(n)] += v[size_t(n * width + d + i)] * s[size_t(i)];
-    const T bin = T(-20) + T(40) * T(n) / T(bins - 1);
-    values.push_back(std::copysign(std::expm1(std::abs(bin)), bin));
+    values.push_back(nn::reference::two_hot_bin<T>(n, bins));
   }
   softmax<T>(weights);
   for (size_t n = 0; n < values.size(); ++n) r.loss += weights[n] * values[n];

@@ -67,8 +67,13 @@ std::string text_of(const std::vector<nn::LayerSpec>& layers) {
         (text.empty() ? "" : ", ") + std::visit([](const auto& l) { return text_of(l); }, layer.variant());
   return text;
 }
+/// The number of a loss, but for two_hot: checkpoints with loss 2 are of bins that are weighted by their logarithms.
+std::string loss_text(nn::Loss loss) {
+  return loss == nn::Loss::two_hot ? "two_hot of symexp" : std::to_string(int(loss));
+}
 std::string network_text(const nn::NetworkSpec& spec) {
-  return fmt::format("{}: {}; loss {}", to_string(Sizes(spec.input)), text_of(spec.layers), int(spec.loss));
+  return fmt::format("{}: {}; loss {}", to_string(Sizes(spec.input)), text_of(spec.layers),
+                     loss_text(spec.loss));
 }
 
 }  // namespace

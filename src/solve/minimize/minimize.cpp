@@ -94,16 +94,18 @@ class Loop {
       }
       latest_.problem = problem, latest_.settings = settings;
     }
-    while (!finished_) {
+    std::vector<std::string> notes;
+    for (bool done = false; !done;) {
       try {
         restore();
         iterate();
+        notes = notes_of_rank(problem_, run_);
+        done = true;
       } catch (const Restart&) {}
     }
     summary_.linear_iterations = run_.linear_iterations;
     summary_.message = run_.message;
-    if (summary_.termination != Termination::failure)
-      for (std::string& note : notes_of_rank(problem_, run_)) summary_.notes.push_back(std::move(note));
+    for (std::string& note : notes) summary_.notes.push_back(std::move(note));
     run_.describe(summary_);
     summary_.seconds["total"] = run_.seconds();
     summary_.seconds["evaluate"] = run_.evaluate_seconds;
@@ -238,7 +240,6 @@ class Loop {
         values[k] = std::clamp(values[k], state.lower[k], state.upper[k]);
     state.values = std::move(values);
     summary_.termination = termination;
-    finished_ = true;
   }
 
   Problem& problem_;
@@ -252,7 +253,7 @@ class Loop {
   size_t reported_ = 0, kept_rows_ = 0;  // rows that the callback saw; rows at the snapshot
   double kept_at_ = 0, keeping_ = 0;     // seconds: when the last snapshot was used, how long taking it took
   std::optional<Termination> end_;       // decided, with the snapshot taken after it
-  bool resumed_ = false, finished_ = false;
+  bool resumed_ = false;
 };
 
 }  // namespace

@@ -99,7 +99,7 @@ std::vector<std::string> notes_of_parts(const Problem& problem) {
 
 std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
   const Problem::State& state = problem.state();
-  if (!run.solves_on_host() || run.has_energies() || run.options().precision != Precision::f64) return {};
+  if (!run.forms_jacobian() || run.has_energies() || run.options().precision != Precision::f64) return {};
   std::vector<HostBatch> batches;
   run.evaluate([&] { batches = run.evaluator().host_batches(false); });
   int64_t rows = 0;
@@ -107,7 +107,10 @@ std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
   const NormalEquations equations(batches);
   const double n = double(equations.unknowns());
   if (double(std::max<int64_t>(rows, 1)) * n * n > kMostProducts || n * n * n > kMostProducts) return {};
-  run.evaluate([&] { batches = run.evaluator().host_batches(); });
+  run.evaluate([&] {
+    if (!run.solves_on_host()) run.evaluator().linearize();
+    batches = run.evaluator().host_batches();
+  });
   const Eigen::MatrixXd all = dense_jacobian(batches, equations, rows);
   std::vector<int64_t> kept, owner;  // unknowns that move, and their blocks
   for (int64_t b = 0; b < equations.pattern().blocks(); ++b) {

@@ -10,9 +10,9 @@ namespace lockstep::solve {
 
 /// One line if the blocks that move fall into parts that no residual connects.
 std::vector<std::string> notes_of_parts(const Problem& problem);
-/// One line if J, of residuals and in f64, lacks full rank at the evaluator's state: how many directions change no
-/// residual and whose they are. The evaluator was linearised there by a method that solves on the host; nothing for
-/// others, for energies, and for more than about 10^7 products.
+/// One line if J, of residuals and in f64, lacks full rank at the evaluator's state, where the minimisation ended: how many
+/// directions change no residual and whose they are. Of methods whose kernels of J exist (Run::forms_jacobian); nothing for
+/// others, for energies, where J is not finite, and for more than about 10^7 products.
 std::vector<std::string> notes_of_rank(const Problem& problem, Run& run);
 
 }  // namespace lockstep::solve

@@ -60,6 +60,8 @@ class Run {
   Buffer vector() const;
   /// Whether the method keeps J for a direct solver on the host.
   bool solves_on_host() const { return uses() & kUseHost; }
+  /// That, or it is L-BFGS, whose first scale is diag(J^T J).
+  bool forms_jacobian() const { return solves_on_host() || options_.method == Method::lbfgs; }
   /// Whether a term is an energy.
   bool has_energies() const;
   /// Names the first instance whose residuals are not finite at the problem's values.

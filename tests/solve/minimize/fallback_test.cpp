@@ -139,6 +139,38 @@ TEST_P(SolveOnGpu, WithoutFallbackTheFaultIsThrown) {
   EXPECT_THROW(solve_net(context, Method::lm, Linear::pcg), DeviceError);
 }
 
+// Directions without effect are found after the last iteration: whichever launch fails, those of the note among them, the CPU
+// ends with the same note.
+TEST_P(SolveOnGpu, NotesSurviveAFailure) {
+  if (GetParam().starts_with("webgpu")) GTEST_SKIP() << "notes of directions need f64";
+  const auto noted = [](Context& context, Method method) {
+    Problem problem;
+    const BlockSet points = problem.add_blocks("points", euclidean(2), std::vector<double>{3, 4, 5, 6});
+    const TermType apart{"apart", {2, 2}, 1, [](const TermArguments& a) {
+                           const Value x = a.x(0, 0) - a.x(1, 0), y = a.x(0, 1) - a.x(1, 1);
+                           return std::vector{sqrt(x * x + y * y) - a.data(0)};
+                         }};
+    problem.add_terms(apart, {points, points}, std::vector<int32_t>{0, 1}, std::vector<double>{2});
+    Options options;
+    options.method = method;
+    return minimize(problem, context, options).notes;
+  };
+  for (const Method method : {Method::lm, Method::lbfgs}) {
+    Context cpu(ContextOptions{.device = "cpu"});
+    const std::vector<std::string> expected = noted(cpu, method);
+    ASSERT_EQ(expected.size(), 1u);
+    int launch = 1;
+    for (bool fell = true; fell; ++launch) {
+      SCOPED_TRACE(testing::Message() << name(method) << ", launch " << launch);
+      set_fault("solve.evaluate:launch:" + std::to_string(launch));
+      Context gpu(ContextOptions{.device = GetParam()});
+      EXPECT_EQ(noted(gpu, method), expected);
+      fell = !gpu.fallbacks().empty();
+    }
+    EXPECT_GT(launch, 5);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SolveOnGpu, ::testing::ValuesIn(gpus()),
                          [](const auto& tested) { return test_name(tested.param); });
 

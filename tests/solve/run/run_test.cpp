@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -86,6 +87,26 @@ TEST_F(Runs, ACurve) {
   EXPECT_NE(to_text(result).find("c        1.2 (at its bound)"), std::string::npos) << to_text(result);
   run.out = path("absent/f.csv");
   EXPECT_THROW(solve::run(context_, run), InputError);
+}
+
+// Bounds are of a closed interval: from either end the constrained minimum is found, from the next number beyond it nothing is.
+TEST_F(Runs, ACurveFromItsBounds) {
+  for (const double slope : {1.0, 3.0, 7.0}) {
+    std::string table = "x,y\n";
+    for (int k = 1; k < 6; ++k) table += std::to_string(k) + "," + std::to_string(slope * k) + "\n";
+    FitRun run;
+    run.file = write("line.csv", table);
+    run.model = "a*x", run.y = "y";
+    run.bounds["a"] = {2, 5};
+    for (const double start : {2.0, 4.0, 5.0}) {
+      run.initial["a"] = start;
+      EXPECT_NEAR(solve::run(context_, run).values[0], std::clamp(slope, 2.0, 5.0), 1e-12) << start;
+    }
+    for (const double start : {std::nextafter(2.0, 0.0), std::nextafter(5.0, 9.0)}) {
+      run.initial["a"] = start;
+      EXPECT_THROW(solve::run(context_, run), InputError) << start;
+    }
+  }
 }
 
 TEST_F(Runs, APoseGraphWithoutPoses) {
