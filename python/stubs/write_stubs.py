@@ -1,0 +1,41 @@
+"""Writes the stubs of modules whose functions take options: each `# options of COMMAND` becomes the parameters that the library declares.
+
+usage: write_stubs.py FOLDER: below it, with the package that was built there
+"""
+import pathlib
+import re
+import sys
+
+MARK = re.compile(r"        # options of ([\w.]+)\n")
+
+
+def parameters(options, command, own):
+    """A line for each option that is no parameter of the function's own, as _options.described() puts it into the signature."""
+    for o in options.options(command):
+        if o["argument"] == o["name"] and not o["required"] and o["name"] not in own:
+            default = repr(o["default"]).replace("'", '"')
+            yield f"        {o['name']}: {options.annotation(o)} = {default},\n"
+
+
+def stub(options, text):
+    parts = MARK.split(text)  # text, command, text, command …
+    written = parts[0]
+    for command, after in zip(parts[1::2], parts[2::2]):
+        own = re.findall(r"(\w+):", written[written.rindex("def "):])
+        written += "".join(parameters(options, command, own)) + after
+    return written
+
+
+def main(package):
+    sys.path.insert(0, str(package.parent))
+    from lockstep import _options
+
+    templates = pathlib.Path(__file__).parent
+    for template in templates.rglob("*.pyi.in"):
+        target = package / template.relative_to(templates).with_suffix("")
+        target.unlink(missing_ok=True)  # never through a link into the sources
+        target.write_text(stub(_options, template.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
