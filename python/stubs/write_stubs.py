@@ -1,4 +1,5 @@
-"""Writes the stubs of modules whose functions take options: each `# options of COMMAND` becomes the parameters that the library declares.
+"""Writes stubs out of the library's declarations: `# options of COMMAND` becomes the parameters of a command, `# words of the kernel
+language` a function for each of ir/ops.def.
 
 usage: write_stubs.py FOLDER: below it, with the package that was built there
 """
@@ -26,15 +27,22 @@ def stub(options, text):
     return written
 
 
+def words(core):
+    for name, arity in core.words().items():
+        if name.isidentifier():
+            yield f"def {name}({', '.join(f'{operand}: Operand' for operand in 'abc'[:arity])}) -> Expr: ...\n"
+
+
 def main(package):
     sys.path.insert(0, str(package.parent))
-    from lockstep import _options
+    from lockstep import _core, _options
 
     templates = pathlib.Path(__file__).parent
     for template in templates.rglob("*.pyi.in"):
         target = package / template.relative_to(templates).with_suffix("")
         target.unlink(missing_ok=True)  # never through a link into the sources
-        target.write_text(stub(_options, template.read_text(encoding="utf-8")), encoding="utf-8")
+        text = stub(_options, template.read_text(encoding="utf-8"))
+        target.write_text(text.replace("# words of the kernel language\n", "".join(words(_core))), encoding="utf-8")
 
 
 if __name__ == "__main__":

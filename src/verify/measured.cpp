@@ -33,7 +33,8 @@ double floor_of(const Case& c) {
 
 double measured(const std::string& name, std::vector<double> Errors::* pair, size_t output) {
   const auto found = errors().find(name);
-  return found != errors().end() && output < (found->second.*pair).size() ? (found->second.*pair)[output] : kAny;
+  return found != errors().end() && output < (found->second.*pair).size() ? (found->second.*pair)[output]
+                                                                          : kAny;
 }
 
 }  // namespace
