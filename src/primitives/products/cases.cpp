@@ -10,6 +10,16 @@
 
 namespace lockstep {
 
+namespace primitives {
+
+struct ProductSizes {
+  int64_t count = 1, rows = 0, depth = 0, columns = 0;
+  bool batch = false;
+  Shape shape(int64_t i, int64_t j) const { return batch ? Shape{count, i, j} : Shape{i, j}; }
+};
+
+}  // namespace primitives
+
 namespace {
 
 namespace prim = primitives;
@@ -39,12 +49,7 @@ std::vector<E> random_elements(int64_t count, uint64_t seed) {
   return data;
 }
 
-struct ProductSizes {
-  int64_t count = 1, rows = 0, depth = 0, columns = 0;
-  bool batch = false;
-  Shape shape(int64_t i, int64_t j) const { return batch ? Shape{count, i, j} : Shape{i, j}; }
-};
-ProductSizes sizes_of(const std::string& text) {
+prim::ProductSizes sizes_of(const std::string& text) {
   const std::vector<int64_t> n = parse_size(text);
   if (n.size() != 3 && n.size() != 4)
     throw InputError("size " + text, "primitives.matmul", "m x k x n, with a count before them or without");
@@ -53,7 +58,8 @@ ProductSizes sizes_of(const std::string& text) {
 }
 
 template <class E, class C>
-std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b, const ProductSizes& s) {
+std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b,
+                                 const prim::ProductSizes& s) {
   std::vector<C> c(size_t(s.count * s.rows * s.columns));
   std::vector<SumOf<E>> sums(static_cast<size_t>(s.columns));
   for (int64_t n = 0; n < s.count; ++n)
@@ -72,7 +78,7 @@ std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& 
 
 /// `multiply(device, a, b, c)` launches it.
 template <class E, class C, class Multiply>
-CaseProblem make_problem(const ProductSizes& s, uint64_t seed, Multiply multiply) {
+CaseProblem make_problem(const prim::ProductSizes& s, uint64_t seed, Multiply multiply) {
   using Elements = std::shared_ptr<const std::vector<E>>;
   const Elements x = std::make_shared<std::vector<E>>(random_elements<E>(s.count * s.rows * s.depth, seed)),
                  y = std::make_shared<std::vector<E>>(
