@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 TABLE = pathlib.Path(__file__).resolve().parent.parent / "src/verify/measured_errors.inc"
-ROW = re.compile(r'\{\{"(?P<case>[^"]+)", Pair::(?P<pair>\w+)\}, \{(?P<errors>[^}]*)\}\},')
+ROW = re.compile(r'\{"(?P<case>[^"]+)", \{\{(?P<reference>[^}]*)\}, \{(?P<webgpu>[^}]*)\}\}\},')
 NO_BOUND = "kAny"
+PAIRS = ("reference", "webgpu")
 
 
 def verify(program, device, against, cases):
@@ -58,8 +59,8 @@ def main():
     table = {}
     if TABLE.exists() and options.cases:
         for row in ROW.finditer(TABLE.read_text()):
-            table[row["case"], row["pair"]] = [float("inf") if e == NO_BOUND else float(e)
-                                              for e in row["errors"].split(", ") if e]
+            for pair in PAIRS:
+                table[row["case"], pair] = [float("inf") if e == NO_BOUND else float(e) for e in row[pair].split(", ") if e]
         named = tuple(options.cases)
         table = {key: errors for key, errors in table.items() if not key[0].startswith(named)}
     largest(verify(options.lockstep, "cpu", "reference", options.cases), "reference", table)
@@ -69,9 +70,11 @@ def main():
 
     def text(error):
         return NO_BOUND if error == float("inf") else f"{error:.2g}"
-    lines = [f'{{{{"{case}", Pair::{pair}}}, {{{", ".join(map(text, errors))}}}}},'
-             for (case, pair), errors in sorted(table.items())]
-    TABLE.write_text("// Written by scripts/measure_errors.py.\n" + "\n".join(lines) + "\n")
+
+    def row(case):
+        return ", ".join(f"{{{', '.join(map(text, table.get((case, pair), [])))}}}" for pair in PAIRS)
+    lines = [f'{{"{case}", {{{row(case)}}}}},' for case in sorted({case for case, _ in table})]
+    TABLE.write_text("// Written by scripts/measure_errors.py: {case, {errors of the reference, errors of WebGPU}}.\n" + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -82,24 +82,6 @@ class Expr:
     __slots__ = ()
     __array_ufunc__ = None  # NumPy numbers leave the operators to us
 
-    def __add__(self, o): return self._op("+", self, o)
-    def __radd__(self, o): return self._op("+", o, self)
-    def __sub__(self, o): return self._op("-", self, o)
-    def __rsub__(self, o): return self._op("-", o, self)
-    def __mul__(self, o): return self._op("*", self, o)
-    def __rmul__(self, o): return self._op("*", o, self)
-    def __truediv__(self, o): return self._op("/", self, o)
-    def __rtruediv__(self, o): return self._op("/", o, self)
-    def __lt__(self, o): return self._op("<", self, o)
-    def __le__(self, o): return self._op("<=", self, o)
-    def __gt__(self, o): return self._op(">", self, o)
-    def __ge__(self, o): return self._op(">=", self, o)
-    def __eq__(self, o): return self._op("==", self, o)
-    def __ne__(self, o): return self._op("!=", self, o)
-    def __and__(self, o): return self._op("&", self, o)
-    def __rand__(self, o): return self._op("&", o, self)
-    def __or__(self, o): return self._op("|", self, o)
-    def __ror__(self, o): return self._op("|", o, self)
     def __neg__(self): return self._op("unary -", self)
     def __pos__(self): return self
     def __invert__(self): return self._op("unary ~", self)
@@ -137,6 +119,18 @@ class Expr:
         if spec:
             raise InputError(f"a traced value formatted by {spec!r}", caller(), "a number: it has no value while tracing")
         return str(self)
+
+
+def _operators(owner, words, reflected=True):
+    """Gives a class the operators of Python's names, as words of its _op."""
+    for name, word in words.items():
+        setattr(owner, f"__{name}__", lambda self, o, word=word: self._op(word, self, o))
+        if reflected:
+            setattr(owner, f"__r{name}__", lambda self, o, word=word: self._op(word, o, self))
+
+
+_operators(Expr, {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "and": "&", "or": "|"})
+_operators(Expr, {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}, reflected=False)
 
 
 class Val(Expr):
@@ -206,14 +200,15 @@ class Val(Expr):
         if isinstance(n, int) and not 0 <= n < width:
             raise InputError(f"{word} {n}", caller(), f"a shift from 0 to {width - 1}: traced ones count modulo {width}")
         return Val._op(word, a, n)
-    def __xor__(self, o): return self._op("^", self, o)
-    def __rxor__(self, o): return self._op("^", o, self)
 
     def __repr__(self):
         try:
             return f"<traced {self.dtype.name}>"
         except InputError:  # of another trace
             return "<traced value>"
+
+
+_operators(Val, {"xor": "^"})
 
 
 def lift(operands):

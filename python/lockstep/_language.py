@@ -1,4 +1,6 @@
 """The kernel language: places, buffers, variables and control flow of the kernel that is being traced."""
+import operator
+
 from . import _blocks, _core, _types
 from ._errors import InputError
 from ._expr import Expr, Val, caller, condition_of, core_of, lift, mark, number, trace
@@ -271,18 +273,10 @@ class Var(Val):
         self.set(value)
         return self
 
-    def __iadd__(self, o): return self._assign(self + o)
-    def __isub__(self, o): return self._assign(self - o)
-    def __imul__(self, o): return self._assign(self * o)
-    def __itruediv__(self, o): return self._assign(self / o)
-    def __ifloordiv__(self, o): return self._assign(self // o)
-    def __imod__(self, o): return self._assign(self % o)
-    def __ipow__(self, o): return self._assign(self ** o)
-    def __iand__(self, o): return self._assign(self & o)
-    def __ior__(self, o): return self._assign(self | o)
-    def __ixor__(self, o): return self._assign(self ^ o)
-    def __ilshift__(self, o): return self._assign(self << o)
-    def __irshift__(self, o): return self._assign(self >> o)
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift"):
+    setattr(Var, f"__i{_name.rstrip('_')}__",
+            lambda self, o, combine=getattr(operator, _name): self._assign(combine(self, o)))
 
 
 def var(initial, dtype=None):
@@ -415,28 +409,19 @@ class while_(_blocks.Block):  # noqa: N801
         _core.close_loop(block)
 
 
-def break_():
-    """Ends the innermost traced loop."""
-    mark()
-    _core.effect("break")
+def _effect(name, meaning):
+    def statement():
+        mark()
+        _core.effect(name)
+
+    statement.__doc__ = meaning
+    return statement
 
 
-def continue_():
-    """Begins the next pass of the innermost traced loop."""
-    mark()
-    _core.effect("continue")
-
-
-def return_():
-    """Ends the lane."""
-    mark()
-    _core.effect("return")
-
-
-def barrier():
-    """Waits for all lanes of the group; memory written before is seen after."""
-    mark()
-    _core.effect("barrier")
+break_ = _effect("break", "Ends the innermost traced loop.")
+continue_ = _effect("continue", "Begins the next pass of the innermost traced loop.")
+return_ = _effect("return", "Ends the lane.")
+barrier = _effect("barrier", "Waits for all lanes of the group; memory written before is seen after.")
 
 
 def group_sum(value):

@@ -11,7 +11,7 @@ A field is given at the time levels -1, 0, +1 that the residuals mention, as arr
 sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
 """
 import itertools
-import os
+import math
 import weakref
 
 from . import _core
@@ -209,40 +209,39 @@ class Loss:
         components = self.system._core.components(name)
         return self.mesh.shape if components == 1 else (components, *self.mesh.shape)
 
-    def _array(self, value, name, shape, device):
+    def _array(self, value, name, shape, device, members=1):
         array = asarray(value, device, copy=False, name=name)
-        if array.shape == shape:
+        if members == 1 and array.shape == shape:
             return array
-        if not array._buffer.contiguous or array.size != _product(shape) or \
-                [n for n in array.shape if n != 1] != [n for n in shape if n != 1]:
-            raise InputError(f"shape {array.shape}", name, f"{shape}")
-        return Array(array._buffer.reshape(list(shape)), array.device, array.readonly)
+        whole = shape if members == 1 else (members * shape[0], *shape[1:]) if len(shape) == 4 else (members, *shape)
+        fits = members != 1 or [n for n in array.shape if n != 1] == [n for n in shape if n != 1]
+        if not (fits and array._buffer.contiguous and array.size == math.prod(whole)):
+            raise InputError(f"shape {array.shape}", name, f"{shape}" if members == 1 else f"({members}, *{shape})")
+        return Array(array._buffer.reshape(list(whole)), array.device, array.readonly)
 
-    def _arrays(self, fields, device):
-        arrays = {}
+    def _arrays(self, fields, device, members=1, in_time=False):
+        """Arrays by field and level, and their device. members: grids one after the other in each, components beside members.
+        in_time: any number of levels, all of them given."""
+        device, arrays = None if device is None else Device(device), {}
         for name, levels in fields.items():
-            if not isinstance(levels, (tuple, list)):
+            if not in_time and not isinstance(levels, (tuple, list)):
                 levels = (None, levels, None)
-            shape = self._shape(name)
-            row = []
-            for level, value in zip((-1, 0, 1), levels):
-                array = None if value is None else self._array(value, f"field {name}, level {level:+d}", shape, device)
-                device = device or (array.device if array else None)
+            row, shape = [], self._shape(name)
+            for level, value in zip(itertools.count() if in_time else ("-1", "+0", "+1"), levels):
+                array = None
+                if in_time or value is not None:
+                    array = self._array(value, f"field {name}, level {level}", shape, device, members)
+                    device = device or array.device
                 row.append(array)
             arrays[name] = row
         return arrays, chosen(device)
 
-    def _mask(self, mask, device):
-        return None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
-
-    def _profiles(self, profiles, device):
-        """Profiles as arrays: values along a side, of any shape that has as many."""
-        return {name: asarray(value, device, copy=False, name=f"profile {name}") for name, value in (profiles or {}).items()}
-
-    def _given(self, fields, parameters, profiles, mask, device):
-        """What every call hands to the core, the device, and what must stay alive."""
-        arrays, device = self._arrays(fields, None if device is None else Device(device))
-        mask, profiles = self._mask(mask, device), self._profiles(profiles, device)
+    def _given(self, fields, parameters, profiles, mask, device, **how):
+        """What every call hands to the core, the device, and what must stay alive. Profiles are values along a side, of any shape
+        that has as many."""
+        arrays, device = self._arrays(fields, device, **how)
+        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
+        profiles = {n: asarray(p, device, copy=False, name=f"profile {n}") for n, p in (profiles or {}).items()}
         core = (_buffers(arrays), numbers_of(parameters), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
         return core, device, (arrays, mask, profiles)
 
@@ -250,33 +249,11 @@ class Loss:
              members=1, device=None):
         """The loss with its buffers on a device: run() as often as the arrays' contents change. profiles: values along
         sides by name. members: grids one after the other in every array (members, nz, ny, nx); the loss is their mean."""
-        if members != 1:
-            stacked, device = self._stacked(fields, members, device)
-            core, keep = (stacked[0], numbers_of(parameters), {}, None), stacked[1]
-            if mask is not None or profiles:
-                raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
-        else:
-            core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        bound = self._core.bind(device._core, *core, float(seed), [], members, gradients, path, list(wanted))
+        if members != 1 and (mask is not None or profiles):
+            raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
+        core, device, keep = self._given(fields, parameters, profiles, mask, device, members=members)
+        bound = self._core.bind(device._core, core, float(seed), members, gradients, path, list(wanted))
         return BoundLoss(bound, device, keep)
-
-    def _stacked(self, fields, members, device):
-        """Arrays of several members: (members, …) as the core takes them, components beside members."""
-        device, arrays = None if device is None else Device(device), {}
-        for name, levels in fields.items():
-            row, one = [], self._shape(name)
-            shape = (members * one[0], *one[1:]) if len(one) == 4 else (members, *one)
-            for level, value in zip((-1, 0, 1), levels):
-                if value is None:
-                    row.append(None)
-                    continue
-                array = asarray(value, device, copy=False, name=f"field {name}, level {level:+d}")
-                if array.size != _product(shape) or not array._buffer.contiguous:
-                    raise InputError(f"shape {array.shape}", f"field {name}, level {level:+d}", f"({members}, *{one})")
-                device = device or array.device
-                row.append(Array(array._buffer.reshape(list(shape)), array.device, array.readonly))
-            arrays[name] = row
-        return (_buffers(arrays), arrays), chosen(device)
 
     def __call__(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", device=None):
         """The loss, a float."""
@@ -299,26 +276,13 @@ class Loss:
         """The sum of the losses centred at each level but the first and the last of T levels: fields {name: [T arrays]},
         or one array (T, …). parameters_in_time, profiles_in_time: T values instead of one. Gradients: all or none;
         BoundLoss.gradient(name, level) with levels 0 to T - 1."""
-        device = None if device is None else Device(device)
-        arrays = {}
-        for name, levels in fields.items():
-            shape, row = self._shape(name), []
-            for level, value in enumerate(levels):
-                array = self._array(value, f"field {name}, level {level}", shape, device)
-                device = device or array.device
-                row.append(array)
-            arrays[name] = row
-        device = chosen(device)
-        mask, profiles = self._mask(mask, device), self._profiles(profiles, device)
+        core, device, keep = self._given(fields, parameters, profiles, mask, device, in_time=True)
         in_time = {n: [asarray(p, device, copy=False, name=f"profile {n}") for p in row]
                    for n, row in (profiles_in_time or {}).items()}
-        core = self._core.bind_trajectory(
-            device._core, {n: [a._buffer for a in row] for n, row in arrays.items()}, numbers_of(parameters),
-            {n: p._buffer for n, p in profiles.items()},
-            {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()},
-            {n: [p._buffer for p in row] for n, row in in_time.items()}, mask and mask._buffer, float(seed), 1, gradients, path,
-            list(wanted))
-        return BoundLoss(core, device, (arrays, mask, profiles, in_time))
+        bound = self._core.bind_trajectory(
+            device._core, core, {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()},
+            {n: [p._buffer for p in row] for n, row in in_time.items()}, float(seed), gradients, path, list(wanted))
+        return BoundLoss(bound, device, (keep, in_time))
 
     def trajectory(self, fields, **options):
         """(loss, {field: [gradient at each of the T levels]}) of a trajectory; options as of bind_trajectory."""
@@ -330,13 +294,13 @@ class Loss:
     def residuals(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """The residuals of all terms, (K, nz, ny, nx)."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return Array(self._core.residuals(device._core, *core), device)
+        return Array(self._core.residuals(device._core, core), device)
 
     def vjp(self, fields, cotangents, *, parameters=None, profiles=None, mask=None, device=None):
         """{field: [gradient at level -1, 0, +1]} for cotangents (K, nz, ny, nx) of the residuals."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         given = asarray(cotangents, device, copy=False, name="cotangents")
-        found = self._core.vjp(device._core, *core, given._buffer)
+        found = self._core.vjp(device._core, core, given._buffer)
         return {name: [None if g is None else Array(g, device) for g in levels] for name, levels in found.items()}
 
     def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None, parameter_tangents=None,
@@ -345,7 +309,7 @@ class Loss:
         profiles."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
-        return Array(self._core.jvp(device._core, *core, _buffers(along), numbers_of(parameter_tangents),
+        return Array(self._core.jvp(device._core, core, _buffers(along), numbers_of(parameter_tangents),
                                     _flat(profile_tangents)), device)
 
     def hessian_product(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None,
@@ -355,7 +319,7 @@ class Loss:
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
         found, by_parameter, by_profile = self._core.hessian_product(
-            device._core, *core, _buffers(along), numbers_of(parameter_tangents), _flat(profile_tangents))
+            device._core, core, _buffers(along), numbers_of(parameter_tangents), _flat(profile_tangents))
         return ({n: [None if g is None else Array(g, device) for g in row] for n, row in found.items()}, by_parameter,
                 by_profile)
 
@@ -364,19 +328,19 @@ class Loss:
         residuals those of their product."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         given = None if cotangents is None else asarray(cotangents, device, copy=False, name="cotangents")
-        return self._core.number_gradients(device._core, *core, given and given._buffer)
+        return self._core.number_gradients(device._core, core, given and given._buffer)
 
     def check(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", seed=1, device=None):
         """Compares residuals, loss, gradients and products with J and its transpose at these data with complex steps of
         plain C++ and each other, along random directions: {"passed", "checks": [{"what", "error", "bound", "passed"}]}."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return _core.pde_check(self.system._core, self._core, device._core, *core, int(seed), path)
+        return _core.pde_check(self.system._core, self._core, device._core, core, int(seed), path)
 
     def boundary_gradients(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """Derivatives of the loss by the value of each dirichlet_face and ghost side: rows of field, component, axis, end (0
         low, 1 high), value, parameter (that gives it, or "") and cells (where a profile gives it)."""
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return self._core.boundary_gradients(device._core, *core)
+        return self._core.boundary_gradients(device._core, core)
 
 
 _numbers = itertools.count()
@@ -475,10 +439,3 @@ def _flat(profiles):
 
 def _buffers(arrays):
     return {name: [None if a is None else a._buffer for a in levels] for name, levels in arrays.items()}
-
-
-def _product(shape):
-    total = 1
-    for n in shape:
-        total *= n
-    return total

@@ -79,7 +79,7 @@ def _check_mask(loss, mask, like, device):
     if mask.dtype != like.dtype or mask.device != like.device or not mask.is_contiguous():
         raise InputError(f"{mask.dtype} on {mask.device}", "lockstep.torch, argument mask",
                          f"{like.dtype} on {like.device}, contiguous")
-    loss._mask(mask.detach(), device)
+    loss._array(mask.detach(), "mask", loss.mesh.shape, device)
 
 
 def _numbers_of(parameters):

@@ -55,6 +55,18 @@ auto freely(F work) {
   return work();
 }
 
+/// {name: value, …}
+template <class... Parts>
+nb::dict dict_of(Parts&&... parts) {
+  nb::dict d;
+  const auto put = [&](auto& self, const char* name, auto&& value, auto&&... more) -> void {
+    d[name] = std::forward<decltype(value)>(value);
+    if constexpr (sizeof...(more) > 0) self(self, std::forward<decltype(more)>(more)...);
+  };
+  put(put, std::forward<Parts>(parts)...);
+  return d;
+}
+
 /// Options of a loss by their names: gradients "all", "t1", "t1t2" or "none"; a path; fields whose gradients are wanted.
 pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
                               const std::vector<std::string>& wanted);

@@ -9,42 +9,17 @@ namespace {
 
 nb::dict row_of(const VerifyRow& row) {
   const Comparison& c = row.comparison;
-  nb::dict d;
-  d["case"] = row.name;
-  d["size"] = row.size;
-  d["dtype"] = row.dtype;
-  d["elements"] = c.elements;
-  d["differing_bits"] = c.differing_bits;
-  d["differing_elements"] = c.differing_elements;
-  d["max_abs"] = c.max_abs;
-  d["mean_abs"] = c.mean_abs;
-  d["rel_l2"] = c.rel_l2;
-  d["max_ulp"] = c.max_ulp;
-  d["finite_equal"] = c.finite_equal;
-  d["bound"] = row.bound;
-  d["pass"] = row.pass;
-  d["skipped"] = row.skipped;
-  return d;
+  return dict_of("case", row.name, "size", row.size, "dtype", row.dtype, "elements", c.elements,
+                 "differing_bits", c.differing_bits, "differing_elements", c.differing_elements, "max_abs",
+                 c.max_abs, "mean_abs", c.mean_abs, "rel_l2", c.rel_l2, "max_ulp", c.max_ulp, "finite_equal",
+                 c.finite_equal, "bound", row.bound, "pass", row.pass, "skipped", row.skipped);
 }
 nb::dict row_of(const BenchRow& row, const std::string& device, double copy_gbps) {
-  nb::dict d;
-  d["case"] = row.name;
-  d["size"] = row.size;
-  d["dtype"] = row.dtype;
-  d["device"] = device;
-  d["median_ms"] = row.median_ms;
-  d["p95_ms"] = row.p95_ms;
-  d["mean_ms"] = row.mean_ms;
-  d["min_ms"] = row.min_ms;
-  d["bytes"] = row.bytes;
-  d["gbps"] = row.gbps;
-  d["copy_gbps"] = copy_gbps;
-  d["share_of_copy"] = row.share_of_copy;
-  d["gflops"] = row.gflops;
-  d["reference_ms"] = row.reference_ms;
-  d["iterations"] = row.iterations;
-  d["skipped"] = row.skipped;
-  return d;
+  return dict_of("case", row.name, "size", row.size, "dtype", row.dtype, "device", device, "median_ms",
+                 row.median_ms, "p95_ms", row.p95_ms, "mean_ms", row.mean_ms, "min_ms", row.min_ms, "bytes",
+                 row.bytes, "gbps", row.gbps, "copy_gbps", copy_gbps, "share_of_copy", row.share_of_copy,
+                 "gflops", row.gflops, "reference_ms", row.reference_ms, "iterations", row.iterations,
+                 "skipped", row.skipped);
 }
 
 void stop_at_ctrl_c() {

@@ -54,33 +54,18 @@ int cuda_number(uint64_t address) {
 namespace {
 
 nb::dict info_of(const DeviceInfo& info) {
-  nb::dict limits, d;
-  limits["groups"] = nb::make_tuple(info.limits.groups[0], info.limits.groups[1], info.limits.groups[2]);
-  limits["group_lanes"] = info.limits.group_lanes;
-  limits["buffer_bytes"] = info.limits.buffer_bytes;
-  limits["binding_bytes"] = info.limits.binding_bytes;
-  limits["bindings"] = info.limits.bindings;
-  limits["shared_bytes"] = info.limits.shared_bytes;
-  limits["f64"] = info.limits.f64;
-  limits["f16"] = info.limits.f16;
-  d["name"] = info.name;
-  d["kind"] = std::string(name(info.kind));
-  d["description"] = info.description;
-  d["architecture"] = info.architecture;
-  d["software"] = info.software;
-  d["multiprocessors"] = info.multiprocessors;
-  d["limits"] = limits;
-  return d;
+  const Limits& l = info.limits;
+  return dict_of("name", info.name, "kind", std::string(name(info.kind)), "description", info.description,
+                 "architecture", info.architecture, "software", info.software, "multiprocessors",
+                 info.multiprocessors, "limits",
+                 dict_of("groups", nb::make_tuple(l.groups[0], l.groups[1], l.groups[2]), "group_lanes",
+                         l.group_lanes, "buffer_bytes", l.buffer_bytes, "binding_bytes", l.binding_bytes,
+                         "bindings", l.bindings, "shared_bytes", l.shared_bytes, "f64", l.f64, "f16", l.f16));
 }
 
 nb::list list_devices() {
-  std::vector<DeviceStatus> all;
-  {
-    const nb::gil_scoped_release free;
-    all = Device::list();
-  }
   nb::list result;
-  for (const DeviceStatus& status : all) {
+  for (const DeviceStatus& status : freely([] { return Device::list(); })) {
     nb::dict d = info_of(status.info);
     d["available"] = status.available;
     d["reason"] = status.reason;
@@ -103,11 +88,16 @@ Argument argument_of(nb::handle value) {
   return nb::cast<double>(value);
 }
 
-void launch(const OpenDevice& open, const Kernel& kernel, const std::vector<int64_t>& extent,
-            const nb::list& arguments) {
+std::vector<Argument> arguments_of(const nb::list& arguments) {
   std::vector<Argument> list;
   list.reserve(nb::len(arguments));
   for (nb::handle a : arguments) list.push_back(argument_of(a));
+  return list;
+}
+
+void launch(const OpenDevice& open, const Kernel& kernel, const std::vector<int64_t>& extent,
+            const nb::list& arguments) {
+  const std::vector<Argument> list = arguments_of(arguments);
   const Shape shape = shape_of(extent);
   const nb::gil_scoped_release free;
   open.device().launch_with(kernel, shape, list, {}, std::source_location());
@@ -155,30 +145,17 @@ Buffer wrap(const OpenDevice& open, const std::string& dtype, const std::vector<
 
 nb::dict counters_of(const OpenDevice& open) {
   const DeviceCounters c = open.device().counters();
-  nb::dict d;
-  d["launches"] = c.launches;
-  d["bytes_to_device"] = c.bytes_to_device;
-  d["bytes_from_device"] = c.bytes_from_device;
-  d["allocated_bytes"] = c.allocated_bytes;
-  d["peak_bytes"] = c.peak_bytes;
-  d["kernels_compiled"] = c.kernels_compiled;
-  d["cache_hits"] = c.cache_hits;
-  return d;
+  return dict_of("launches", c.launches, "bytes_to_device", c.bytes_to_device, "bytes_from_device",
+                 c.bytes_from_device, "allocated_bytes", c.allocated_bytes, "peak_bytes", c.peak_bytes,
+                 "kernels_compiled", c.kernels_compiled, "cache_hits", c.cache_hits);
 }
 
 nb::list stages_of(const OpenDevice& open) {
   nb::list all;
-  for (const StageRecord& s : open.context->stages()) {
-    nb::dict d;
-    d["stage"] = s.stage;
-    d["device"] = s.device;
-    d["seconds"] = s.seconds;
-    d["bytes_to_device"] = s.bytes_to_device;
-    d["bytes_from_device"] = s.bytes_from_device;
-    d["launches"] = s.launches;
-    d["fallbacks"] = s.fallbacks;
-    all.append(d);
-  }
+  for (const StageRecord& s : open.context->stages())
+    all.append(dict_of("stage", s.stage, "device", s.device, "seconds", s.seconds, "bytes_to_device",
+                       s.bytes_to_device, "bytes_from_device", s.bytes_from_device, "launches", s.launches,
+                       "fallbacks", s.fallbacks));
   return all;
 }
 
@@ -193,11 +170,7 @@ void bind_buffer(nb::module_& module) {
       .def_prop_ro("bytes", &Buffer::bytes)
       .def_prop_ro("contiguous", &Buffer::contiguous)
       .def_prop_ro("native", &Buffer::native)
-      .def("reshape", [](const Buffer& b, const std::vector<int64_t>& s) { return b.reshape(shape_of(s)); })
-      .def("window",
-           [](const Buffer& b, const std::vector<int64_t>& offset, const std::vector<int64_t>& size) {
-             return b.window(shape_of(offset), shape_of(size));
-           });
+      .def("reshape", [](const Buffer& b, const std::vector<int64_t>& s) { return b.reshape(shape_of(s)); });
 }
 
 /// Copies, clears and the order of streams: without Python's lock.
@@ -279,8 +252,6 @@ void bind_devices(nb::module_& module) {
       .def("check_launches", [](const OpenDevice& d, int64_t every) { check_launches(d.device(), every); })
       .def("record", &record)
       .def("replay", &replay)
-      .def(
-          "prepare", [](const OpenDevice& d, const Kernel& k) { d.device().prepare(k); }, Free())
       .def("supports",
            [](const OpenDevice& d, const Kernel& k) {
              const Support s = d.device().supports(k);
@@ -289,8 +260,7 @@ void bind_devices(nb::module_& module) {
       .def("seconds",
            [](const OpenDevice& d, const Kernel& kernel, const std::vector<int64_t>& extent,
               const nb::list& arguments, int repeats) {
-             std::vector<Argument> list;
-             for (nb::handle a : arguments) list.push_back(argument_of(a));
+             const std::vector<Argument> list = arguments_of(arguments);
              const Shape shape = shape_of(extent);
              const nb::gil_scoped_release free;
              return d.device().seconds([&] {

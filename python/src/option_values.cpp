@@ -143,24 +143,13 @@ nb::list options_table(const OptionList& list) {
   nb::list rows;
   const Wording words = list.in_python("");
   for (const Option& o : list.options()) {
-    nb::dict row;
-    row["name"] = o.name;
     const OptionGroup* group = list.group_of(o.name);
-    row["argument"] = words.name(o.name);
-    row["flag"] = group ? group->flag : o.flag;
-    row["former"] = o.former;
-    row["member"] = o.member;
-    row["type"] = type_of(o);
-    row["list"] = o.list;
-    row["optional"] = o.optional || o.off.has_value();
-    row["default"] = list.default_text(o.name).empty() ? nb::none() : object_of(o.get(list.defaults()));
-    row["choices"] = o.choices;
-    row["help"] = spelled(o.help, words);
-    row["unit"] = o.unit;
-    row["expected"] = o.expected();
-    row["effect"] = std::string(name(o.effect));
-    row["required"] = o.required;
-    rows.append(row);
+    rows.append(dict_of("name", o.name, "argument", words.name(o.name), "flag", group ? group->flag : o.flag,
+                        "former", o.former, "member", o.member, "type", type_of(o), "list", o.list,
+                        "optional", o.optional || o.off.has_value(), "default",
+                        list.default_text(o.name).empty() ? nb::none() : object_of(o.get(list.defaults())),
+                        "choices", o.choices, "help", spelled(o.help, words), "unit", o.unit, "expected",
+                        o.expected(), "effect", std::string(name(o.effect)), "required", o.required));
   }
   return rows;
 }

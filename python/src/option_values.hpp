@@ -1,7 +1,9 @@
 // Keyword arguments of Python as options of a schema, whose errors name the arguments.
 #pragma once
 
-#include "keywords.hpp"
+#include <set>
+
+#include "arrays.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep::python {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "applications/loss_call.hpp"
+#include "arrays.hpp"
 #include "cuda_number.hpp"
-#include "keywords.hpp"
 
 namespace lockstep::python {
 namespace {

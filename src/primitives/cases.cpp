@@ -3,7 +3,6 @@
 #include "primitives/fft/cases.hpp"
 
 #include <numeric>
-#include <optional>
 
 #include "lockstep/primitives.hpp"
 #include "lockstep/verify.hpp"
@@ -138,65 +137,6 @@ Case transpose_case() {
           return r;
         });
     p.bytes = 2.0 * double(sizeof(T)) * double(shape.elements());
-    return p;
-  };
-  return c;
-}
-
-/// Sizes: m x k x n, and with a count before them. `form`: that one on every device, else the device's own.
-template <class T>
-Case matmul_case(std::optional<prim::Product> form) {
-  const bool wide = form == prim::Product::wide;
-  Case c = base_case<T>(!form ? "matmul" : wide ? "matmul.wide" : "matmul.tiles");
-  c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
-  c.full = {"300x257x301"};
-  if (wide) {
-    c.small = {"4x4x4", "17x20x36", "140x64x132", "2x40x24x72"};
-    c.full = {"300x260x304"};
-  }
-  c.bench = {"1024x1024x1024", "64x128x128x128"};
-  c.webgpu = Bound::relative(1e-5);
-  c.fast = Bound::relative(sizeof(T) == 4 ? 1e-5 : 1e-13);
-  c.kernels = [=] {
-    const auto own = form.value_or(prim::Product::columns);
-    std::vector all{prim::matmul_kernel<T>(own, false), prim::matmul_kernel<T>(own, true)};
-    if (!form)
-      all.insert(all.end(), {prim::matmul_kernel<T>(prim::Product::packed, true), prim::pack_kernel<T>(true),
-                             prim::pack_kernel<T>(false)});
-    return all;
-  };
-  c.make = [=](const std::string& size, uint64_t seed) {
-    const std::vector<int64_t> n = parse_size(size);
-    if (n.size() != 3 && n.size() != 4)
-      throw InputError("size " + size, "primitives.matmul", "m x k x n, with a count before them or without");
-    const bool batch = n.size() == 4;
-    const int64_t count = batch ? n[0] : 1, rows = n[batch], depth = n[batch + 1], columns = n[batch + 2];
-    const auto shape = [=](int64_t i, int64_t j) { return batch ? Shape{count, i, j} : Shape{i, j}; };
-    const auto x = random_data<T>(count * rows * depth, seed),
-               y = random_data<T>(count * depth * columns, seed + 1);
-    auto p = problem<T, T>(
-        {x, y}, shape(rows, columns),
-        [=](const Device& d, const std::vector<Buffer>& in, const Buffer& to) {
-          const Buffer a = in[0].reshape(shape(rows, depth)), b = in[1].reshape(shape(depth, columns));
-          if (!form) return prim::matmul(d, a, b, to);
-          const int64_t tile = prim::product_tile(*form, to.storage());
-          d.launch(prim::matmul_kernel<T>(*form, batch),
-                   shape((rows + tile - 1) / tile, (columns + tile - 1) / tile), a, b, to);
-        },
-        [=] {
-          std::vector<T> r(size_t(count * rows * columns), T(0));
-          for (int64_t b = 0; b < count; ++b)
-            for (int64_t i = 0; i < rows; ++i)
-              for (int64_t k = 0; k < depth; ++k)
-                for (int64_t j = 0; j < columns; ++j) {
-                  T& sum = r[size_t((b * rows + i) * columns + j)];
-                  sum = std::fma((*x)[size_t((b * rows + i) * depth + k)],
-                                 (*y)[size_t((b * depth + k) * columns + j)], sum);
-                }
-          return r;
-        });
-    p.bytes = double(sizeof(T)) * double(count) * double(rows * depth + depth * columns + rows * columns);
-    p.flops = 2.0 * double(count) * double(rows) * double(depth) * double(columns);
     return p;
   };
   return c;
@@ -431,9 +371,9 @@ void add_for_float(CaseRegistry& registry) {
   registry.add(gather_case<T>(false));
   registry.add(gather_case<T>(true));
   registry.add(bins_case<T>());
-  registry.add(matmul_case<T>(std::nullopt));
-  registry.add(matmul_case<T>(prim::Product::tiles));
-  registry.add(matmul_case<T>(prim::Product::wide));
+  registry.add(prim::matmul_case<T>(std::nullopt));
+  registry.add(prim::matmul_case<T>(prim::Product::tiles));
+  registry.add(prim::matmul_case<T>(prim::Product::wide));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ Between steps the path of the parameters is extrapolated, tensor by tensor, from
 examples decide whether a jump is kept, and a jump that does not pay is taken back bit for bit. docs/forecast.md tells
 how, and where that wins and where not.
 """
+import contextlib
 import copy
 import math
 import time
@@ -398,9 +399,18 @@ class PredictiveTrainer:
                 self._path.push()
                 self._since = 0
 
+    @contextlib.contextmanager
     def evaluating(self):
         """A context in which the averaged parameters of ema and lawa are in place; others are left as they are."""
-        return _Evaluating(self)
+        average = self._path.average() if self.options.control == "lawa" and self._path.count else self._average
+        kept = None if average is None else [p.detach().clone() for p in self.parameters]
+        try:
+            if kept is not None:
+                self._put(average)
+            yield self
+        finally:
+            if kept is not None:
+                self._put(kept)
 
     def state_dict(self):
         """All that the trainer knows, for load_state_dict(); the model's and the optimiser's stand in theirs."""
@@ -430,23 +440,3 @@ class PredictiveTrainer:
                 target.restore(value)
             else:
                 setattr(self, name, value)
-
-
-class _Evaluating:
-    def __init__(self, trainer):
-        self.trainer, self.kept = trainer, None
-
-    def __enter__(self):
-        t = self.trainer
-        average = t._average
-        if t.options.control == "lawa" and t._path.count:
-            average = t._path.average()
-        if average is not None:
-            self.kept = [p.detach().clone() for p in t.parameters]
-            t._put(average)
-        return t
-
-    def __exit__(self, *_):
-        if self.kept is not None:
-            self.trainer._put(self.kept)
-        return False

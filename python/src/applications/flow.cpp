@@ -1,5 +1,5 @@
 // Turbulence simulations, the codec, the surrogate, and the whole runs from files to files.
-#include "keywords.hpp"
+#include "arrays.hpp"
 #include "lockstep/flow/codec.hpp"
 #include "lockstep/flow/pipeline.hpp"
 #include "lockstep/flow/run.hpp"
@@ -43,12 +43,8 @@ nb::object call(OpenDevice& open, const nb::dict& arguments, const char* name, W
 }
 
 nb::object run_files(OpenDevice& open, const nb::dict& arguments) {
-  constexpr auto kName = "lockstep.flow.run";
-  Keywords other(arguments, kName);
-  std::function<void(int64_t, int64_t)> progress;
-  other.progress("progress", progress);
-  return from_json(with_options<RunOptions>(arguments, kName,
-                                            [&](RunOptions& options) {
+  return from_json(with_options<RunOptions>(arguments, "lockstep.flow.run",
+                                            [&, progress = progress_of(arguments)](RunOptions& options) {
                                               options.on_progress = progress;
                                               return to_json(run(*open.context, options));
                                             },
@@ -56,26 +52,20 @@ nb::object run_files(OpenDevice& open, const nb::dict& arguments) {
 }
 
 nb::list budgets_of(const Solver& solver) {
-  auto all = freely([&] { return solver.budget(); });
   nb::list rows;
-  for (const Budget& b : all) {
-    nb::dict row;
-    row["energy"] = b.energy, row["enstrophy"] = b.enstrophy, row["palinstrophy"] = b.palinstrophy;
-    rows.append(row);
-  }
+  for (const Budget& b : freely([&] { return solver.budget(); }))
+    rows.append(dict_of("energy", b.energy, "enstrophy", b.enstrophy, "palinstrophy", b.palinstrophy));
   return rows;
 }
 nb::list spectra_of(const Solver& solver) {
   auto all = freely([&] { return solver.spectra(); });
   nb::list rows;
   for (Spectra& s : all) {
-    nb::dict row;
     const size_t n = s.energy.size();
-    row["energy"] = to_numpy(std::move(s.energy), {n});
-    row["enstrophy"] = to_numpy(std::move(s.enstrophy), {n});
-    row["energy_flux"] = to_numpy(std::move(s.energy_flux), {n});
-    row["enstrophy_flux"] = to_numpy(std::move(s.enstrophy_flux), {n});
-    rows.append(row);
+    rows.append(dict_of("energy", to_numpy(std::move(s.energy), {n}), "enstrophy",
+                        to_numpy(std::move(s.enstrophy), {n}), "energy_flux",
+                        to_numpy(std::move(s.energy_flux), {n}), "enstrophy_flux",
+                        to_numpy(std::move(s.enstrophy_flux), {n})));
   }
   return rows;
 }
@@ -154,17 +144,18 @@ void bind_codec(nb::module_& module) {
       .def_prop_ro(
           "grid",
           [](const EncodedFields& e) { return std::pair(e.plan.options.grid.ny, e.plan.options.grid.nx); })
-      .def_prop_ro("cut", [](const EncodedFields& e) { return e.plan.options.cut; })
       .def_prop_ro("kind", [](const EncodedFields& e) { return std::string(name(e.plan.options.kind)); })
       .def(
           "write", [](const EncodedFields& e, const std::string& file) { return write_encoded(file, e); },
           Free());
   module.def("flow_encode", [](OpenDevice& open, const nb::object& fields, const nb::dict& given) {
     constexpr auto kName = "lockstep.flow.encode";
-    Keywords k(given, kName);
     BoxGrid grid;
     Numbers time;
-    k.take("time", time).take("lx", grid.lx).take("ly", grid.ly);
+    const auto take = [&](const char* name, auto& to) {
+      if (given.contains(name)) to = nb::cast<std::decay_t<decltype(to)>>(given[name]);
+    };
+    take("time", time), take("lx", grid.lx), take("ly", grid.ly);
     const Array array = array_of(fields, "lockstep.flow.encode, argument fields");
     if (array.rank() == 3) grid.ny = array.size(1), grid.nx = array.size(2);
     if (!time.empty() && int64_t(time.size()) != array.size(0))

@@ -1,10 +1,10 @@
 // Forecasts of training runs: curves, rollouts, states as features, training, and what decides on jumps.
+#include "arrays.hpp"
 #include "forecast/predict/jump/fit.hpp"
 #include "forecast/predict/policy/bandit.hpp"
 #include "forecast/predict/policy/corrector.hpp"
 #include "forecast/predict/policy/monitor.hpp"
 #include "io/series/logs/training_log.hpp"
-#include "keywords.hpp"
 #include "lockstep/forecast/run.hpp"
 #include "option_values.hpp"
 
@@ -72,12 +72,8 @@ nb::dict encode(OpenDevice& open, const nb::dict& columns, const std::string& lo
   const EncodedStates states = with_options<EncodeCall>(
       arguments, "lockstep.forecast.encode",
       [&](const EncodeCall& o) { return encode_states(*open.context, table, o.history, o.precision); });
-  nb::dict d;
-  d["step"] = to_numpy(table.steps, {table.steps.size()});
-  d["features"] = to_numpy(states.features);
-  d["normalised"] = to_numpy(states.normalised);
-  d["filled"] = nb::cast(table.filled);
-  return d;
+  return dict_of("step", to_numpy(table.steps, {table.steps.size()}), "features", to_numpy(states.features),
+                 "normalised", to_numpy(states.normalised), "filled", table.filled);
 }
 
 void bind_encoder(nb::module_& module) {
@@ -111,38 +107,20 @@ void bind_encoder(nb::module_& module) {
 /// By the names of MODEL.npz.
 RolloutModel model_of(const nb::dict& arrays) {
   RolloutModel model;
+  std::map<std::string, Array*> parts = {
+      {"w", &model.head}, {"features", &model.features},   {"h0", &model.h0},        {"P", &model.projection},
+      {"V", &model.bins}, {"P_b", &model.projection_bias}, {"V_b", &model.bins_bias}};
+  for (const auto& [name, gates] :
+       {std::pair("W_", &model.w), {"U_", &model.u}, {"b_", &model.b}, {"rb_", &model.rb}})
+    for (size_t k = 0; k < 3; ++k) parts[name + std::string(1, "zrh"[k])] = &(*gates)[k];
   for (const auto& [key, value] : arrays) {
     const std::string name = nb::cast<std::string>(key);
     const Array array = array_of(nb::borrow(value), "lockstep.forecast.rollout, array " + name);
-    const auto gate = [&](char letter) { return letter == 'z' ? 0u : letter == 'r' ? 1u : 2u; };
-    const bool gated = name.size() >= 3 && name[name.size() - 2] == '_' &&
-                       std::string("zrh").find(name.back()) != std::string::npos;
-    const std::string family = gated ? name.substr(0, name.size() - 2) : name;
-    if (gated && family == "W")
-      model.w[gate(name.back())] = array;
-    else if (gated && family == "U")
-      model.u[gate(name.back())] = array;
-    else if (gated && family == "b")
-      model.b[gate(name.back())] = array;
-    else if (gated && family == "rb")
-      model.rb[gate(name.back())] = array;
-    else if (name == "w")
-      model.head = array;
-    else if (name == "features")
-      model.features = array;
-    else if (name == "h0")
-      model.h0 = array;
-    else if (name == "P")
-      model.projection = array;
-    else if (name == "P_b")
-      model.projection_bias = array;
-    else if (name == "V")
-      model.bins = array;
-    else if (name == "V_b")
-      model.bins_bias = array;
-    else
+    const auto found = parts.find(name);
+    if (found == parts.end())
       throw InputError("array " + name, "lockstep.forecast.rollout",
                        "W_z W_r W_h U_… b_… w features [h0 rb_… P P_b V V_b]");
+    *found->second = array;
   }
   return model;
 }
@@ -165,9 +143,8 @@ nb::object rollout(OpenDevice& open, const nb::dict& arrays, const nb::dict& arg
 
 nb::object train(OpenDevice& open, const nb::dict& arguments) {
   constexpr auto kCall = "lockstep.forecast.train";
-  Keywords other(arguments, kCall);
   TrainRunOptions options;
-  other.progress("progress", options.train.on_progress);
+  options.train.on_progress = progress_of(arguments);
   return from_json(with_options<TrainRunOptions>(
       arguments, kCall, [&](const TrainRunOptions& o) { return to_json(run_train(*open.context, o)); },
       {"progress"}, {"out"}, options));
@@ -194,7 +171,6 @@ void bind_control_of_jumps(nb::module_& module) {
   nb::class_<DivergenceMonitor>(module, "Monitor")
       .def(nb::init<>())
       .def("observe_loss", [](DivergenceMonitor& m, double loss) { return int(m.observe_loss(loss)); })
-      .def("observe_norm", [](DivergenceMonitor& m, double norm) { return int(m.observe_norm(norm)); })
       .def("observe_prediction",
            [](DivergenceMonitor& m, double predicted, double measured, double before) {
              return int(m.observe_prediction(predicted, measured, before));

@@ -1,5 +1,5 @@
 // Losses of partial differential equations on a device's buffers.
-#include "keywords.hpp"
+#include "arrays.hpp"
 #include "lockstep/pde/commands.hpp"
 #include "option_values.hpp"
 #include "pde/kernels/plan.hpp"
@@ -21,18 +21,22 @@ std::array<Buffer, 3> levels_of(const Levels& given) {
   return levels;
 }
 
-pde::Inputs inputs_of(const std::map<std::string, Levels>& fields, const Parameters& parameters,
-                      const Profiles& profiles, const std::optional<Buffer>& mask, double seed,
-                      const Levels& rows, int64_t members) {
+/// Fields, parameters, profiles, mask: the same in every call.
+using Data = std::tuple<std::map<std::string, Levels>, Parameters, Profiles, std::optional<Buffer>>;
+
+pde::Inputs inputs_of(const Data& data) {
+  const auto& [fields, parameters, profiles, mask] = data;
   pde::Inputs inputs;
   for (const auto& [name, levels] : fields) inputs.fields[name] = levels_of(levels);
   inputs.parameters = parameters;
   inputs.profiles = profiles;
   if (mask) inputs.mask = *mask;
-  inputs.seed = seed;
-  if (!rows.empty()) inputs.rows = levels_of(rows);
-  inputs.members = members;
   return inputs;
+}
+std::map<std::string, std::array<Buffer, 3>> directions_of(const std::map<std::string, Levels>& tangents) {
+  std::map<std::string, std::array<Buffer, 3>> directions;
+  for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
+  return directions;
 }
 
 pde::Gradients gradients_of(const std::string& text) {
@@ -74,7 +78,7 @@ nb::dict dictionary_of(const std::map<std::string, std::array<Buffer, 3>>& field
 nb::object example(OpenDevice& open, const nb::dict& arguments) {
   constexpr auto kCall = "lockstep.pde.example";
   pde::ExampleOptions options;
-  Keywords(arguments, kCall).progress("progress", options.progress);
+  options.progress = progress_of(arguments);
   pde::ExampleResult result = with_options<pde::ExampleOptions>(
       arguments, kCall, [&](const pde::ExampleOptions& o) { return pde::run_example(*open.context, o); },
       {"progress"}, {}, options);
@@ -89,13 +93,12 @@ nb::object example(OpenDevice& open, const nb::dict& arguments) {
 }
 
 nb::object study(OpenDevice& open, const nb::dict& arguments) {
-  constexpr auto kCall = "lockstep.pde.study";
-  std::function<void(int64_t, int64_t)> progress;
-  Keywords(arguments, kCall).progress("progress", progress);
-  return from_json(with_options<pde::StudyOptions>(
-      arguments, kCall,
-      [&](const pde::StudyOptions& o) { return to_json(pde::run_study(open.device(), o, progress)); },
-      {"progress"}));
+  return from_json(
+      with_options<pde::StudyOptions>(arguments, "lockstep.pde.study",
+                                      [&, progress = progress_of(arguments)](const pde::StudyOptions& o) {
+                                        return to_json(pde::run_study(open.device(), o, progress));
+                                      },
+                                      {"progress"}));
 }
 nb::object convergence(OpenDevice& open, const nb::dict& arguments) {
   return from_json(with_options<pde::ConvergenceOptions>(
@@ -156,31 +159,23 @@ void bind_system(nb::module_& module) {
       .def_prop_ro("dimensions", &System::dimensions);
   module.def("transport", [](int dimensions, const std::map<std::string, double>& options) {
     pde::TransportOptions t;
+    const std::map<std::string, std::variant<double*, bool*>> members = {
+        {"weight_sigma", &t.weight_sigma},
+        {"weight_u", &t.weight_u},
+        {"sigma_transport", &t.sigma_transport},
+        {"sigma_divergence", &t.sigma_divergence},
+        {"momentum", &t.momentum},
+        {"upwind", &t.upwind},
+        {"viscosity", &t.viscosity},
+        {"pressure", &t.pressure},
+        {"forcing", &t.forcing},
+        {"weight_divergence", &t.weight_divergence},
+        {"weight_speed", &t.weight_speed}};
     for (const auto& [name, value] : options) {
-      if (name == "weight_sigma")
-        t.weight_sigma = value;
-      else if (name == "weight_u")
-        t.weight_u = value;
-      else if (name == "sigma_transport")
-        t.sigma_transport = value != 0;
-      else if (name == "sigma_divergence")
-        t.sigma_divergence = value != 0;
-      else if (name == "momentum")
-        t.momentum = value != 0;
-      else if (name == "upwind")
-        t.upwind = value != 0;
-      else if (name == "viscosity")
-        t.viscosity = value;
-      else if (name == "pressure")
-        t.pressure = value != 0;
-      else if (name == "forcing")
-        t.forcing = value != 0;
-      else if (name == "weight_divergence")
-        t.weight_divergence = value;
-      else if (name == "weight_speed")
-        t.weight_speed = value;
-      else
+      const auto member = members.find(name);
+      if (member == members.end())
         throw InputError("option " + name, "lockstep.pde.transport", "an option of the transport loss");
+      std::visit([given = value](auto* to) { *to = std::decay_t<decltype(*to)>(given); }, member->second);
     }
     return pde::transport(dimensions, t);
   });
@@ -200,22 +195,19 @@ pde::LossOptions loss_options(const std::string& gradients, const std::string& p
 namespace {
 
 pde::BoundLoss bind_trajectory(const pde::Loss& loss, const OpenDevice& open,
-                               const std::map<std::string, std::vector<Buffer>>& fields,
-                               const Parameters& parameters, const Profiles& profiles,
+                               const std::tuple<std::map<std::string, std::vector<Buffer>>, Parameters,
+                                                Profiles, std::optional<Buffer>>& data,
                                const std::map<std::string, std::vector<double>>& parameters_in_time,
                                const std::map<std::string, std::vector<Buffer>>& profiles_in_time,
-                               const std::optional<Buffer>& mask, double seed, int64_t members,
-                               const std::string& gradients, const std::string& path,
+                               double seed, const std::string& gradients, const std::string& path,
                                const std::vector<std::string>& wanted) {
   pde::TrajectoryInputs inputs;
-  inputs.fields = fields;
-  inputs.parameters = parameters;
-  inputs.profiles = profiles;
+  std::optional<Buffer> mask;
+  std::tie(inputs.fields, inputs.parameters, inputs.profiles, mask) = data;
   inputs.parameters_in_time = parameters_in_time;
   inputs.profiles_in_time = profiles_in_time;
   if (mask) inputs.mask = *mask;
   inputs.seed = seed;
-  inputs.members = members;
   const pde::LossOptions options = loss_options(gradients, path, wanted);
   const nb::gil_scoped_release free;
   return loss.bind_trajectory(open.device(), inputs, options);
@@ -232,80 +224,47 @@ nb::tuple numbers_of(pde::Loss::Numbers numbers) {
   return nb::make_tuple(parameters, profiles);
 }
 
-nb::tuple number_gradients(const pde::Loss& loss, const OpenDevice& open,
-                           const std::map<std::string, Levels>& fields, const Parameters& parameters,
-                           const Profiles& profiles, const std::optional<Buffer>& mask,
+nb::tuple number_gradients(const pde::Loss& loss, const OpenDevice& open, const Data& data,
                            const std::optional<Buffer>& cotangents) {
-  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-  pde::Loss::Numbers found;
-  {
-    const nb::gil_scoped_release free;
-    found = cotangents ? loss.number_vjp(open.device(), inputs, *cotangents)
-                       : loss.number_gradients(open.device(), inputs);
-  }
-  return numbers_of(std::move(found));
+  const pde::Inputs inputs = inputs_of(data);
+  return numbers_of(freely([&] {
+    return cotangents ? loss.number_vjp(open.device(), inputs, *cotangents)
+                      : loss.number_gradients(open.device(), inputs);
+  }));
 }
 
-nb::tuple hessian_product(const pde::Loss& loss, const OpenDevice& open,
-                          const std::map<std::string, Levels>& fields, const Parameters& parameters,
-                          const Profiles& profiles, const std::optional<Buffer>& mask,
+nb::tuple hessian_product(const pde::Loss& loss, const OpenDevice& open, const Data& data,
                           const std::map<std::string, Levels>& tangents, const Parameters& along,
                           const std::map<std::string, std::vector<double>>& profiles_along) {
-  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-  std::map<std::string, std::array<Buffer, 3>> directions;
-  for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
-  pde::Loss::Product found;
-  {
-    const nb::gil_scoped_release free;
-    found = loss.hessian_product(open.device(), inputs, directions, {along, profiles_along});
-  }
+  const pde::Inputs inputs = inputs_of(data);
+  const auto directions = directions_of(tangents);
+  pde::Loss::Product found = freely(
+      [&] { return loss.hessian_product(open.device(), inputs, directions, {along, profiles_along}); });
   const nb::tuple numbers = numbers_of(std::move(found.numbers));
   return nb::make_tuple(dictionary_of(found.fields), numbers[0], numbers[1]);
 }
 
-nb::object check(const pde::System& system, const pde::Loss& loss, const OpenDevice& open,
-                 const std::map<std::string, Levels>& fields, const Parameters& parameters,
-                 const Profiles& profiles, const std::optional<Buffer>& mask, uint32_t seed,
-                 const std::string& path) {
-  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-  std::string text;
-  {
-    const nb::gil_scoped_release free;
-    text = pde::to_json(
+nb::object check(const pde::System& system, const pde::Loss& loss, const OpenDevice& open, const Data& data,
+                 uint32_t seed, const std::string& path) {
+  const pde::Inputs inputs = inputs_of(data);
+  return from_json(freely([&] {
+    return pde::to_json(
         pde::check(system, loss.mesh(), open.device(), inputs, {.seed = seed, .path = path_of(path)}));
-  }
-  return from_json(text);
+  }));
 }
 
 /// The gradient of each number of the boundary, as rows for NumPy.
-nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open,
-                            const std::map<std::string, Levels>& fields, const Parameters& parameters,
-                            const Profiles& profiles, const std::optional<Buffer>& mask) {
-  const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-  std::vector<pde::Loss::BoundaryGradient> found;
-  {
-    const nb::gil_scoped_release free;
-    found = loss.boundary_gradients(open.device(), inputs);
-  }
+nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open, const Data& data) {
+  const pde::Inputs inputs = inputs_of(data);
+  auto found = freely([&] { return loss.boundary_gradients(open.device(), inputs); });
   nb::list rows;
   for (pde::Loss::BoundaryGradient& g : found) {
-    nb::dict row;
-    row["field"] = g.field;
-    row["component"] = g.component;
-    row["axis"] = g.axis;
-    row["end"] = g.end;
-    row["value"] = g.value;
-    row["parameter"] = g.parameter;
     const size_t cells = g.cells.size();
-    row["cells"] = to_numpy(std::move(g.cells), {cells});
-    rows.append(row);
+    rows.append(dict_of("field", g.field, "component", g.component, "axis", g.axis, "end", g.end, "value",
+                        g.value, "parameter", g.parameter, "cells", to_numpy(std::move(g.cells), {cells})));
   }
   return rows;
 }
-
-}  // namespace
-
-namespace {
 
 void bind_bound_loss(nb::module_& module) {
   using pde::BoundLoss;
@@ -317,12 +276,6 @@ void bind_bound_loss(nb::module_& module) {
       .def("gradient",
            [](const BoundLoss& b, const std::string& field, int level) -> std::optional<Buffer> {
              Buffer g = b.gradient(field, level);
-             if (!g) return {};
-             return g;
-           })
-      .def("gradient_rows",
-           [](const BoundLoss& b, int level) -> std::optional<Buffer> {
-             Buffer g = b.gradient_rows(level);
              if (!g) return {};
              return g;
            })
@@ -342,55 +295,41 @@ void bind_pde(nb::module_& module) {
              new (self) Loss(system, mesh_of(three(cells), three(spacing), dt, boundary, order));
            })
       .def("bind",
-           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
-              double seed, const Levels& rows, int64_t members, const std::string& gradients,
-              const std::string& path, const std::vector<std::string>& wanted) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, seed, rows, members);
+           [](const Loss& loss, const OpenDevice& open, const Data& data, double seed, int64_t members,
+              const std::string& gradients, const std::string& path, const std::vector<std::string>& wanted) {
+             pde::Inputs inputs = inputs_of(data);
+             inputs.seed = seed;
+             inputs.members = members;
              const pde::LossOptions options = loss_options(gradients, path, wanted);
              const nb::gil_scoped_release free;
              return loss.bind(open.device(), inputs, options);
            })
       .def("bind_trajectory", &bind_trajectory)
       .def("residuals",
-           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
+           [](const Loss& loss, const OpenDevice& open, const Data& data) {
+             const pde::Inputs inputs = inputs_of(data);
              const nb::gil_scoped_release free;
              return loss.residuals(open.device(), inputs);
            })
       .def("vjp",
-           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
-              const Buffer& cotangents) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-             std::map<std::string, std::array<Buffer, 3>> found;
-             {
-               const nb::gil_scoped_release free;
-               found = loss.vjp(open.device(), inputs, cotangents);
-             }
-             return dictionary_of(found);
+           [](const Loss& loss, const OpenDevice& open, const Data& data, const Buffer& cotangents) {
+             const pde::Inputs inputs = inputs_of(data);
+             return dictionary_of(freely([&] { return loss.vjp(open.device(), inputs, cotangents); }));
            })
       .def("jvp",
-           [](const Loss& loss, const OpenDevice& open, const std::map<std::string, Levels>& fields,
-              const Parameters& parameters, const Profiles& profiles, const std::optional<Buffer>& mask,
+           [](const Loss& loss, const OpenDevice& open, const Data& data,
               const std::map<std::string, Levels>& tangents, const Parameters& along,
               const std::map<std::string, std::vector<double>>& profiles_along) {
-             const pde::Inputs inputs = inputs_of(fields, parameters, profiles, mask, 1, {}, 1);
-             std::map<std::string, std::array<Buffer, 3>> directions;
-             for (const auto& [name, levels] : tangents) directions[name] = levels_of(levels);
+             const pde::Inputs inputs = inputs_of(data);
+             const auto directions = directions_of(tangents);
              const nb::gil_scoped_release free;
              return loss.jvp(open.device(), inputs, directions, {along, profiles_along});
            })
-      .def("number_gradients", &number_gradients, nb::arg("device"), nb::arg("fields"), nb::arg("parameters"),
-           nb::arg("profiles"), nb::arg("mask").none(), nb::arg("cotangents").none())
-      .def("hessian_product", &hessian_product, nb::arg("device"), nb::arg("fields"), nb::arg("parameters"),
-           nb::arg("profiles"), nb::arg("mask").none(), nb::arg("tangents"), nb::arg("along"),
-           nb::arg("profiles_along"))
+      .def("number_gradients", &number_gradients, nb::arg("device"), nb::arg("data"),
+           nb::arg("cotangents").none())
+      .def("hessian_product", &hessian_product)
       .def("boundary_gradients", &boundary_gradients);
-  module.def("pde_check", &check, nb::arg("system"), nb::arg("loss"), nb::arg("device"), nb::arg("fields"),
-             nb::arg("parameters"), nb::arg("profiles"), nb::arg("mask").none(), nb::arg("seed"),
-             nb::arg("path"));
+  module.def("pde_check", &check);
   module.def("pde_examples", &pde::example_names);
   module.def("pde_example", &example);
   module.def("pde_study", &study);

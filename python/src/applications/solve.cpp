@@ -1,8 +1,8 @@
 // Nonlinear least squares with residuals traced from Python, and readers of the usual problem files.
 #include <cmath>
 
+#include "arrays.hpp"
 #include "io/meshes/mesh.hpp"
-#include "keywords.hpp"
 #include "lockstep/solve/covariance.hpp"
 #include "lockstep/solve/evaluation.hpp"
 #include "lockstep/solve/files.hpp"
@@ -55,17 +55,9 @@ std::function<std::vector<Value>(const TermArguments&)> residual_of(nb::object f
 }
 
 nb::dict row_of(const Iteration& i) {
-  nb::dict d;
-  d["iteration"] = i.iteration;
-  d["cost"] = i.cost;
-  d["cost_change"] = i.cost_change;
-  d["gradient_max"] = i.gradient_max;
-  d["step_norm"] = i.step_norm;
-  d["damping"] = i.damping;
-  d["accepted"] = i.accepted;
-  d["linear_iterations"] = i.linear_iterations;
-  d["seconds"] = i.seconds;
-  return d;
+  return dict_of("iteration", i.iteration, "cost", i.cost, "cost_change", i.cost_change, "gradient_max",
+                 i.gradient_max, "step_norm", i.step_norm, "damping", i.damping, "accepted", i.accepted,
+                 "linear_iterations", i.linear_iterations, "seconds", i.seconds);
 }
 
 /// The callback among the arguments, called under the lock; Ctrl-C is seen then, given or not.
@@ -81,27 +73,15 @@ std::function<bool(const Iteration&)> callback_of(const nb::dict& arguments) {
 }
 
 nb::dict summary_of(const Summary& s) {
-  nb::dict d;
-  d["initial_cost"] = s.initial_cost;
-  d["final_cost"] = s.final_cost;
-  d["gradient_max"] = s.gradient_max;
-  d["iterations"] = s.iterations;
-  d["linear_iterations"] = s.linear_iterations;
-  d["residuals"] = s.residuals;
-  d["variables"] = s.variables;
-  d["kernels"] = s.kernels;
-  d["termination"] = std::string(name(s.termination));
-  d["converged"] = converged(s.termination);
-  d["message"] = s.message;
-  d["notes"] = s.notes;
-  d["method"] = std::string(name(s.method));
-  d["linear"] = std::string(name(s.linear_used));
-  d["device"] = s.device;
-  d["seconds"] = s.seconds;
   nb::list trace;
   for (const Iteration& i : s.trace) trace.append(row_of(i));
-  d["trace"] = trace;
-  return d;
+  const auto text = [](std::string_view name) { return std::string(name); };
+  return dict_of("initial_cost", s.initial_cost, "final_cost", s.final_cost, "gradient_max", s.gradient_max,
+                 "iterations", s.iterations, "linear_iterations", s.linear_iterations, "residuals",
+                 s.residuals, "variables", s.variables, "kernels", s.kernels, "termination",
+                 text(name(s.termination)), "converged", converged(s.termination), "message", s.message,
+                 "notes", s.notes, "method", text(name(s.method)), "linear", text(name(s.linear_used)),
+                 "device", s.device, "seconds", s.seconds, "trace", trace);
 }
 
 nb::object values_of(const Problem& p, BlockSet set) {
@@ -112,52 +92,31 @@ nb::object values_of(const Problem& p, BlockSet set) {
 }
 
 nb::dict csr_of(SparseRows matrix) {
-  nb::dict d;
   const size_t rows = size_t(matrix.rows), count = matrix.values.size();
-  d["shape"] = nb::make_tuple(matrix.rows, matrix.columns);
-  d["data"] = to_numpy(std::move(matrix.values), {count});
-  d["indices"] = to_numpy(std::move(matrix.column), {count});
-  d["indptr"] = to_numpy(std::move(matrix.first), {rows + 1});
-  return d;
+  return dict_of("shape", nb::make_tuple(matrix.rows, matrix.columns), "data",
+                 to_numpy(std::move(matrix.values), {count}), "indices",
+                 to_numpy(std::move(matrix.column), {count}), "indptr",
+                 to_numpy(std::move(matrix.first), {rows + 1}));
 }
 
 nb::dict evaluation(const Problem& p, OpenDevice& open, bool apply_loss, bool normal) {
   EvaluateOptions options;
   options.apply_loss = apply_loss;
   options.normal = normal;
-  Evaluation found;
-  {
-    const nb::gil_scoped_release free;
-    found = evaluate(p, *open.context, options);
-  }
-  nb::dict d;
-  d["cost"] = found.cost;
+  Evaluation found = freely([&] { return evaluate(p, *open.context, options); });
   const size_t columns = found.gradient.size(), rows = found.residuals.size();
-  d["gradient"] = to_numpy(std::move(found.gradient), {columns});
-  d["residuals"] = to_numpy(std::move(found.residuals), {rows});
-  d["jacobian"] = csr_of(std::move(found.jacobian));
+  nb::dict d =
+      dict_of("cost", found.cost, "gradient", to_numpy(std::move(found.gradient), {columns}), "residuals",
+              to_numpy(std::move(found.residuals), {rows}), "jacobian", csr_of(std::move(found.jacobian)));
   if (normal) d["normal"] = csr_of(std::move(found.normal));
   return d;
 }
 
 nb::list instances(const Problem& p, OpenDevice& open) {
-  std::vector<InstanceResidual> all;
-  {
-    const nb::gil_scoped_release free;
-    all = residuals_by_instance(p, *open.context);
-  }
   nb::list rows;
-  for (const InstanceResidual& r : all) {
-    nb::dict d;
-    d["terms"] = r.terms.id;
-    d["name"] = r.name;
-    d["instance"] = r.instance;
-    d["enabled"] = r.enabled;
-    d["norm"] = r.norm;
-    d["weight"] = r.weight;
-    d["scale"] = r.scale;
-    rows.append(d);
-  }
+  for (const InstanceResidual& r : freely([&] { return residuals_by_instance(p, *open.context); }))
+    rows.append(dict_of("terms", r.terms.id, "name", r.name, "instance", r.instance, "enabled", r.enabled,
+                        "norm", r.norm, "weight", r.weight, "scale", r.scale));
   return rows;
 }
 
@@ -266,28 +225,27 @@ void bind_runs(nb::module_& module) {
   bind_run<SketchRun>(module, "solve_sketch", "lockstep.solve.sketch");
 }
 
+template <class Work>
+std::vector<double> with_covariance(const Problem& p, OpenDevice& open, bool free_gauge, Work work) {
+  using Gauge = CovarianceOptions::Gauge;
+  return freely(
+      [&] { return work(Covariance(p, *open.context, {free_gauge ? Gauge::complement : Gauge::refuse})); });
+}
+
 nb::object covariance_of(const Problem& p, OpenDevice& open,
                          const std::vector<std::pair<int, int64_t>>& blocks, bool free_gauge) {
   std::vector<std::pair<BlockSet, int64_t>> list;
   for (const auto& [set, block] : blocks) list.push_back({BlockSet{set}, block});
-  std::vector<double> matrix;
-  {
-    const nb::gil_scoped_release free;
-    const auto gauge = free_gauge ? CovarianceOptions::Gauge::complement : CovarianceOptions::Gauge::refuse;
-    matrix = Covariance(p, *open.context, {gauge}).joint(list);
-  }
+  std::vector<double> matrix =
+      with_covariance(p, open, free_gauge, [&](const Covariance& c) { return c.joint(list); });
   const auto n = size_t(std::llround(std::sqrt(double(matrix.size()))));
   return to_numpy(std::move(matrix), {n, n});
 }
 
 /// (count, t, t): the covariance of each block by itself.
 nb::object marginals_of(const Problem& p, OpenDevice& open, int set, bool free_gauge) {
-  std::vector<double> matrices;
-  {
-    const nb::gil_scoped_release free;
-    const auto gauge = free_gauge ? CovarianceOptions::Gauge::complement : CovarianceOptions::Gauge::refuse;
-    matrices = Covariance(p, *open.context, {gauge}).marginals({set});
-  }
+  std::vector<double> matrices =
+      with_covariance(p, open, free_gauge, [&](const Covariance& c) { return c.marginals({set}); });
   const auto count = size_t(p.block_count({set}));
   const auto n =
       size_t(std::llround(std::sqrt(double(matrices.size()) / double(std::max<size_t>(count, 1)))));
@@ -340,7 +298,6 @@ void bind_solve(nb::module_& module) {
            })
       .def_prop_ro("residual_count", &Problem::residual_count)
       .def_prop_ro("variable_count", &Problem::variable_count)
-      .def_prop_ro("batch_count", &Problem::batch_count)
       .def("minimize",
            [](Problem& p, OpenDevice& open, const nb::dict& arguments) {
              return summary_of(with_options<Options>(arguments, "lockstep.solve.Problem.minimize",

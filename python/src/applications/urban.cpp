@@ -65,10 +65,9 @@ nb::dict shadows_of(OpenDevice& open, const nb::dict& grids, double pixel_size, 
         if (with_walls) return compute_wall_shadows(*open.context, city, walls, sun, o.rays, o.tiles);
         return ShadowsWithWalls{compute_shadows(*open.context, city, sun, o.rays, o.tiles), {}};
       });
-  nb::dict d;
-  d["shadow_buildings"] = to_numpy(std::move(found.shadows.buildings));
-  d["shadow_vegetation"] = to_numpy(std::move(found.shadows.vegetation));
-  d["shadow_vegetation_before_buildings"] = to_numpy(std::move(found.shadows.vegetation_before_buildings));
+  nb::dict d = dict_of("shadow_buildings", to_numpy(std::move(found.shadows.buildings)), "shadow_vegetation",
+                       to_numpy(std::move(found.shadows.vegetation)), "shadow_vegetation_before_buildings",
+                       to_numpy(std::move(found.shadows.vegetation_before_buildings)));
   if (with_walls) {
     d["wall_sun"] = to_numpy(std::move(found.walls.sun));
     d["wall_shadow"] = to_numpy(std::move(found.walls.shadow));
@@ -81,10 +80,8 @@ nb::dict walls_of(OpenDevice& open, const nb::dict& grids, double pixel_size, co
   Walls walls = with_city<WallCall>(grids, pixel_size, options, kCall, [&](const auto& o, const auto& city) {
     return compute_walls(*open.context, city, o.walls, o.tiles);
   });
-  nb::dict d;
-  d["wall_height"] = to_numpy(std::move(walls.height));
-  d["wall_aspect"] = to_numpy(std::move(walls.aspect));
-  return d;
+  return dict_of("wall_height", to_numpy(std::move(walls.height)), "wall_aspect",
+                 to_numpy(std::move(walls.aspect)));
 }
 
 nb::dict sky_of(OpenDevice& open, const nb::dict& grids, double pixel_size, const nb::dict& options) {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "keywords.hpp"
+#include "arrays.hpp"
 #include "lockstep/urban.hpp"
 
 namespace lockstep::python {

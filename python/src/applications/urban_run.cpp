@@ -28,13 +28,6 @@ SeriesArrays arrays_of(const nb::object& grids_or_none, const CityFiles& files, 
   return arrays;
 }
 
-/// A function of (done, total), out of the arguments.
-std::function<void(int64_t, int64_t)> progress_of(const nb::dict& given) {
-  std::function<void(int64_t, int64_t)> progress;
-  Keywords(given, "").progress("progress", progress);
-  return progress;
-}
-
 /// Work on a series with arrays in memory, without the interpreter's lock.
 template <class Work>
 auto with_series(const nb::dict& given, const nb::object& grids, const std::string& weather, Work work) {
@@ -150,16 +143,14 @@ Person person_of(const nb::dict& given) {
 template <class F>
 nb::object grid_index(OpenDevice& open, const char* stage, const nb::object& tmrt, F work) {
   const Array given = array_of(tmrt, "lockstep.urban, argument tmrt");
-  Array found;
-  {
-    const nb::gil_scoped_release free;
-    found = open.context->stage(stage, [&](const Device& device) {
+  const Array found = freely([&] {
+    return open.context->stage(stage, [&](const Device& device) {
       const Buffer from = device.upload(given.reshape({given.elements()}));
       const Buffer to = device.allocate<f32>({given.elements()});
       work(device, from, to);
       return device.download(to);
     });
-  }
+  });
   return to_numpy(found.reshape(given.shape()));
 }
 
@@ -178,7 +169,6 @@ void bind_urban_run(nb::module_& module) {
   module.def("urban_stage", &stage);
   module.def("urban_stages", [] { return from_json(json_text(to_json(urban_stages())["stages_of_urban"])); });
   module.def("utci", &utci);
-  module.def("utci_is_fitted", &utci_is_fitted);
   module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {
     return pet(ta, rh, tmrt, wind, person_of(person));
   });

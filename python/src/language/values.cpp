@@ -47,9 +47,6 @@ void bind_values(nb::module_& module) {
     if (name == "safe_atan2") return autodiff::safe_atan2(v.at(0), v.at(1));
     return autodiff::safe_div(v.at(0), v.at(1), floor);
   });
-  module.def("value_gradient", [](const Value& output, const std::vector<Value>& inputs) {
-    return autodiff::gradient(output, std::span<const Value>(inputs));
-  });
 }
 
 }  // namespace lockstep::python

@@ -21,26 +21,17 @@ namespace {
 constexpr size_t kMaxText = 72;
 constexpr int kMaxDepth = 6;
 
+/// Whether it matters by itself, not only by its value.
 bool has_effect(Op op) {
   switch (op) {
-    case Op::store:
-    case Op::shared_store:
-    case Op::local_store:
-    case Op::atomic:
-    case Op::barrier:
-    case Op::group_reduce:
-    case Op::async_copy:
-    case Op::async_commit:
-    case Op::async_wait:
-    case Op::set:
-    case Op::if_:
-    case Op::for_:
-    case Op::loop:
-    case Op::break_:
-    case Op::continue_:
-    case Op::result:
-    case Op::return_: return true;
-    default: return false;
+    case Op::load:
+    case Op::shared_load:
+    case Op::local_load:
+    case Op::variable:
+    case Op::get:
+    case Op::loop_index:
+    case Op::call: return false;
+    default: return !ir::is_pure(op);
   }
 }
 

@@ -10,21 +10,20 @@
 #include "io/text/input_memory.hpp"
 
 namespace lockstep::io {
-namespace {
 
-/// An .npy file whose elements lie in it as in memory; none for any other, which the reader of whole arrays judges.
-std::optional<StoredArray> stored_npy(const std::filesystem::path& path) {
+std::optional<StoredArray> find_stored(const InputFile& file, std::string_view where) {
   constexpr uint64_t kLongestHeader = 1 << 16;
-  const InputFile file(path, "an .npy file");
   if (!file.is_regular()) return std::nullopt;
   std::vector<std::byte> begin(std::min(file.size(), kLongestHeader));
   if (!read_at(file.descriptor(), 0, begin)) return std::nullopt;
   try {
-    const NpyHeader header = parse_npy_header(begin, path.string());
+    const NpyHeader header = parse_npy_header(begin, where);
     if (header.swapped || header.fortran_order) return std::nullopt;
     return StoredArray{header, header.data_offset, file.size() - header.data_offset};
   } catch (const InputError&) { return std::nullopt; }
 }
+
+namespace {
 
 uint64_t bytes_of(const NpyHeader& header) {
   uint64_t bytes = uint64_t(size_of(header.storage));  // no overflow: the header was checked
@@ -40,7 +39,8 @@ FrameFile::FrameFile(const std::filesystem::path& path, const std::string& name)
     return;
   }
   const bool archive = path.extension() == ".npz";
-  stored_ = archive ? NpzFile(path).find_stored(name) : stored_npy(path);
+  stored_ =
+      archive ? NpzFile(path).find_stored(name) : find_stored(InputFile(path, "an .npy file"), path.string());
   // Truth values are checked and texts refused where arrays are read as a whole.
   if (stored_ && (stored_->header.storage == Storage::boolean || stored_->header.shape.empty() ||
                   stored_->bytes != bytes_of(stored_->header)))

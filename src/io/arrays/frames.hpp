@@ -2,11 +2,17 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "io/arrays/npy.hpp"
+#include "io/text/file.hpp"
 
 namespace lockstep::io {
+
+/// Of an open .npy file; none where its elements lie otherwise, or there is no array, which the reader of whole arrays judges.
+std::optional<StoredArray> find_stored(const InputFile& file, std::string_view where);
 
 /// Frames of NetCDF variables, of .npy files and of stored members of .npz archives are read when they are asked for.
 /// Other arrays (deflated, in Fortran order, of another byte order) are held as a whole.
@@ -19,8 +25,6 @@ class FrameFile {
   Array frame(int64_t number) const;
 
  private:
-  void read_header();
-
   std::filesystem::path path_;
   std::string name_;
   Sizes shape_;

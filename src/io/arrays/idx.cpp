@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
-#include "io/text/unpack.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -38,9 +36,7 @@ Array parse_idx(std::string_view bytes, std::string_view where) {
 }
 
 Array read_idx(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  return within_memory(
-      where, [&] { return parse_idx(unpack_text(read_text_file(path, "an IDX file"), where), where); });
+  return parse_packed_file(path, "an IDX file", &parse_idx);
 }
 
 }  // namespace lockstep::io

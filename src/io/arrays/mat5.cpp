@@ -8,8 +8,7 @@
 #include <bit>
 #include <cstring>
 
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
+#include "io/text/parse_file.hpp"
 #include "io/text/text_scanner.hpp"
 
 namespace lockstep::io {
@@ -196,8 +195,7 @@ NpzArrays parse_mat5(std::span<const std::byte> bytes, std::string_view where) {
 }
 
 NpzArrays read_mat5(const std::filesystem::path& path) {
-  return within_memory(path.string(),
-                       [&] { return parse_mat5(read_file(path, "a readable MAT-file"), path.string()); });
+  return parse_file(path, "a readable MAT-file", &parse_mat5);
 }
 
 }  // namespace lockstep::io

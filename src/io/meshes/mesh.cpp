@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -17,24 +16,16 @@ std::string mesh_suffix(const std::filesystem::path& path) {
 }
 
 TriangleMesh read_mesh(const std::filesystem::path& path) {
+  constexpr const char* kExpected = "a mesh (OBJ, PLY or STL)";
   const std::string suffix = mesh_suffix(path);
-  return within_memory(path.string(), [&] {
-    const std::vector<std::byte> bytes = read_file(path, "a mesh (OBJ, PLY or STL)");
-    if (suffix == ".obj")
-      return parse_obj({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
-    return suffix == ".ply" ? parse_ply(bytes, path.string()) : parse_stl(bytes, path.string());
-  });
+  if (suffix == ".obj") return parse_text_file(path, kExpected, &parse_obj);
+  return parse_file(path, kExpected, suffix == ".ply" ? &parse_ply : &parse_stl);
 }
 
 void write_mesh(const std::filesystem::path& path, const TriangleMesh& mesh) {
   const std::string suffix = mesh_suffix(path);
-  if (suffix == ".obj") {
-    write_obj(path, mesh);
-  } else if (suffix == ".ply") {
-    write_ply(path, mesh);
-  } else {
-    write_stl(path, mesh);
-  }
+  if (suffix == ".obj") return write_obj(path, mesh);
+  suffix == ".ply" ? write_ply(path, mesh) : write_stl(path, mesh);
 }
 
 }  // namespace lockstep::io

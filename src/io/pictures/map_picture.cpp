@@ -20,26 +20,30 @@ constexpr double kMapMargin = 24, kMapTitleSize = 22, kFactSize = 14, kLegendSiz
 constexpr double kBarWidth = 20, kSwatch = 18, kSwatchRow = 28, kDial = 34;
 constexpr int64_t kLargestSide = 4096;
 
-// Averages blocks of factor × factor cells, leaving missing ones out.
-std::vector<float> shrink(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor) {
-  const int64_t out_rows = (rows + factor - 1) / factor, out_cols = (cols + factor - 1) / factor;
-  std::vector<float> out(static_cast<size_t>(out_rows * out_cols));
-  for (int64_t r = 0; r < out_rows; ++r) {
-    for (int64_t c = 0; c < out_cols; ++c) {
-      double sum = 0;
-      int count = 0;
-      for (int64_t y = r * factor; y < std::min(rows, (r + 1) * factor); ++y) {
-        for (int64_t x = c * factor; x < std::min(cols, (c + 1) * factor); ++x) {
-          const float v = values[static_cast<size_t>(y * cols + x)];
-          if (std::isnan(v)) continue;
-          sum += v;
-          ++count;
-        }
-      }
-      out[static_cast<size_t>(r * out_cols + c)] =
-          count ? static_cast<float>(sum / count) : std::numeric_limits<float>::quiet_NaN();
+// Calls `each(value)` for the cells of each block of factor × factor that are not missing, then `end()`, block by block.
+template <class Each, class End>
+void for_blocks(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor, Each each,
+                End end) {
+  for (int64_t top = 0; top < rows; top += factor)
+    for (int64_t left = 0; left < cols; left += factor) {
+      for (int64_t y = top; y < std::min(rows, top + factor); ++y)
+        for (int64_t x = left; x < std::min(cols, left + factor); ++x)
+          if (const float v = values[static_cast<size_t>(y * cols + x)]; !std::isnan(v)) each(v);
+      end();
     }
-  }
+}
+
+// Means of the blocks.
+std::vector<float> shrink(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor) {
+  std::vector<float> out;
+  double sum = 0;
+  int count = 0;
+  for_blocks(
+      values, rows, cols, factor, [&](float v) { sum += v, ++count; },
+      [&] {
+        out.push_back(count ? static_cast<float>(sum / count) : std::numeric_limits<float>::quiet_NaN());
+        sum = count = 0;
+      });
   return out;
 }
 
@@ -75,25 +79,22 @@ struct Cells {
 Cells color_classes(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
                     const std::vector<MapClass>& classes) {
   Cells out{(rows + factor - 1) / factor, (cols + factor - 1) / factor, {}};
-  for (int64_t r = 0; r < out.rows; ++r) {
-    for (int64_t c = 0; c < out.cols; ++c) {
-      std::array<int64_t, 3> sum{};
-      int64_t count = 0;
-      for (int64_t y = r * factor; y < std::min(rows, (r + 1) * factor); ++y) {
-        for (int64_t x = c * factor; x < std::min(cols, (c + 1) * factor); ++x) {
-          const float v = values[static_cast<size_t>(y * cols + x)];
-          if (std::isnan(v)) continue;
-          const Rgb& ink = nearest(classes, v).ink;
-          for (size_t k = 0; k < 3; ++k) sum[k] += ink[k];
-          ++count;
-        }
-      }
-      Rgb ink = kMissing;
-      for (size_t k = 0; k < 3 && count > 0; ++k) ink[k] = static_cast<uint8_t>(sum[k] / count);
-      out.any_missing = out.any_missing || count == 0;
-      out.inks.push_back(ink);
-    }
-  }
+  std::array<int64_t, 3> sum{};
+  int64_t count = 0;
+  for_blocks(
+      values, rows, cols, factor,
+      [&](float v) {
+        const Rgb& ink = nearest(classes, v).ink;
+        for (size_t k = 0; k < 3; ++k) sum[k] += ink[k];
+        ++count;
+      },
+      [&] {
+        Rgb ink = kMissing;
+        for (size_t k = 0; k < 3 && count > 0; ++k) ink[k] = static_cast<uint8_t>(sum[k] / count);
+        out.any_missing = out.any_missing || count == 0;
+        out.inks.push_back(ink);
+        sum = {}, count = 0;
+      });
   return out;
 }
 

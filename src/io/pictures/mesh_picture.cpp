@@ -133,7 +133,10 @@ Vec position(const TriangleMesh& mesh, int32_t v) {
 }
 
 // Puts points of a plane into the frame, y upwards, evenly scaled.
-void fit_frame(std::vector<ScreenCorner>& corners, double left, double right, double top, double bottom) {
+void fit_frame(std::vector<ScreenCorner>& corners, const Canvas& canvas, const MeshPictureOptions& options) {
+  const double left = kFrameShare * canvas.width(), right = (1 - kFrameShare) * canvas.width(),
+               bottom = (1 - kFrameShare) * canvas.height(),
+               top = kFrameShare * canvas.height() + (options.title.empty() ? 0 : 30 * kSamples);
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY;
   for (const ScreenCorner& c : corners) {
     low_x = std::min(low_x, c.x), high_x = std::max(high_x, c.x);
@@ -301,9 +304,7 @@ Image draw_mesh(const TriangleMesh& mesh, const MeshPictureOptions& options) {
   const Camera camera = camera_of(options);
   Canvas canvas(options.width, options.height);
   std::vector<ScreenCorner> corners = project(mesh, camera, options.perspective);
-  const double room = options.title.empty() ? 0 : 30 * kSamples;
-  fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
-            kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
+  fit_frame(corners, canvas, options);
 
   const ColorRange range = color_range(options.values, options.map, options.minimum, options.maximum);
   const Surface surface(mesh, options, camera, range);
@@ -333,9 +334,7 @@ Image draw_uv_layout(const TriangleMesh& mesh, const std::vector<double>& uv,
   Canvas canvas(options.width, options.height);
   std::vector<ScreenCorner> corners(static_cast<size_t>(mesh.vertex_count()));
   for (size_t v = 0; v < corners.size(); ++v) corners[v] = {uv[2 * v], uv[2 * v + 1], 0, 1};
-  const double room = options.title.empty() ? 0 : 30 * kSamples;
-  fit_frame(corners, kFrameShare * canvas.width(), (1 - kFrameShare) * canvas.width(),
-            kFrameShare * canvas.height() + room, (1 - kFrameShare) * canvas.height());
+  fit_frame(corners, canvas, options);
   const ColorRange range = color_range(face_values, options.map, options.minimum, options.maximum);
   const Vec plain = linear(kFront), ink = linear(kInk);
   for (int64_t t = 0; t < mesh.face_count(); ++t) {

@@ -8,8 +8,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/record/stamp.hpp"
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -103,8 +102,8 @@ Image parse_png(std::span<const std::byte> bytes, std::string_view where, int ch
 }
 
 Image read_png(const std::filesystem::path& path, int channels) {
-  return within_memory(path.string(),
-                       [&] { return parse_png(read_file(path, "a PNG picture"), path.string(), channels); });
+  return parse_file(path, "a PNG picture",
+                    [&](const auto& bytes, const auto& where) { return parse_png(bytes, where, channels); });
 }
 
 }  // namespace lockstep::io

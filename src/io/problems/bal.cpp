@@ -5,18 +5,11 @@
 #include <iterator>
 
 #include "core/files/atomic_file.hpp"
-#include "io/text/file.hpp"
+#include "io/text/parse_file.hpp"
 #include "io/text/text_scanner.hpp"
-#include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
-namespace {
-
-constexpr const char* kFormat = "a bundle adjustment problem in BAL's text format";
-
-}  // namespace
-
 BalProblem parse_bal(std::string_view text, std::string_view where) {
   TextScanner scan(text, std::string(where));
   const int64_t cameras = scan.integer_anywhere("the number of cameras", 1, INT32_MAX),
@@ -48,9 +41,7 @@ BalProblem parse_bal(std::string_view text, std::string_view where) {
 }
 
 BalProblem read_bal(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  return within_memory(where,
-                       [&] { return parse_bal(unpack_text(read_text_file(path, kFormat), where), where); });
+  return parse_packed_file(path, "a bundle adjustment problem in BAL's text format", &parse_bal);
 }
 
 void write_bal(const std::filesystem::path& path, const BalProblem& problem) {

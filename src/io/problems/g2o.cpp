@@ -10,10 +10,9 @@
 #include <unordered_map>
 
 #include "core/files/atomic_file.hpp"
-#include "io/text/file.hpp"
+#include "io/text/parse_file.hpp"
 #include "io/text/seeded_hash.hpp"
 #include "io/text/text_scanner.hpp"
-#include "io/text/unpack.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -334,9 +333,7 @@ bool whitening_factor(const double* matrix, int n, double* factor) {
 
 PoseGraph parse_g2o(std::string_view text, std::string_view where) { return Parser(text, where).parse(); }
 PoseGraph read_g2o(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  return within_memory(
-      where, [&] { return parse_g2o(unpack_text(read_text_file(path, kGraphFormat), where), where); });
+  return parse_packed_file(path, kGraphFormat, &parse_g2o);
 }
 
 void write_g2o(const std::filesystem::path& path, const PoseGraph& graph) {

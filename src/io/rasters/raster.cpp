@@ -1,21 +1,18 @@
 #include "io/rasters/raster.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <optional>
 
 #include "core/files/atomic_file.hpp"
 #include "core/files/folder.hpp"
 #include "core/platform/parallel.hpp"
 #include "core/platform/system.hpp"
 #include "core/record/journal.hpp"
-#include "io/arrays/npy.hpp"
+#include "io/arrays/frames.hpp"
 #include "io/rasters/gdal/gdal_raster.hpp"
 #include "io/text/file.hpp"
 #include "io/text/input_memory.hpp"
@@ -35,7 +32,17 @@ class NpyReader : public RasterReader {
     if (options.band && *options.band != 1)
       throw InputError(fmt::format("band {}", *options.band), where_,
                        "band 1, the only one of an .npy raster");
-    if (!find_rows(path)) {
+    std::error_code ignored;
+    if (fs::is_regular_file(InputFolder::name_of(path), ignored)) file_.emplace(path, "an .npy file");
+    const auto stored = file_ ? find_stored(*file_, where_) : std::nullopt;
+    if (stored && stored->header.storage == Storage::f32 && stored->header.shape.size() == 2 &&
+        stored->bytes > 0 &&
+        stored->bytes == 4 * uint64_t(stored->header.shape[0]) * uint64_t(stored->header.shape[1])) {
+      data_offset_ = stored->offset;
+      grid_.rows = stored->header.shape[0];
+      grid_.cols = stored->header.shape[1];
+    } else {
+      file_.reset();
       require_file_memory(path);
       values_ = read_npy(path);
       if (values_.rank() != 2 || values_.empty()) {
@@ -49,9 +56,6 @@ class NpyReader : public RasterReader {
     journal::input(path);
     if (options.pixel_size) grid_.place(*options.pixel_size);
   }
-  ~NpyReader() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
   void read(int64_t row, int64_t col, int64_t rows, int64_t cols, float* out) override {
     grid_.check_window(row, col, rows, cols);
     // Whole rows follow each other in the file: several threads share them, each some megabytes.
@@ -59,11 +63,11 @@ class NpyReader : public RasterReader {
     const auto read_part = [&](int64_t part) {
       const int64_t r = part * step, first = (row + r) * grid_.cols + col,
                     count = std::min(step, rows - r) * cols;
-      if (descriptor_ >= 0)
-        get(std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count))),
-            data_offset_ + first * 4);
-      else
+      if (!file_)
         std::copy_n(values_.as<float>().data() + first, count, out + r * cols);
+      else if (!read_at(file_->descriptor(), data_offset_ + uint64_t(first) * 4,
+                        std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count)))))
+        throw InputError("a file that cannot be read, or became shorter", where_, "a whole file");
     };
     const int64_t parts = (rows + step - 1) / step;
     if (step == 1)
@@ -74,7 +78,7 @@ class NpyReader : public RasterReader {
       });
   }
 
-  bool holds_all() const override { return descriptor_ < 0; }
+  bool holds_all() const override { return !file_; }
 
  private:
   void require_file_memory(const fs::path& path) const {
@@ -90,48 +94,10 @@ class NpyReader : public RasterReader {
                       "into this machine's {:.1f} GiB",
                       static_cast<double>(available) / (1 << 30)));
   }
-  /// Opens a file whose rows can be read in place; false for any other, whole or not.
-  bool find_rows(const fs::path& path) {
-    std::error_code error;
-    const fs::path name = InputFolder::name_of(path);
-    const uint64_t size = fs::is_regular_file(name, error) ? fs::file_size(name, error) : 0;
-    std::vector<std::byte> begin(std::min<uint64_t>(size, 1 << 12));
-    if (error || begin.empty() || (descriptor_ = ::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
-      return false;
-    try {
-      get(begin, 0);
-      const NpyHeader header = parse_npy_header(begin, where_);
-      data_offset_ = static_cast<int64_t>(header.data_offset);
-      if (header.storage == Storage::f32 && !header.swapped && !header.fortran_order &&
-          header.shape.size() == 2 && header.shape[0] > 0 && header.shape[1] > 0 &&
-          (size - header.data_offset) / 4 / uint64_t(header.shape[1]) == uint64_t(header.shape[0]) &&
-          size == header.data_offset + 4 * uint64_t(header.shape[0]) * uint64_t(header.shape[1])) {
-        grid_.rows = header.shape[0];
-        grid_.cols = header.shape[1];
-        return true;
-      }
-    } catch (const InputError&) {}  // the reader of whole arrays says what is wrong
-    ::close(descriptor_);
-    descriptor_ = -1;
-    return false;
-  }
-  void get(std::span<std::byte> bytes, int64_t offset) const {
-    while (!bytes.empty()) {
-      const ssize_t count = ::pread(descriptor_, bytes.data(), bytes.size(), offset);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0)
-        throw InputError(
-            fmt::format("cannot read the file: {}", count ? std::strerror(errno) : "it ends early"), where_,
-            "a whole file");
-      bytes = bytes.subspan(static_cast<size_t>(count));
-      offset += count;
-    }
-  }
-
   std::string where_;
   Array values_;
-  int descriptor_ = -1;
-  int64_t data_offset_ = 0;
+  std::optional<InputFile> file_;  // read where its rows lie
+  uint64_t data_offset_ = 0;
 };
 
 class NpyWriter : public RasterWriter {

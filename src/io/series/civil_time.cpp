@@ -2,24 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <chrono>
 
 namespace lockstep::io {
 namespace {
 
-constexpr std::array<int, 12> kDaysBefore = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-
-/// Days from 1970-01-01 to the first of January.
-int64_t days_to_year(int year) {
-  const int64_t y = year - 1;
-  return 365 * y + y / 4 - y / 100 + y / 400 - 719162;
+std::chrono::sys_days day_of(int year, int month, int day) {
+  using namespace std::chrono;
+  return sys_days(std::chrono::year(year) / month / 1) + days(day - 1);
 }
-
-int days_before(int year, int month) {
-  return kDaysBefore[static_cast<size_t>(month - 1)] + (month > 2 && is_leap_year(year) ? 1 : 0);
-}
-
-int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 /// Digits at the start of `text`, exactly `count`; they are taken away.
 std::optional<int> take_digits(std::string_view& text, size_t count) {
@@ -61,33 +52,31 @@ bool parse_offset(std::string_view text, std::optional<double>& hours) {
 
 }  // namespace
 
-bool is_leap_year(int year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
+bool is_leap_year(int year) { return std::chrono::year(year).is_leap(); }
 
 bool is_date(int year, int month, int day) {
-  if (year < 1 || year > 9999 || month < 1 || month > 12 || day < 1) return false;
-  const int last = month == 12 ? 31 : days_before(year, month + 1) - days_before(year, month);
-  return day <= last;
+  // Beyond a byte the calendar's numbers wrap.
+  return year >= 1 && year <= 9999 && month >= 1 && month <= 12 && day >= 1 && day <= 31 &&
+         (std::chrono::year(year) / month / day).ok();
 }
 
 CivilMinutes civil_minutes(const CivilTime& t) {
-  const int64_t days = days_to_year(t.year) + days_before(t.year, t.month) + t.day - 1;
-  return days * kMinutesPerDay + t.hour * 60 + t.minute;
+  return day_of(t.year, t.month, t.day).time_since_epoch().count() * kMinutesPerDay + t.hour * 60 + t.minute;
 }
 
 CivilTime civil_time(CivilMinutes minutes) {
-  const int64_t days = floor_div(minutes, kMinutesPerDay), rest = minutes - days * kMinutesPerDay;
-  int year = static_cast<int>(1970 + floor_div(days, days < 0 ? 365 : 366));
-  while (days >= days_to_year(year + 1)) ++year;
-  const int day = static_cast<int>(days - days_to_year(year));
-  int month = 12;
-  while (days_before(year, month) > day) --month;
-  return {year, month, day - days_before(year, month) + 1, static_cast<int>(rest / 60),
-          static_cast<int>(rest % 60)};
+  using namespace std::chrono;
+  const sys_time<std::chrono::minutes> time{std::chrono::minutes(minutes)};
+  const sys_days day = floor<days>(time);
+  const year_month_day date(day);
+  const auto rest = static_cast<int>((time - day).count());
+  return {int(date.year()), static_cast<int>(unsigned(date.month())), static_cast<int>(unsigned(date.day())),
+          rest / 60, rest % 60};
 }
 
 int day_of_year(CivilMinutes minutes) {
   const CivilTime t = civil_time(minutes);
-  return days_before(t.year, t.month) + t.day;
+  return static_cast<int>((day_of(t.year, t.month, t.day) - day_of(t.year, 1, 0)).count());
 }
 
 std::string civil_text(CivilMinutes minutes) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "io/text/file.hpp"
+#include "io/text/parse_file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
@@ -170,9 +170,7 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
 }
 
 CsvTable read_csv(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  return within_memory(where,
-                       [&] { return parse_csv(read_text_file(path, "a table of numbers (CSV)"), where); });
+  return parse_text_file(path, "a table of numbers (CSV)", &parse_csv);
 }
 
 }  // namespace lockstep::io

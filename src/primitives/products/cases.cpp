@@ -10,6 +10,16 @@
 
 namespace lockstep {
 
+namespace primitives {
+
+struct ProductSizes {
+  int64_t count = 1, rows = 0, depth = 0, columns = 0;
+  bool batch = false;
+  Shape shape(int64_t i, int64_t j) const { return batch ? Shape{count, i, j} : Shape{i, j}; }
+};
+
+}  // namespace primitives
+
 namespace {
 
 namespace prim = primitives;
@@ -39,12 +49,7 @@ std::vector<E> random_elements(int64_t count, uint64_t seed) {
   return data;
 }
 
-struct Sizes {
-  int64_t count = 1, rows = 0, depth = 0, columns = 0;
-  bool batch = false;
-  Shape shape(int64_t i, int64_t j) const { return batch ? Shape{count, i, j} : Shape{i, j}; }
-};
-Sizes sizes_of(const std::string& text) {
+prim::ProductSizes sizes_of(const std::string& text) {
   const std::vector<int64_t> n = parse_size(text);
   if (n.size() != 3 && n.size() != 4)
     throw InputError("size " + text, "primitives.matmul", "m x k x n, with a count before them or without");
@@ -53,7 +58,8 @@ Sizes sizes_of(const std::string& text) {
 }
 
 template <class E, class C>
-std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b, const Sizes& s) {
+std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& b,
+                                 const prim::ProductSizes& s) {
   std::vector<C> c(size_t(s.count * s.rows * s.columns));
   std::vector<SumOf<E>> sums(static_cast<size_t>(s.columns));
   for (int64_t n = 0; n < s.count; ++n)
@@ -70,8 +76,9 @@ std::vector<C> reference_product(const std::vector<E>& a, const std::vector<E>& 
   return c;
 }
 
-template <class E, class C>
-CaseProblem make_problem(const Sizes& s, uint64_t seed, bool tf32) {
+/// `multiply(device, a, b, c)` launches it.
+template <class E, class C, class Multiply>
+CaseProblem make_problem(const prim::ProductSizes& s, uint64_t seed, Multiply multiply) {
   using Elements = std::shared_ptr<const std::vector<E>>;
   const Elements x = std::make_shared<std::vector<E>>(random_elements<E>(s.count * s.rows * s.depth, seed)),
                  y = std::make_shared<std::vector<E>>(
@@ -84,8 +91,7 @@ CaseProblem make_problem(const Sizes& s, uint64_t seed, bool tf32) {
     const Buffer a = device.upload(std::span<const E>(*x), s.shape(s.rows, s.depth)),
                  b = device.upload(std::span<const E>(*y), s.shape(s.depth, s.columns)),
                  c = device.allocate<C>(s.shape(s.rows, s.columns));
-    return CaseRun{[=] { prim::matmul(device, a, b, c, {}, {.library = true, .tf32 = tf32}); },
-                   [=] { return std::vector{device.download(c)}; }};
+    return CaseRun{[=] { multiply(device, a, b, c); }, [=] { return std::vector{device.download(c)}; }};
   };
   const double inputs = double(s.count) * double(s.rows * s.depth + s.depth * s.columns);
   p.bytes = inputs * sizeof(E) + double(s.count * s.rows * s.columns) * sizeof(C);
@@ -119,12 +125,58 @@ Case product_case(const std::string& ending, bool tf32 = false) {
           prim::narrow_copy_kernel(kFrom, false, false), prim::narrow_copy_kernel(kFrom, false, true)};
   };
   c.make = [=](const std::string& size, uint64_t seed) {
-    return make_problem<E, C>(sizes_of(size), seed, tf32);
+    return make_problem<E, C>(sizes_of(size), seed,
+                              [=](const Device& d, const Buffer& a, const Buffer& b, const Buffer& to) {
+                                prim::matmul(d, a, b, to, {}, {.library = true, .tf32 = tf32});
+                              });
   };
   return c;
 }
 
 }  // namespace
+
+template <class T>
+Case primitives::matmul_case(std::optional<Product> form) {
+  const bool wide = form == Product::wide;
+  Case c;
+  c.dtype = std::string(name(kStorageOf<T>));
+  c.name = std::string("primitives.matmul") +
+           (!form  ? ""
+            : wide ? ".wide"
+                   : ".tiles") +
+           (std::is_same_v<T, f32> ? "" : "." + c.dtype);
+  c.needs_f64 = sizeof(T) == 8;
+  c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
+  c.full = {"300x257x301"};
+  if (wide) {
+    c.small = {"4x4x4", "17x20x36", "140x64x132", "2x40x24x72"};
+    c.full = {"300x260x304"};
+  }
+  c.bench = {"1024x1024x1024", "64x128x128x128"};
+  c.webgpu = Bound::relative(1e-5);
+  c.fast = Bound::relative(sizeof(T) == 4 ? 1e-5 : 1e-13);
+  c.kernels = [=] {
+    const auto own = form.value_or(Product::columns);
+    std::vector all{matmul_kernel<T>(own, false), matmul_kernel<T>(own, true)};
+    if (!form)
+      all.insert(all.end(),
+                 {matmul_kernel<T>(Product::packed, true), pack_kernel<T>(true), pack_kernel<T>(false)});
+    return all;
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const ProductSizes s = sizes_of(size);
+    return make_problem<T, T>(
+        s, seed, [=](const Device& d, const Buffer& a, const Buffer& b, const Buffer& to) {
+          if (!form) return matmul(d, a, b, to);
+          const int64_t tile = product_tile(*form, to.storage());
+          d.launch(matmul_kernel<T>(*form, s.batch),
+                   s.shape((s.rows + tile - 1) / tile, (s.columns + tile - 1) / tile), a, b, to);
+        });
+  };
+  return c;
+}
+template Case primitives::matmul_case<f32>(std::optional<Product>);
+template Case primitives::matmul_case<f64>(std::optional<Product>);
 
 void add_product_cases(CaseRegistry& registry) {
   registry.add(product_case<bf16, bf16>("bf16"));

@@ -8,8 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
+#include "io/text/parse_file.hpp"
 #include "solve/datasets/expression.hpp"
 #include "solve/minimize/checkpoint.hpp"
 
@@ -228,8 +227,7 @@ class Reader {
 NistProblem parse_nist(std::string_view text, const std::string& where) { return Reader(text, where).read(); }
 
 NistProblem read_nist(const std::filesystem::path& file) {
-  return io::within_memory(
-      file.string(), [&] { return parse_nist(io::read_text_file(file, "a NIST .dat file"), file.string()); });
+  return io::parse_text_file(file, "a NIST .dat file", &parse_nist);
 }
 
 NistGraph build(const NistProblem& nist, int start) {

@@ -152,12 +152,7 @@ class DenseSchur final : public NormalSolver {
     tbb::parallel_for(tbb::blocked_range<size_t>(0, kept_.size(), 1), [&](const auto& range) {
       for (size_t c = range.begin(); c < range.end(); ++c) subtract_row(c);
     });
-    if (partial_cholesky(matrix_.data(), n, n, true) < n) return false;
-    for (int64_t k = 0; k < n; ++k) {
-      const double pivot = matrix_[size_t(k * n + k)];
-      if (!(pivot * pivot > kLeastPivot * whole[size_t(k)])) return false;
-    }
-    return true;
+    return dense_cholesky(matrix_, whole, kLeastPivot, true);
   }
 
   /// The factor L of an eliminated block, and of each of its links W L^-T.

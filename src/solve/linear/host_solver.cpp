@@ -75,12 +75,7 @@ class DenseSolver final : public NormalSolver {
     }
     std::vector<double> whole(static_cast<size_t>(n));
     for (int64_t k = 0; k < n; ++k) whole[size_t(k)] = matrix_[size_t(k * n + k)] += added[size_t(k)];
-    if (partial_cholesky(matrix_.data(), n, n, true) < n) return false;
-    for (int64_t k = 0; k < n; ++k) {
-      const double pivot = matrix_[size_t(k * n + k)];
-      if (!(pivot * pivot > kLeastPivot * whole[size_t(k)])) return false;
-    }
-    return true;
+    return dense_cholesky(matrix_, whole, kLeastPivot, true);
   }
   void substitute(std::vector<double>& x) override {
     const int64_t n = equations_.unknowns();
@@ -129,27 +124,11 @@ class QrSolver final : public HostSolver {
       m += batch.rows * batch.instances;
     }
     if (double(m) * double(n) > kLargestDense) refuse_size("dense Jacobian", m, n);
-    jacobian_.setZero(m, n);
+    jacobian_ = dense_jacobian(batches, equations_, m);
     right_.resize(m);
-    int64_t row = 0;
-    for (const HostBatch& batch : batches) {
-      const size_t slots = batch.widths.size();
-      const double* from = batch.jacobian.data();
-      const double* residual = batch.residuals.data();
-      std::vector<int64_t> first(slots);  // unknown of each slot's block; -1: fixed
-      for (int64_t instance = 0; instance < batch.instances; ++instance) {
-        for (size_t s = 0; s < slots; ++s) {
-          const int64_t column = batch.columns[size_t(instance) * slots + s];
-          first[s] = column < 0 ? -1 : equations_.pattern().first[size_t(equations_.block_at(column))];
-        }
-        for (int k = 0; k < batch.rows; ++k, ++row) {
-          right_[row] = *residual++;
-          for (size_t s = 0; s < slots; from += batch.widths[s], ++s)
-            for (int i = 0; first[s] >= 0 && i < batch.widths[s]; ++i)
-              jacobian_(row, first[s] + i) += from[i];
-        }
-      }
-    }
+    double* to = right_.data();
+    for (const HostBatch& batch : batches)
+      to = std::copy_n(batch.residuals.data(), batch.rows * batch.instances, to);
   }
   void reduce() {
     if (std::exchange(reduced_, true)) return;
@@ -172,12 +151,12 @@ class QrSolver final : public HostSolver {
     const int64_t n = scale_.size();
     if (normal_.empty()) return false;
     factor_ = normal_;
-    for (int64_t k = 0; k < n; ++k) factor_[size_t(k * n + k)] += held[size_t(k)] ? 1 : lambda;
-    if (partial_cholesky(factor_.data(), n, n, false) < n) return false;
+    std::vector<double> whole(static_cast<size_t>(n));
     for (int64_t k = 0; k < n; ++k) {
-      const double pivot = factor_[size_t(k * n + k)];
-      if (!(pivot * pivot > kLeastNormalPivot * (normal_[size_t(k * n + k)] + lambda))) return false;
+      factor_[size_t(k * n + k)] += held[size_t(k)] ? 1 : lambda;
+      whole[size_t(k)] = normal_[size_t(k * n + k)] + lambda;
     }
+    if (!dense_cholesky(factor_, whole, kLeastNormalPivot, false)) return false;
     x = -gradient_;
     forward_substitute(factor_.data(), n, n, x.data());
     backward_substitute(factor_.data(), n, n, x.data());
@@ -222,6 +201,16 @@ class QrSolver final : public HostSolver {
 };
 
 }  // namespace
+
+bool dense_cholesky(std::vector<double>& matrix, std::span<const double> whole, double least, bool threads) {
+  const auto n = int64_t(whole.size());
+  if (partial_cholesky(matrix.data(), n, n, threads) < n) return false;
+  for (int64_t k = 0; k < n; ++k) {
+    const double pivot = matrix[size_t(k * n + k)];
+    if (!(pivot * pivot > least * whole[size_t(k)])) return false;
+  }
+  return true;
+}
 
 void NormalSolver::linearised(std::span<const HostBatch> batches) {
   if (!analysed_) {

@@ -159,14 +159,16 @@ Eigen::MatrixXd dense_jacobian(std::span<const HostBatch> batches, const NormalE
   for (const HostBatch& batch : batches) {
     const double* from = batch.jacobian.data();
     const size_t slots = batch.widths.size();
-    for (int64_t i = 0; i < batch.instances; ++i)
+    std::vector<int64_t> first(slots);  // unknown of each slot's block; -1: fixed
+    for (int64_t i = 0; i < batch.instances; ++i) {
+      for (size_t s = 0; s < slots; ++s) {
+        const int64_t column = batch.columns[size_t(i) * slots + s];
+        first[s] = column < 0 ? -1 : equations.pattern().first[size_t(equations.block_at(column))];
+      }
       for (int k = 0; k < batch.rows; ++k, ++row)
-        for (size_t s = 0; s < slots; from += batch.widths[s], ++s) {
-          const int64_t column = batch.columns[size_t(i) * slots + s];
-          if (column < 0) continue;
-          const int64_t first = equations.pattern().first[size_t(equations.block_at(column))];
-          for (int c = 0; c < batch.widths[s]; ++c) j(row, first + c) += from[c];
-        }
+        for (size_t s = 0; s < slots; from += batch.widths[s], ++s)
+          for (int c = 0; first[s] >= 0 && c < batch.widths[s]; ++c) j(row, first[s] + c) += from[c];
+    }
   }
   return j;
 }

@@ -8,8 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
+#include "io/text/parse_file.hpp"
 #include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
 #include "solve/sketch/sketch.hpp"
@@ -312,9 +311,7 @@ std::string entity_name(const Sketch& sketch, const EntityRef& ref) {
 Sketch parse_sketch(std::string_view text, std::string_view where) { return Parser(where)(text); }
 
 Sketch read_sketch(const std::filesystem::path& path) {
-  return io::within_memory(path.string(), [&] {
-    return parse_sketch(io::read_text_file(path, "a sketch as TOML"), path.string());
-  });
+  return io::parse_text_file(path, "a sketch as TOML", &parse_sketch);
 }
 
 std::string format_sketch(const Sketch& sketch) {

@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/log.hpp"
-#include "io/text/file.hpp"
-#include "io/text/input_memory.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/options/errors.hpp"
 
@@ -207,9 +206,7 @@ ModelParameters parse_parameters(std::string_view text, std::string_view where) 
 }
 
 ModelParameters read_parameters(const std::filesystem::path& path) {
-  return io::within_memory(path.string(), [&] {
-    return parse_parameters(io::read_text_file(path, "a parameter file (JSON)"), path.string());
-  });
+  return io::parse_text_file(path, "a parameter file (JSON)", &parse_parameters);
 }
 
 std::vector<int32_t> land_cover_codes(const Raster& grid, const ModelParameters& parameters, const City& city,

@@ -11,7 +11,6 @@
 #include "io/arrays/netcdf_arrays.hpp"
 #include "io/arrays/safetensors.hpp"
 #include "io/fuzz/fuzz_files.hpp"
-#include "io/rasters/netcdf/grid_series.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 
@@ -163,9 +162,6 @@ TEST(Fuzz, NetcdfArrays) {
     expect_whole(read_netcdf(path, {"omega", "time"}));
     const FrameFile frames(path, "omega");
     if (!frames.shape().empty() && frames.shape()[0] > 0) frames.frame(frames.shape()[0] - 1);
-    try {
-      read_grid_series(path, "omega");
-    } catch (const InputError&) {}
   };
   std::vector<Bytes> files{read_file(folder / "s.nc")};
   for (const int version : {1, 2, 5}) {

@@ -9,6 +9,7 @@
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "io/rasters/netcdf/grid_series.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
@@ -255,12 +256,14 @@ TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {
     writer.commit();
   }
   for (const size_t variable : {0u, 1u}) {
-    const io::GridSeries series = io::read_grid_series(file, variable ? "b" : "a");
-    ASSERT_EQ(series.values.size(), 3 * pixels);
-    for (size_t k = 0; k < series.values.size(); ++k) {
+    const char* name = variable ? "b" : "a";
+    const Array series = io::find_array(io::read_netcdf(file, {name}), name, "the file");
+    const auto values = series.as<double>();
+    ASSERT_EQ(values.size(), 3 * pixels);
+    for (size_t k = 0; k < values.size(); ++k) {
       const float expected = value(variable, k / pixels, k % pixels);
-      if (std::isnan(expected) ? std::isnan(series.values[k]) : series.values[k] == expected) continue;
-      FAIL() << "variable " << variable << ", value " << k << ": " << series.values[k];
+      if (std::isnan(expected) ? std::isnan(values[k]) : values[k] == expected) continue;
+      FAIL() << "variable " << variable << ", value " << k << ": " << values[k];
     }
   }
 }

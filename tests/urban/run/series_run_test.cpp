@@ -11,12 +11,13 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/temporary_folder.hpp"
-#include "io/rasters/netcdf/grid_series.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/published/athens.hpp"
+#include "urban/run/netcdf_text.hpp"
 #include "urban/run/report.hpp"
 #include "urban/run/victim.hpp"
 #include "urban/weather/solar.hpp"
@@ -148,15 +149,15 @@ TEST(SeriesRun, ADayOfASmallCity) {
   EXPECT_EQ(document["from"], "2015-06-21T01:00");
   EXPECT_FALSE(fs::exists(c.options.folder / ".tiles"));
   if (!netcdf) return;
-  const io::GridSeries series = io::read_grid_series(c.options.folder / "run.nc", "tmrt");
-  EXPECT_EQ(series.conventions, "CF-1.8");
-  EXPECT_EQ(series.units, "degC");
-  EXPECT_EQ(series.time_units, "minutes since 1970-01-01 00:00:00 +01:00");
-  ASSERT_EQ(series.time.size(), 24u);
-  EXPECT_EQ(series.y.front(), kSide - 0.5);
-  EXPECT_EQ(std::vector<float>(series.values.begin() + 12 * kSide * kSide,
-                               series.values.begin() + 13 * kSide * kSide),
-            noon);
+  const fs::path file = c.options.folder / "run.nc";
+  EXPECT_EQ(test::netcdf_text(file, nullptr, "Conventions"), "CF-1.8");
+  EXPECT_EQ(test::netcdf_text(file, "tmrt", "units"), "degC");
+  EXPECT_EQ(test::netcdf_text(file, "time", "units"), "minutes since 1970-01-01 00:00:00 +01:00");
+  const auto series = io::read_netcdf(file, {"time", "y", "tmrt"});
+  EXPECT_EQ(io::find_array(series, "time", "the file").size(0), 24);
+  EXPECT_EQ(io::find_array(series, "y", "the file").at<double>(0), kSide - 0.5);
+  const Array grid = io::find_array(series, "tmrt", "the file")[12].to(Storage::f32);
+  EXPECT_TRUE(std::ranges::equal(grid.as<float>(), noon));
 }
 
 TEST(SeriesRun, TilesChangeNothing) {
@@ -212,9 +213,12 @@ TEST(SeriesRun, BandsOfRowsChangeNothing) {
   Context context(ContextOptions{.device = "cpu"});
   const SeriesResult bands = run(context, options);
   EXPECT_EQ(bands.tiles.tiles, 4);
+  const auto values_of = [](const SeriesResult& r, const std::string& output) {
+    return io::find_array(io::read_netcdf(r.netcdf, {output}), output, "the file");
+  };
   for (const char* output : {"tmrt", "shadow"})
-    EXPECT_EQ(io::read_grid_series(whole.netcdf, output).values,
-              io::read_grid_series(bands.netcdf, output).values)
+    EXPECT_TRUE(
+        std::ranges::equal(values_of(whole, output).as<double>(), values_of(bands, output).as<double>()))
         << output;
   for (const char* column : {"Tmrt", "PET", "svf", "Lside", "Ke", "Lw"})
     EXPECT_EQ(whole.point_values.at(column), bands.point_values.at(column)) << column;

@@ -32,13 +32,6 @@ std::string_view template_of(Op op) {
   return kTemplates[size_t(op)];
 }
 
-bool uses_reduction(const ir::Function& f) {
-  for (const ir::Block& block : f.blocks)
-    for (ir::Id id : block)
-      if (f[id].op == Op::group_reduce) return true;
-  return false;
-}
-
 /// Bytes of the group_reduce scratch, 0 where the group is one warp or nothing is reduced.
 int64_t reduce_bytes(const ir::Function& f) {
   int64_t bytes = 0;
@@ -158,32 +151,21 @@ class CudaPrinter final : public Printer {
 
   Expression convert(Type to, Type from, const Expression& value) override {
     if (to == Type::boolean) return expand(from == Type::boolean ? "$0" : "$0 != 0", {&value, 1});
-    if (is_float(from) && is_integer(to)) {
-      switch (to) {
-        case Type::i32: return call("ls_to_i32", {&value});
-        case Type::u32: return call("ls_to_u32", {&value});
-        case Type::i64: return call("ls_to_i64", {&value});
-        default: return call("ls_to_u64", {&value});
-      }
-    }
+    if (is_float(from) && is_integer(to)) return call(fmt::format("ls_to_{}", name(to)), {&value});
     return call(cuda_type(to), {&value});
   }
 
   Expression bitcast(Type to, Type from, const Expression& value) override {
-    const auto wrap = [&](std::string_view outer, std::string_view inner) {
-      const Expression e = call(inner, {&value});
-      return outer.empty() ? e : call(outer, {&e});
-    };
     if (is_integer(from) && is_integer(to)) return call(cuda_type(to), {&value});
     switch (to) {
-      case Type::f32: return wrap("", from == Type::i32 ? "__int_as_float" : "__uint_as_float");
+      case Type::f32: return call(from == Type::i32 ? "__int_as_float" : "__uint_as_float", {&value});
       case Type::f64:
-        return from == Type::i64 ? wrap("", "__longlong_as_double")
+        return from == Type::i64 ? call("__longlong_as_double", {&value})
                                  : nested("__longlong_as_double", "i64", value);
-      case Type::i32: return wrap("", "__float_as_int");
-      case Type::u32: return wrap("", "__float_as_uint");
-      case Type::i64: return wrap("", "__double_as_longlong");
-      case Type::u64: return wrap("u64", "__double_as_longlong");
+      case Type::i32: return call("__float_as_int", {&value});
+      case Type::u32: return call("__float_as_uint", {&value});
+      case Type::i64: return call("__double_as_longlong", {&value});
+      case Type::u64: return nested("u64", "__double_as_longlong", value);
       default: return value;
     }
   }
@@ -546,7 +528,7 @@ int64_t cuda_shared_bytes(const ir::Function& f) {
   int64_t bytes = 0;
   const auto add = [&](int64_t n) { bytes += (n + 15) / 16 * 16; };
   for (const ir::ArrayDecl& array : f.shared) add(array.count * size_of(array.storage));
-  if (uses_reduction(f)) add(reduce_bytes(f));
+  add(reduce_bytes(f));
   return bytes;
 }
 

@@ -48,6 +48,15 @@ std::string cuda_vector(Type type, int lanes) {
   }
 }
 
+namespace {
+/// A number's bits, with the number itself where that is short.
+template <class T>
+std::string readable(const std::string& hex, T v) {
+  const std::string shortest = fmt::format("{}", v);
+  return shortest.size() > 8 || v == std::trunc(v) ? hex : fmt::format("{} /* {} */", hex, shortest);
+}
+}  // namespace
+
 Expression cuda_literal(Type type, uint64_t bits) {
   const auto whole = [](std::string text) {
     return Expression{text, text[0] == '-' ? Precedence::unary : Precedence::atom, 0};
@@ -69,19 +78,13 @@ Expression cuda_literal(Type type, uint64_t bits) {
     case Type::f32: {
       const float v = std::bit_cast<float>(uint32_t(bits));
       if (!std::isnormal(v) && bits != 0) return {fmt::format("__uint_as_float({:#010x}u)", uint32_t(bits))};
-      const std::string shortest = fmt::format("{}", v);
-      const std::string hex = fmt::format("{:a}f", v);
-      const bool plain = shortest.size() > 8 || v == std::trunc(v);
-      return whole(plain ? hex : fmt::format("{} /* {} */", hex, shortest));
+      return whole(readable(fmt::format("{:a}f", v), v));
     }
     case Type::f64: {
       const double v = std::bit_cast<double>(bits);
       if (!std::isnormal(v) && bits != 0)
         return {fmt::format("__longlong_as_double(i64({:#018x}ull))", bits)};
-      const std::string shortest = fmt::format("{}", v);
-      const std::string hex = fmt::format("{:a}", v);
-      const bool plain = shortest.size() > 8 || v == std::trunc(v);
-      return whole(plain ? hex : fmt::format("{} /* {} */", hex, shortest));
+      return whole(readable(fmt::format("{:a}", v), v));
     }
     case Type::none: break;
   }
@@ -93,27 +96,15 @@ Expression cuda_literal(Type type, uint64_t bits) {
 
 namespace {
 
-std::string_view storage_word(Storage s) { return name(s); }
-
 /// Type that moves `lanes` elements at once, at most 16 bytes; and how many of them are needed.
 struct Carrier {
-  std::string_view type;
+  std::string type;
   int count, lanes;  // carriers, elements in each
 };
 Carrier carrier(Storage s, int lanes) {
-  switch (s) {
-    case Storage::f32: return {lanes == 4 ? "float4" : "float2", 1, lanes};
-    case Storage::i32: return {lanes == 4 ? "int4" : "int2", 1, lanes};
-    case Storage::u32: return {lanes == 4 ? "uint4" : "uint2", 1, lanes};
-    case Storage::f64: return {"double2", lanes / 2, 2};
-    case Storage::i64: return {"longlong2", lanes / 2, 2};
-    case Storage::u64: return {"ulonglong2", lanes / 2, 2};
-    case Storage::f16:
-    case Storage::bf16: return {lanes == 4 ? "ushort4" : "ushort2", 1, lanes};
-    case Storage::u8: return {lanes == 4 ? "uchar4" : "uchar2", 1, lanes};
-    default: break;
-  }
-  return {"float4", 1, 4};
+  if (size_of(s) == 8) return {cuda_vector(value_type(s), 2), lanes / 2, 2};
+  if (size_of(s) == 4) return {cuda_vector(value_type(s), lanes), 1, lanes};
+  return {fmt::format("{}{}", size_of(s) == 2 ? "ushort" : "uchar", lanes), 1, lanes};
 }
 
 }  // namespace
@@ -148,7 +139,7 @@ Expression to_storage(Storage storage, const Expression& value) {
 }
 
 std::string load_function_name(Storage storage, int lanes, CachePath path) {
-  return fmt::format("ls_load_{}x{}{}", storage_word(storage), lanes,
+  return fmt::format("ls_load_{}x{}{}", name(storage), lanes,
                      path == CachePath::read_only   ? "_nc"
                      : path == CachePath::streaming ? "_stream"
                                                     : "");
@@ -173,7 +164,7 @@ std::string load_function(Storage storage, int lanes, CachePath path) {
 }
 
 std::string store_function_name(Storage storage, int lanes, bool streaming) {
-  return fmt::format("ls_store_{}x{}{}", storage_word(storage), lanes, streaming ? "_stream" : "");
+  return fmt::format("ls_store_{}x{}{}", name(storage), lanes, streaming ? "_stream" : "");
 }
 
 std::string store_function(Storage storage, int lanes, bool streaming) {

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/environment/environment.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 
@@ -35,18 +36,6 @@ void add_paths_of_variable(const char* name, std::vector<fs::path>& folders, boo
     rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
 }
-
-/// Variables in which libraries look for modules of their own and load them: GDAL, HDF5, Vulkan, CUDA, OpenSSL.
-constexpr const char* kModuleVariables[] = {"GDAL_DRIVER_PATH",       "GDAL_PYTHON_DRIVER_PATH",
-                                            "HDF5_PLUGIN_PATH",       "VK_ICD_FILENAMES",
-                                            "VK_DRIVER_FILES",        "VK_ADD_DRIVER_FILES",
-                                            "VK_LAYER_PATH",          "VK_ADD_LAYER_PATH",
-                                            "VK_IMPLICIT_LAYER_PATH", "VK_ADD_IMPLICIT_LAYER_PATH",
-                                            "XDG_CONFIG_HOME",        "XDG_CONFIG_DIRS",
-                                            "XDG_DATA_HOME",          "XDG_DATA_DIRS",
-                                            "LIBGL_DRIVERS_PATH",     "CUDA_INJECTION64_PATH",
-                                            "OPENSSL_CONF",           "OPENSSL_ENGINES",
-                                            "OPENSSL_MODULES"};
 
 fs::path own_library_folder() {
   Dl_info info{};
@@ -95,8 +84,9 @@ fs::path program_folder() {
 }
 
 void drop_relative_module_paths() {
-  for (const char* name : kModuleVariables) {
-    const char* text = std::getenv(name);
+  for (const environment::Variable& variable : environment::variables()) {
+    if (variable.words != "modules") continue;
+    const char *name = variable.name, *text = std::getenv(name);
     if (!text || std::string_view(text) == "disable") continue;  // a word of GDAL
     std::string kept;
     std::string_view rest = text;

@@ -12,7 +12,6 @@
 #include "io/rasters/netcdf/grid_mapping.hpp"
 #include "io/rasters/netcdf/hdf5_chunks.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
-#include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -21,7 +20,7 @@ namespace {
 
 // Values of netCDF's macros.
 constexpr int kNcInt = 4, kNcFloat = 5, kNcDouble = 6, kNcGlobal = -1, kNcChunked = 0;
-constexpr int kNcNetcdf4 = 0x1000, kNcNoWrite = 0, kNcWrite = 1;
+constexpr int kNcNetcdf4 = 0x1000, kNcWrite = 1;
 constexpr int64_t kChunk = GridSeriesWriter::kRows;
 constexpr int kDeflateLevel = 1;
 
@@ -204,63 +203,6 @@ void GridSeriesWriter::commit() {
   s.text(kNcGlobal, record::kRunName, stamp.run);
   s.close();
   s.path.commit();
-}
-
-GridSeries read_grid_series(const fs::path& path, const std::string& name) {
-  const NetcdfApi& api = require_netcdf(path.string());
-  const auto check = [&](int error) {
-    if (error != 0)
-      throw InputError(fmt::format("netCDF cannot read it: {}", api.nc_strerror(error)), path.string(),
-                       "grids over time, y, x");
-  };
-  check_netcdf(path);
-  int file = 0;
-  check(api.nc_open(path.c_str(), kNcNoWrite, &file));
-  const std::shared_ptr<void> closer(nullptr, [&](void*) { api.nc_close(file); });
-  GridSeries series;
-  const auto id_of = [&](const std::string& variable) {
-    int id = 0;
-    check(api.nc_inq_varid(file, variable.c_str(), &id));
-    return id;
-  };
-  const auto axis = [&](const char* axis_name, std::vector<double>& values) {
-    int dimension = 0;
-    size_t length = 0;
-    check(api.nc_inq_dimid(file, axis_name, &dimension));
-    check(api.nc_inq_dimlen(file, dimension, &length));
-    const InputClaim claim(8.0 * double(length), axis_name, path.string());
-    values.resize(length);
-    const size_t first[] = {0}, count[] = {length};
-    int axis_rank = 0;
-    check(api.nc_inq_varndims(file, id_of(axis_name), &axis_rank));
-    if (axis_rank != 1)
-      throw InputError(fmt::format("{} of {} axes", axis_name, axis_rank), path.string(), "one");
-    check(api.nc_get_vara_double(file, id_of(axis_name), first, count, values.data()));
-  };
-  const auto text = [&](int variable, const char* attribute) {
-    size_t length = 0;
-    check(api.nc_inq_attlen(file, variable, attribute, &length));
-    const InputClaim claim(double(length), attribute, path.string());
-    std::string value(length, ' ');
-    check(api.nc_get_att_text(file, variable, attribute, value.data()));
-    return value;
-  };
-  axis("time", series.time);
-  axis("y", series.y);
-  axis("x", series.x);
-  const int variable = id_of(name);
-  int rank = 0;
-  check(api.nc_inq_varndims(file, variable, &rank));
-  if (rank != 3) throw InputError(fmt::format("{} of {} axes", name, rank), path.string(), "time, y, x");
-  const InputClaim claim(4.0 * double(series.time.size()) * double(series.y.size()) * double(series.x.size()),
-                         name, path.string());
-  series.values.resize(series.time.size() * series.y.size() * series.x.size());
-  const size_t first[] = {0, 0, 0}, count[] = {series.time.size(), series.y.size(), series.x.size()};
-  check(api.nc_get_vara_float(file, variable, first, count, series.values.data()));
-  series.units = text(variable, "units");
-  series.time_units = text(id_of("time"), "units");
-  series.conventions = text(kNcGlobal, "Conventions");
-  return series;
 }
 
 }  // namespace lockstep::io

@@ -47,12 +47,4 @@ class GridSeriesWriter {
   std::unique_ptr<State> state_;
 };
 
-/// A grid of such a file, for tests and comparisons.
-struct GridSeries {
-  std::vector<double> time, y, x;
-  std::vector<float> values;  ///< (time, y, x)
-  std::string units, time_units, conventions;
-};
-GridSeries read_grid_series(const std::filesystem::path& path, const std::string& variable);
-
 }  // namespace lockstep::io

@@ -12,38 +12,32 @@
 namespace lockstep::io {
 
 // F(name, (parameters)) for every function that Lockstep calls; each returns 0 or an error's number.
-#define LOCKSTEP_NETCDF_FUNCTIONS(F)                                                                        \
-  F(nc_create, (const char* path, int mode, int* file))                                                     \
-  F(nc_open, (const char* path, int mode, int* file))                                                       \
-  F(nc_close, (int file))                                                                                   \
-  F(nc_enddef, (int file))                                                                                  \
-  F(nc_def_dim, (int file, const char* name, size_t length, int* dimension))                                \
-  F(nc_def_var, (int file, const char* name, int type, int rank, const int* dimensions, int* variable))     \
-  F(nc_def_var_deflate, (int file, int variable, int shuffle, int deflate, int level))                      \
-  F(nc_def_var_chunking, (int file, int variable, int storage, const size_t* sizes))                        \
-  F(nc_def_var_fill, (int file, int variable, int no_fill, const void* value))                              \
-  F(nc_set_var_chunk_cache, (int file, int variable, size_t bytes, size_t slots, float preemption))         \
-  F(nc_put_att_text, (int file, int variable, const char* name, size_t length, const char* text))           \
-  F(nc_put_att_double,                                                                                      \
-    (int file, int variable, const char* name, int type, size_t count, const double* values))               \
-  F(nc_put_var_double, (int file, int variable, const double* values))                                      \
-  F(nc_put_var_int, (int file, int variable, const int* values))                                            \
-  F(nc_put_vara_float,                                                                                      \
-    (int file, int variable, const size_t* first, const size_t* count, const float* values))                \
-  F(nc_inq_varid, (int file, const char* name, int* variable))                                              \
-  F(nc_inq_nvars, (int file, int* count))                                                                   \
-  F(nc_inq_varname, (int file, int variable, char* name))                                                   \
-  F(nc_inq_varndims, (int file, int variable, int* rank))                                                   \
-  F(nc_inq_vartype, (int file, int variable, int* type))                                                    \
-  F(nc_inq_var_chunking, (int file, int variable, int* storage, size_t* sizes))                             \
-  F(nc_inq_vardimid, (int file, int variable, int* dimensions))                                             \
-  F(nc_inq_dimid, (int file, const char* name, int* dimension))                                             \
-  F(nc_inq_dimlen, (int file, int dimension, size_t* length))                                               \
-  F(nc_get_var_double, (int file, int variable, double* values))                                            \
-  F(nc_get_vara_float, (int file, int variable, const size_t* first, const size_t* count, float* values))   \
-  F(nc_get_vara_double, (int file, int variable, const size_t* first, const size_t* count, double* values)) \
-  F(nc_inq_attlen, (int file, int variable, const char* name, size_t* length))                              \
-  F(nc_get_att_text, (int file, int variable, const char* name, char* text))
+#define LOCKSTEP_NETCDF_FUNCTIONS(F)                                                                    \
+  F(nc_create, (const char* path, int mode, int* file))                                                 \
+  F(nc_open, (const char* path, int mode, int* file))                                                   \
+  F(nc_close, (int file))                                                                               \
+  F(nc_enddef, (int file))                                                                              \
+  F(nc_def_dim, (int file, const char* name, size_t length, int* dimension))                            \
+  F(nc_def_var, (int file, const char* name, int type, int rank, const int* dimensions, int* variable)) \
+  F(nc_def_var_deflate, (int file, int variable, int shuffle, int deflate, int level))                  \
+  F(nc_def_var_chunking, (int file, int variable, int storage, const size_t* sizes))                    \
+  F(nc_def_var_fill, (int file, int variable, int no_fill, const void* value))                          \
+  F(nc_put_att_text, (int file, int variable, const char* name, size_t length, const char* text))       \
+  F(nc_put_att_double,                                                                                  \
+    (int file, int variable, const char* name, int type, size_t count, const double* values))           \
+  F(nc_put_var_double, (int file, int variable, const double* values))                                  \
+  F(nc_put_var_int, (int file, int variable, const int* values))                                        \
+  F(nc_put_vara_float,                                                                                  \
+    (int file, int variable, const size_t* first, const size_t* count, const float* values))            \
+  F(nc_inq_varid, (int file, const char* name, int* variable))                                          \
+  F(nc_inq_nvars, (int file, int* count))                                                               \
+  F(nc_inq_varname, (int file, int variable, char* name))                                               \
+  F(nc_inq_varndims, (int file, int variable, int* rank))                                               \
+  F(nc_inq_vartype, (int file, int variable, int* type))                                                \
+  F(nc_inq_var_chunking, (int file, int variable, int* storage, size_t* sizes))                         \
+  F(nc_inq_vardimid, (int file, int variable, int* dimensions))                                         \
+  F(nc_inq_dimlen, (int file, int dimension, size_t* length))                                           \
+  F(nc_get_vara_double, (int file, int variable, const size_t* first, const size_t* count, double* values))
 
 /// The functions for whole chunks of the HDF5 library below netCDF; each result below 0 is an error.
 struct Hdf5Api {

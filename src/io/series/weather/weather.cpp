@@ -7,7 +7,7 @@
 #include <map>
 
 #include "io/series/weather/weather_checks.hpp"
-#include "io/text/file.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -100,10 +100,7 @@ WeatherTable parse_weather(std::string_view text, std::string_view where) {
 }
 
 WeatherTable read_weather(const std::filesystem::path& path) {
-  const std::string where = path.string();
-  return within_memory(where, [&] {
-    return parse_weather(read_text_file(path, "weather: EPW, UMEP's 24 columns, or CSV"), where);
-  });
+  return parse_text_file(path, "weather: EPW, UMEP's 24 columns, or CSV", &parse_weather);
 }
 
 // ---- Gaps ----

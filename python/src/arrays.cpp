@@ -1,4 +1,4 @@
-#include "keywords.hpp"
+#include "arrays.hpp"
 
 namespace lockstep::python {
 namespace {
