@@ -18,19 +18,19 @@ cd "$root"
 mkdir -p "$out/include"
 for name in fmt nlohmann eigen3; do ln -sfn "/usr/include/$name" "$out/include/$name"; done
 
-# A layer is a unit, since clang spends most of its time in headers. Only the interpreter runs for long: -O1 for it.
+# A layer is a unit, since clang spends most of its time in headers. Only the interpreter, with its fma, runs for long: -O1 for it.
 rm -f "$out"/unit*
 unit() {  # LEVEL NAME SOURCE...
   local level=$1 file=$out/unit_$2 source; shift 2
   for source; do echo "#include \"$root/$source\""; done >"$file.cpp"
   echo "$level -c $file.cpp -o $file.o" >"$file.args"
 }
-unit -O0 base src/core/*.cpp src/core/{numbers,reports}/*.cpp src/core/platform/web/*.cpp src/ir/*.cpp src/math/{expand,reference}.cpp
+unit -O0 base src/core/*.cpp src/core/{numbers,reports}/*.cpp $(ls src/core/platform/web/*.cpp | grep -v fma) src/ir/*.cpp src/math/{expand,reference}.cpp
 unit -O0 compile src/compile/*.cpp src/compile/native/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
 unit -O0 wasm src/compile/wasm/*.cpp
 unit -O0 autodiff src/autodiff/*.cpp
 unit -O0 device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
-unit -O1 interp src/device/interp/*.cpp
+unit -O1 interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
 unit -O0 primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
 unit -O0 fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit -O0 solve src/solve/model/*.cpp

@@ -7,9 +7,10 @@ const module = await WebAssembly.compile(await readFile(process.argv[2]));
 let core;
 const free = [];
 const lockstep = {
-  instantiate(address, size) {
-    const { memory, fma, __indirect_function_table: table } = core.exports;
+  instantiate(address, size, helper) {
+    const { memory, __indirect_function_table: table } = core.exports;
     try {
+      const fma = table.get(helper); // the export of a command would run the destructors
       const bytes = new Uint8Array(memory.buffer, address, size).slice();
       const { kernel } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { core: { memory, fma } }).exports;
       const place = free.pop() ?? table.grow(1);
