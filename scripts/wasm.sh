@@ -34,7 +34,7 @@ unit -O1 interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
 unit -O0 primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
 unit -O0 fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit -O0 solve src/solve/model/*.cpp
-unit -O0 verify src/verify/{compare,registry,run,measured}.cpp src/verify/cases/{engine,language,word}_cases.cpp
+unit -O0 verify src/verify/{compare,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
 unit -O0 fuzz tests/fuzz/{data,generator,minimise,runner,stencils}.cpp
 unit -O0 tests tests/web/*.cpp
 

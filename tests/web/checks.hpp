@@ -12,6 +12,8 @@ void exceptions();
 /// Cases of the kernel language, of elementary functions and of the primitives: the interpreter against plain C++, the CPU
 /// device against the interpreter.
 void cases();
+/// Time of one bench case on the CPU device.
+void bench(const char* name, const char* size);
 /// Every operation on every type, and fma in all its branches.
 void operations();
 /// Random kernels on the CPU device against the interpreter.

@@ -1,5 +1,5 @@
-// No arguments: all tests, with a sample of random kernels. "fuzz SEED COUNT [math]": random kernels only. "cases":
-// the cases only. Exit code 1 where something failed.
+// No arguments: all tests, with a sample of random kernels. "fuzz SEED COUNT [math]": random kernels only. "cases",
+// "operations": those only. "bench CASE SIZE": one time. Exit code 1 where something failed.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,6 +23,8 @@ int main(int argc, char** argv) {
   try {
     if (command == "fuzz" && argc > 3) {
       random_kernels(std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), argc > 4);
+    } else if (command == "bench" && argc > 3) {
+      bench(argv[2], argv[3]);
     } else if (command == "cases") {
       cases();
     } else if (command == "operations") {

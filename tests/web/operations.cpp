@@ -60,7 +60,7 @@ class OneOperation {
     const std::vector<uint64_t> values = hostile(operand_);
     if (uniform_) {
       // A parameter is the same for all lanes: one launch for some of the second operands.
-      for (size_t k = 0; k < values.size(); k += 3) run(cpu, values, {values[k], values[(k * 7 + 1) % values.size()]});
+      for (size_t k = 0; k < values.size(); k += 7) run(cpu, values, {values[k], values[(k * 7 + 1) % values.size()]});
     } else {
       run(cpu, values, {});
     }
