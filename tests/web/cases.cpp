@@ -3,8 +3,8 @@
 
 #include "checks.hpp"
 #include "lockstep/verify.hpp"
-#include "verify/cases/engine_cases.hpp"
 #include "verify/case_results.hpp"
+#include "verify/cases/engine_cases.hpp"
 
 namespace lockstep::web_tests {
 
@@ -59,7 +59,8 @@ void bench(const char* name, const char* size) {
   for (const Case* c : registry.match(name)) {
     if (c->name != name) continue;
     const BenchRow row = bench_case(*c, size, cpu, 0, {.reference = false});
-    std::printf("%s %s: median %.4f ms, least %.4f ms of %d\n", name, size, row.median_ms, row.min_ms, row.iterations);
+    std::printf("%s %s: median %.4f ms, least %.4f ms of %d\n", name, size, row.median_ms, row.min_ms,
+                row.iterations);
   }
 }
 

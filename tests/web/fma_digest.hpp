@@ -39,10 +39,12 @@ class HostileTriples {
     const uint64_t relation = random() % 6, r = random();
     if (!std::isfinite(product) || product == 0) return {a, b, c};
     switch (relation) {
-      case 0: c = -product; break;                                                    // cancels but for the error
-      case 1: c = std::nextafter(-product, T(r % 2 == 0 ? 1 : -1)); break;            // nearly
+      case 0: c = -product; break;                                          // cancels but for the error
+      case 1: c = std::nextafter(-product, T(r % 2 == 0 ? 1 : -1)); break;  // nearly
       case 2: c = std::ldexp(product, int(r % (2 * kDigits + 8)) - kDigits - 4); break;  // overlaps
-      case 3: c = std::ldexp(T(1) + T(r % 4) / 2, std::ilogb(product) + int(r / 4 % 60) - 30); break;  // of few bits
+      case 3:
+        c = std::ldexp(T(1) + T(r % 4) / 2, std::ilogb(product) + int(r / 4 % 60) - 30);
+        break;  // of few bits
       default: break;
     }
     return {a, b, c};
@@ -73,15 +75,18 @@ class HostileTriples {
     switch (form) {
       case 0: return std::bit_cast<T>(bits);
       case 1: return of(sign, near(0, 4), fraction);
-      case 2: return of(sign, near(0, 60), (fraction & kHigh) | low);       // few bits at both ends
-      case 3: return of(sign, near(-kBias / 2, 24), fraction);              // products about the least normal number
-      case 4: return of(sign, near(-kBias / 2 - 6, 28), (fraction & kHigh) | (low & 1));  // sums halfway between subnormal ones
-      case 5: return of(sign, 0, low == 0 ? fraction & 3 : fraction);       // subnormal
-      case 6: return of(sign, near(kBias / 2, 6), fraction);                // about overflow
+      case 2: return of(sign, near(0, 60), (fraction & kHigh) | low);  // few bits at both ends
+      case 3: return of(sign, near(-kBias / 2, 24), fraction);  // products about the least normal number
+      case 4:
+        return of(sign, near(-kBias / 2 - 6, 28),
+                  (fraction & kHigh) | (low & 1));                     // sums halfway between subnormal ones
+      case 5: return of(sign, 0, low == 0 ? fraction & 3 : fraction);  // subnormal
+      case 6: return of(sign, near(kBias / 2, 6), fraction);           // about overflow
       default: break;
     }
     using Limits = std::numeric_limits<T>;
-    constexpr T kSpecial[] = {T(0), T(1), T(0.5), T(3), Limits::infinity(), Limits::max(), Limits::min(), Limits::denorm_min()};
+    constexpr T kSpecial[] = {
+        T(0), T(1), T(0.5), T(3), Limits::infinity(), Limits::max(), Limits::min(), Limits::denorm_min()};
     const T x = kSpecial[r >> 1 & 7];
     return sign ? -x : x;
   }

@@ -27,7 +27,8 @@ void random_kernels(uint64_t seed, int count, bool math) {
     ++differing;
     found = "random kernel " + std::to_string(recipe.seed) + ": " + found;
     check(false, found.c_str());
-    const Program small = minimise(p, [&](const Program& candidate) { return !compare(candidate).empty(); }, 300);
+    const Program small =
+        minimise(p, [&](const Program& candidate) { return !compare(candidate).empty(); }, 300);
     std::printf("%s%s\n", ir::print(small.function).c_str(), compare(small).c_str());
   }
   std::printf("%d random kernels from seed %llu, %d differ\n", count, static_cast<unsigned long long>(seed),

@@ -33,18 +33,20 @@ Storage storage_of(Type type) {
 std::vector<uint64_t> hostile(Type type) {
   std::vector<uint64_t> all;
   if (type == Type::f32) {
-    for (const float x : {0.0f, 0.5f, 1.0f, 1.5f, 2.5f, 3.0f, 0x1p-149f, 0x1.fffffcp-127f, 0x1p-126f, 0x1.fffffep127f,
-                          8388607.5f, 0x1p31f, 0x1p32f, 0x1p63f, 0x1p64f, __builtin_inff(), __builtin_nanf("")})
+    for (const float x :
+         {0.0f, 0.5f, 1.0f, 1.5f, 2.5f, 3.0f, 0x1p-149f, 0x1.fffffcp-127f, 0x1p-126f, 0x1.fffffep127f,
+          8388607.5f, 0x1p31f, 0x1p32f, 0x1p63f, 0x1p64f, __builtin_inff(), __builtin_nanf("")})
       for (const float signed_x : {x, -x}) all.push_back(std::bit_cast<uint32_t>(signed_x));
   } else if (type == Type::f64) {
-    for (const double x : {0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023,
-                           0x1.000001p0, 0x1.000001p-126, 0x1p31, 2147483647.5, 0x1p32, 0x1p63, 0x1p64,
-                           __builtin_inf(), __builtin_nan("")})
+    for (const double x :
+         {0.0, 0.5, 1.0, 1.5, 2.5, 3.0, 0x1p-1074, 0x1p-1022, 0x1.fffffffffffffp1023, 0x1.000001p0,
+          0x1.000001p-126, 0x1p31, 2147483647.5, 0x1p32, 0x1p63, 0x1p64, __builtin_inf(), __builtin_nan("")})
       for (const double signed_x : {x, -x}) all.push_back(std::bit_cast<uint64_t>(signed_x));
   } else {
     const uint64_t mask = is_wide(type) ? ~uint64_t(0) : 0xffffffffu;
-    for (const uint64_t x : {0ull, 1ull, 2ull, 7ull, 31ull, 32ull, 33ull, 63ull, 64ull, 1000003ull, 0x7fffffffull,
-                             0x80000000ull, 0xffffffffull, 0x7fffffffffffffffull, 0x8000000000000000ull})
+    for (const uint64_t x :
+         {0ull, 1ull, 2ull, 7ull, 31ull, 32ull, 33ull, 63ull, 64ull, 1000003ull, 0x7fffffffull, 0x80000000ull,
+          0xffffffffull, 0x7fffffffffffffffull, 0x8000000000000000ull})
       for (const uint64_t signed_x : {x, 0 - x, ~x}) all.push_back(signed_x & mask);
   }
   return all;
@@ -60,7 +62,8 @@ class OneOperation {
     const std::vector<uint64_t> values = hostile(operand_);
     if (uniform_) {
       // A parameter is the same for all lanes: one launch for some of the second operands.
-      for (size_t k = 0; k < values.size(); k += 7) run(cpu, values, {values[k], values[(k * 7 + 1) % values.size()]});
+      for (size_t k = 0; k < values.size(); k += 7)
+        run(cpu, values, {values[k], values[(k * 7 + 1) % values.size()]});
     } else {
       run(cpu, values, {});
     }
@@ -79,9 +82,7 @@ class OneOperation {
     Contents got;
     try {
       got = cpu.run(p);
-    } catch (const std::exception& error) {
-      return check(false, (label() + ": " + error.what()).c_str());
-    }
+    } catch (const std::exception& error) { return check(false, (label() + ": " + error.what()).c_str()); }
     const Storage to = p.function.buffers.back().storage;
     Contents expected(got.size());
     for (size_t k = 0; k + 1 < got.size(); ++k) expected[k] = got[k];
@@ -99,12 +100,14 @@ class OneOperation {
            std::string(lockstep::name(result_)) + (uniform_ ? " uniform" : "");
   }
 
-  Program program(const std::array<std::vector<uint64_t>, 3>& x, const std::vector<uint64_t>& parameters) const {
+  Program program(const std::array<std::vector<uint64_t>, 3>& x,
+                  const std::vector<uint64_t>& parameters) const {
     Program p;
     Function& f = p.function;
     f.name = "operation";
     Builder b(f);
-    const Storage from = storage_of(operand_), to = storage_of(result_ == Type::boolean ? Type::u32 : result_);
+    const Storage from = storage_of(operand_),
+                  to = storage_of(result_ == Type::boolean ? Type::u32 : result_);
     const int buffers = uniform_ ? 1 : operands_;
     for (int k = 0; k < buffers; ++k) f.buffers.push_back({"x" + std::to_string(k), from, 1, Access::read});
     f.buffers.push_back({"y", to, 1, Access::write});
@@ -198,7 +201,8 @@ void fused(Runner& cpu, uint64_t expected) {
     p.buffers.assign(4, std::vector<uint8_t>(kChunk * sizeof(T)));
     for (int e = 0; e < kChunk; ++e) {
       const std::array<T, 3> x = triples.next();
-      for (size_t k = 0; k < 3; ++k) std::memcpy(p.buffers[k].data() + size_t(e) * sizeof(T), &x[k], sizeof(T));
+      for (size_t k = 0; k < 3; ++k)
+        std::memcpy(p.buffers[k].data() + size_t(e) * sizeof(T), &x[k], sizeof(T));
     }
     const Contents got = cpu.run(p);
     for (int e = 0; e < kChunk; ++e) {

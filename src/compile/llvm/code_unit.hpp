@@ -8,8 +8,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "compile/native/abi.hpp"
 #include "compile/llvm/analysis/interleaved.hpp"
+#include "compile/native/abi.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {

@@ -68,8 +68,8 @@ Value Builder::map(const Forms& forms, std::initializer_list<const Value*> opera
   const Value& first = **operands.begin();
   Value x{result == Type::none ? first.type : result, first.vector, false, 0, {}};
   const bool wide = first.wide();
-  const uint32_t opcode = x.vector ? (wide ? forms.wide_lanes : forms.narrow_lanes)
-                                   : (wide ? forms.wide : forms.narrow);
+  const uint32_t opcode =
+      x.vector ? (wide ? forms.wide_lanes : forms.narrow_lanes) : (wide ? forms.wide : forms.narrow);
   if (opcode == kNone) {
     return by_lane([&](int l) {
       std::array<Value, 3> scalars;
@@ -89,8 +89,8 @@ Value Builder::map(const Forms& forms, std::initializer_list<const Value*> opera
 }
 
 Value Builder::compare(const Forms& forms, const Value& x, const Value& y) {
-  const uint32_t opcode = x.vector ? (x.wide() ? forms.wide_lanes : forms.narrow_lanes)
-                                   : (x.wide() ? forms.wide : forms.narrow);
+  const uint32_t opcode =
+      x.vector ? (x.wide() ? forms.wide_lanes : forms.narrow_lanes) : (x.wide() ? forms.wide : forms.narrow);
   for (int k = 0; k < x.parts(); ++k) {
     push(x, k), push(y, k);
     body_->op(Opcode(opcode));
@@ -269,13 +269,11 @@ bool needs_flip(const Value& x) { return x.vector && x.type == Type::u64; }
 Value Builder::equal(const Value& x, const Value& y) { return compare(kEqual, x, y); }
 /// Unsigned 64-bit lanes are compared as signed ones with the sign bit flipped.
 Value Builder::less(const Value& x, const Value& y) {
-  if (needs_flip(x))
-    return compare(kLessSigned, xor_(x, like(x, kSign64)), xor_(y, like(y, kSign64)));
+  if (needs_flip(x)) return compare(kLessSigned, xor_(x, like(x, kSign64)), xor_(y, like(y, kSign64)));
   return compare(is_signed(x.type) ? kLessSigned : kLessUnsigned, x, y);
 }
 Value Builder::less_equal(const Value& x, const Value& y) {
-  if (needs_flip(x))
-    return compare(kLessEqualSigned, xor_(x, like(x, kSign64)), xor_(y, like(y, kSign64)));
+  if (needs_flip(x)) return compare(kLessEqualSigned, xor_(x, like(x, kSign64)), xor_(y, like(y, kSign64)));
   return compare(is_signed(x.type) ? kLessEqualSigned : kLessEqualUnsigned, x, y);
 }
 Value Builder::min(const Value& x, const Value& y) {
@@ -310,7 +308,9 @@ Value Builder::bitmask(const Value& mask) {
 
 /// A bool as a number of the type.
 Value Builder::from_mask(const Value& x, Type type) {
-  const Value one{type, x.vector, true,
+  const Value one{type,
+                  x.vector,
+                  true,
                   type == Type::f32   ? 0x3f800000u
                   : type == Type::f64 ? 0x3ff0000000000000u
                                       : 1u,

@@ -48,7 +48,7 @@ class Builder {
   }
 
   void push(const Value& x, int part = 0);
-  /// What lies on the stack, in a new local. The parts of a vector come one after the other by pop_part.
+  /// The top of the stack, in a new local. The parts of a vector come one after the other by pop_part.
   Value pop(Type type, bool vector = false);
   void pop_part(Value& to, int part);
   /// New locals that assign() sets.
@@ -93,9 +93,9 @@ class Builder {
   // ── masks ──
   Value all_lanes() { return {Type::boolean, true, true, ~uint64_t(0), {}}; }
   Value no_lanes() { return {Type::boolean, true, true, 0, {}}; }
-  Value any(const Value& mask);       // scalar bool
-  Value all(const Value& mask);       // scalar bool
-  Value bitmask(const Value& mask);   // scalar i32, bit per lane
+  Value any(const Value& mask);                // scalar bool
+  Value all(const Value& mask);                // scalar bool
+  Value bitmask(const Value& mask);            // scalar i32, bit per lane
   Value from_mask(const Value& x, Type type);  // 0 and 1
 
   // ── parts of vectors ──

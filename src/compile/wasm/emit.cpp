@@ -9,12 +9,12 @@ namespace lockstep::compile::wasm {
 
 namespace {
 
-// What engines take; V8's limits, the smallest.
+// V8's limits, the smallest of the engines'.
 constexpr size_t kMostLocals = 50000, kMostBytes = 7600000;
 
 [[noreturn]] void refuse(const ir::Function& f, size_t count, std::string_view what, size_t most) {
-  throw DeviceError(DeviceFault::compile,
-                    fmt::format("kernel {} as WebAssembly: {} {}; engines take {}", f.name, count, what, most));
+  throw DeviceError(DeviceFault::compile, fmt::format("kernel {} as WebAssembly: {} {}; engines take {}",
+                                                      f.name, count, what, most));
 }
 
 }  // namespace

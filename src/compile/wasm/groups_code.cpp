@@ -20,7 +20,8 @@ class GroupCode;
 /// One region's vector of lanes.
 class RegionCode : public LaneCode {
  public:
-  RegionCode(GroupCode& group, Unit& unit, const Divergence& divergence, int region, const Value& vector_index)
+  RegionCode(GroupCode& group, Unit& unit, const Divergence& divergence, int region,
+             const Value& vector_index)
       : LaneCode(unit, divergence), group_(group), region_(region), vector_index_(vector_index) {}
   Bytes imports;  // where values from outside are loaded; runs before the region's code
   /// Variables go back to memory. A region works on copies.
@@ -327,8 +328,8 @@ Slot RegionCode::import(Id id) {
     }
     if (f_[id].lanes > 1)
       throw InternalError("a wide load that is taken apart behind a barrier", f_.name, "extract before it");
-    result = {group_.load_entry(group_.context_of(id), vector_index_, f_[id].type,
-                                divergence_[id].is_varying())};
+    result = {
+        group_.load_entry(group_.context_of(id), vector_index_, f_[id].type, divergence_[id].is_varying())};
   });
   return result;
 }
@@ -338,7 +339,8 @@ void RegionCode::defined(Id id) {
     group_.store_entry(*group_.reduce_memory, vector_index_, vector(f_[id].args[0]));
     return;
   }
-  if (group_.plan.decides(id) && !group_.group_values.contains(id)) b_.assign(group_.decision(id), scalar(id));
+  if (group_.plan.decides(id) && !group_.group_values.contains(id))
+    b_.assign(group_.decision(id), scalar(id));
   if (f_[id].type == Type::none || f_[id].op == Op::variable || f_[id].lanes > 1 ||
       !group_.plan.crosses(id) || group_.recomputable(id))
     return;

@@ -78,9 +78,7 @@ class Pairs {
     b_.body().op(opcode);
     return pop();
   }
-  Pair binary(uint32_t number, const Pair& x, const Pair& y) {
-    return plain(Opcode(kVector | number), x, y);
-  }
+  Pair binary(uint32_t number, const Pair& x, const Pair& y) { return plain(Opcode(kVector | number), x, y); }
   Builder& b_;
 };
 
@@ -114,8 +112,8 @@ void fma64_body(Builder& b, const std::function<uint32_t(std::string_view)>& hel
     return p.both(p.less_equal(size, p.number(kMostFactor)),
                   p.either(p.less_equal(p.number(kLeastFactor), size), is_zero(v)));
   };
-  const Pair fits = p.both(p.both(factor_fits(x[0]), factor_fits(x[1])),
-                           p.less_equal(p.abs(x[2]), p.number(kMostSummand)));
+  const Pair fits =
+      p.both(p.both(factor_fits(x[0]), factor_fits(x[1])), p.less_equal(p.abs(x[2]), p.number(kMostSummand)));
   body.get(fits.local);
   body.op(kAllTrue64);
   const Local result = body.local(Kind::v128);
@@ -165,9 +163,9 @@ void fma64_body(Builder& b, const std::function<uint32_t(std::string_view)>& hel
 Value fma_lanes(Builder& b, const Value& x, const Value& y, const Value& z) {
   Body& body = b.body();
   Pairs pairs(b);
-  const Value wide = lower_op(b, Op::fadd, lower_op(b, Op::fmul, lower_convert(b, x, Type::f64),
-                                                    lower_convert(b, y, Type::f64)),
-                              lower_convert(b, z, Type::f64));
+  const Value wide = lower_op(
+      b, Op::fadd, lower_op(b, Op::fmul, lower_convert(b, x, Type::f64), lower_convert(b, y, Type::f64)),
+      lower_convert(b, z, Type::f64));
   const auto check = [&](const Pair& s) {
     body.get(s.local), body.constant({0x1fffffff, 0x1fffffff});
     body.op(kAnd);

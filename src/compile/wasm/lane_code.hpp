@@ -131,7 +131,8 @@ class LaneCode {
   std::vector<Slot> slots_;
   std::unordered_map<ir::Id, Variable> variables_;
   std::unordered_map<uint64_t, MemoryPlace> local_arrays_;
-  std::unordered_map<ir::Id, std::vector<ir::Id>> releases_;  // by statement: values that nothing behind it uses
+  std::unordered_map<ir::Id, std::vector<ir::Id>>
+      releases_;  // by statement: values that nothing behind it uses
   std::vector<Loop> loops_;
   std::unordered_map<ir::Id, bool> may_lose_;
   Value returned_;

@@ -100,9 +100,7 @@ bool LaneCode::statement(Id id, Label end) {
   return true;
 }
 
-Value LaneCode::any(const Value& mask) {
-  return mask ? b_.any(mask) : Builder::constant(Type::boolean, 1);
-}
+Value LaneCode::any(const Value& mask) { return mask ? b_.any(mask) : Builder::constant(Type::boolean, 1); }
 Value LaneCode::both(const Value& mask, const Value& condition) {
   return mask ? b_.and_(mask, condition) : condition;
 }
@@ -310,8 +308,7 @@ LaneCode::Variable& LaneCode::storage(Id id) {
   const auto [entry, first] = variables_.try_emplace(id);
   if (first) {
     entry->second.value = outer_storage(id);
-    if (!entry->second.value)
-      entry->second.value = b_.variable(f_[id].type, divergence_[id].is_varying());
+    if (!entry->second.value) entry->second.value = b_.variable(f_[id].type, divergence_[id].is_varying());
   }
   return entry->second;
 }

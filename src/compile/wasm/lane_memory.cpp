@@ -76,8 +76,7 @@ void LaneCode::for_active_lanes(const std::function<void(int)>& body) {
 /// The elements of four lanes in a row from `index` on. Lanes that are off are not read.
 Value LaneCode::load_row(const MemoryPlace& place, const Value& index) {
   const Type type = raw_type(place.storage);
-  if (is_narrow(place.storage) && !mask_)
-    return b_.by_lane([&](int l) { return load_one(place, index, l); });
+  if (is_narrow(place.storage) && !mask_) return b_.by_lane([&](int l) { return load_one(place, index, l); });
   const Value row = b_.variable(type, true);
   const auto whole = [&] {
     for (int k = 0; k < row.parts(); ++k) {
@@ -127,9 +126,7 @@ void LaneCode::store_row(const MemoryPlace& place, const Value& index, const Val
       body_.memory(kStore, place.offset + uint32_t(16 * k));
     }
   };
-  const auto apart = [&] {
-    for_active_lanes([&](int l) { store_one(place, index, b_.lane(value, l), l); });
-  };
+  const auto apart = [&] { for_active_lanes([&](int l) { store_one(place, index, b_.lane(value, l), l); }); };
   if (is_narrow(place.storage)) return apart();
   if (!mask_) return whole();
   b_.push(b_.all(mask_));
@@ -145,7 +142,8 @@ Value LaneCode::gather(const MemoryPlace& place, const Value& index, int more) {
   Value low = index.wide() ? b_.low_words(index, Type::i32) : index;
   if (mask_) low = b_.and_(low, b_.retype(mask_, low.type));
   const uint32_t offset = lane_offset(place, mask_ ? 0 : more);
-  if (mask_ && more != 0) low = b_.add(low, b_.and_(Builder::like(low, uint64_t(more)), b_.retype(mask_, low.type)));
+  if (mask_ && more != 0)
+    low = b_.add(low, b_.and_(Builder::like(low, uint64_t(more)), b_.retype(mask_, low.type)));
   const Value address = b_.add(b_.shl(low, shift_of(place.storage)), b_.splat(place.base));
   const Type type = raw_type(place.storage);
   if (is_narrow(place.storage))
@@ -248,8 +246,7 @@ Value LaneCode::atomic(Id id) {
   for (int k = 0; k < i.arg_count(); ++k) operands[size_t(k)] = vector(i.args[size_t(k)]);
   const auto combine = [&](const Value& old, const Value& value, int l) {
     switch (target.op) {
-      case ir::AtomicOp::add:
-        return lower_op(b_, is_float(i.type) ? Op::fadd : Op::iadd, old, value);
+      case ir::AtomicOp::add: return lower_op(b_, is_float(i.type) ? Op::fadd : Op::iadd, old, value);
       case ir::AtomicOp::min: return b_.min(old, value);
       case ir::AtomicOp::max: return b_.max(old, value);
       case ir::AtomicOp::and_: return b_.and_(old, value);

@@ -73,8 +73,7 @@ Value LaneCode::apply(const Instruction& i, const Value& x, const Value& y, cons
     case Op::select: return b_.select(x, y, z);
     case Op::convert: return lower_convert(b_, x, i.type);
     case Op::bitcast: return b_.bitcast(x, i.type);
-    case Op::clamp_index:
-      return b_.max(b_.min(x, b_.sub(y, Builder::like(y, 1))), Builder::like(y, 0));
+    case Op::clamp_index: return b_.max(b_.min(x, b_.sub(y, Builder::like(y, 1))), Builder::like(y, 0));
     default: break;
   }
   if (ir::is_math(i.op))
@@ -110,7 +109,8 @@ Slot LaneCode::pure(Id id) {
     const Id operand = i.args[size_t(k)];
     const bool one_for_all =
         (i.op == Op::select && k == 0) || ((i.op == Op::shl || i.op == Op::shr) && k == 1);
-    x[size_t(k)] = scalars || (one_for_all && divergence_.uniform(operand)) ? scalar(operand) : vector(operand);
+    x[size_t(k)] =
+        scalars || (one_for_all && divergence_.uniform(operand)) ? scalar(operand) : vector(operand);
   }
   return {apply(i, x[0], x[1], x[2])};
 }

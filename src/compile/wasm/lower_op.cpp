@@ -32,9 +32,7 @@ constexpr Forms kFadd = forms(0x92, 0xa0, 0xe4, 0xf0), kFsub = forms(0x93, 0xa1,
                 kRemU = forms(0x70, 0x82, 0, 0), kShl = forms(0x74, 0x86, 0xab, 0xcb),
                 kShrS = forms(0x75, 0x87, 0xac, 0xcc), kShrU = forms(0x76, 0x88, 0xad, 0xcd);
 
-Value infinity(const Value& x) {
-  return Builder::like(x, x.wide() ? 0x7ff0000000000000u : 0x7f800000u);
-}
+Value infinity(const Value& x) { return Builder::like(x, x.wide() ? 0x7ff0000000000000u : 0x7f800000u); }
 
 Value copysign(Builder& b, const Value& x, const Value& y) {
   if (!x.vector) return b.map(kCopysign, {&x, &y});

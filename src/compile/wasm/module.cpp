@@ -61,9 +61,7 @@ uint32_t Module::declare(const Signature& signature) {
   return uint32_t(imports_.size() + functions_.size() - 1);
 }
 
-void Module::define(uint32_t function, Bytes body) {
-  bodies_[function - imports_.size()] = std::move(body);
-}
+void Module::define(uint32_t function, Bytes body) { bodies_[function - imports_.size()] = std::move(body); }
 
 void Module::export_function(std::string_view name, uint32_t function) {
   exports_.push_back({std::string(name), function});

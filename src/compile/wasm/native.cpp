@@ -43,7 +43,8 @@ std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numeric
   auto kernel = std::make_shared<Instantiated>();
   kernel->number = lockstep_instantiate(module.bytes.data(), uint32_t(module.bytes.size()), core_fma);
   if (!kernel->number)
-    throw DeviceError(DeviceFault::compile, "kernel " + traced.name + " on cpu: the WebAssembly engine refuses it");
+    throw DeviceError(DeviceFault::compile,
+                      "kernel " + traced.name + " on cpu: the WebAssembly engine refuses it");
   kernel->function = reinterpret_cast<KernelFunction>(uintptr_t(kernel->number));
   kernel->scratch_bytes = module.scratch_bytes;
   return kernel;

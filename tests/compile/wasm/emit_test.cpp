@@ -102,7 +102,8 @@ TEST(WasmEmit, RandomKernelsAreValidModules) {
         .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
   }
   const std::string script =
-      "const fs = require('fs'); const files = fs.readdirSync('.'); let valid = 0; for (const f of files) valid += "
+      "const fs = require('fs'); const files = fs.readdirSync('.'); let valid = 0; for (const f of files) "
+      "valid += "
       "WebAssembly.validate(fs.readFileSync(f)); process.exit(valid === " +
       std::to_string(kKernels) + " ? 0 : 1)";
   const std::string command = "cd '" + folder.string() + "' && node -e \"" + script + "\"";

@@ -30,8 +30,7 @@ TEST(WasmModule, NumbersAreLeb128) {
   EXPECT_EQ(signed_bytes(-64), (Bytes{0x40}));
   EXPECT_EQ(signed_bytes(-65), (Bytes{0xbf, 0x7f}));
   EXPECT_EQ(signed_bytes(-123456), (Bytes{0xc0, 0xbb, 0x78}));
-  EXPECT_EQ(signed_bytes(INT64_MIN),
-            (Bytes{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f}));
+  EXPECT_EQ(signed_bytes(INT64_MIN), (Bytes{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f}));
 }
 
 TEST(WasmModule, SectionsOfASmallModule) {
@@ -46,14 +45,14 @@ TEST(WasmModule, SectionsOfASmallModule) {
   EXPECT_EQ(first, 1u);
   EXPECT_EQ(second, 2u);
   EXPECT_EQ(module.finish(),
-            (Bytes{0,    'a',  's', 'm', 1,   0,   0,   0,                              // version 1
-                   1,    11,   2,   0x60, 1,  0x7c, 1,  0x7c, 0x60, 1, 0x7f, 1, 0x7f,   // types
-                   2,    23,   2,                                                       // imports
-                   4,    'c',  'o', 'r', 'e', 6,   'm', 'e',  'm',  'o', 'r', 'y', 2, 0, 1,
-                   4,    'c',  'o', 'r', 'e', 1,   'f', 0,    0,                        //
-                   3,    3,    2,   1,   0,                                             // functions
-                   7,    10,   1,   6,   'k', 'e', 'r', 'n',  'e',  'l', 0,   2,        // exports
-                   10,   13,   2,   4,   0,   0x20, 0,  0x0b, 6,    0,  0x20, 0, 0x10, 0, 0x0b}));
+            (Bytes{0,  'a', 's', 'm',  1,   0,    0,   0,                                 // version 1
+                   1,  11,  2,   0x60, 1,   0x7c, 1,   0x7c, 0x60, 1,   0x7f, 1,   0x7f,  // types
+                   2,  23,  2,                                                            // imports
+                   4,  'c', 'o', 'r',  'e', 6,    'm', 'e',  'm',  'o', 'r',  'y', 2,    0, 1,
+                   4,  'c', 'o', 'r',  'e', 1,    'f', 0,    0,                   //
+                   3,  3,   2,   1,    0,                                         // functions
+                   7,  10,  1,   6,    'k', 'e',  'r', 'n',  'e',  'l', 0,    2,  // exports
+                   10, 13,  2,   4,    0,   0x20, 0,   0x0b, 6,    0,   0x20, 0,   0x10, 0, 0x0b}));
 }
 
 TEST(WasmBody, FreedLocalsAreUsedAgainByTheirKindOnly) {
@@ -90,7 +89,8 @@ TEST(WasmBody, BranchesCountOpenStructures) {
   EXPECT_TRUE(body->end());
   body->block();
   EXPECT_FALSE(body->end()) << "no branch names it";
-  EXPECT_EQ(body->finish(), (Bytes{0, 0x02, 0x40, 0x03, 0x40, 0x0c, 1, 0x0c, 0, 0x0b, 0x0b, 0x02, 0x40, 0x0b, 0x0b}));
+  EXPECT_EQ(body->finish(),
+            (Bytes{0, 0x02, 0x40, 0x03, 0x40, 0x0c, 1, 0x0c, 0, 0x0b, 0x0b, 0x02, 0x40, 0x0b, 0x0b}));
 }
 
 TEST(WasmBody, OpcodesBehindAPrefix) {

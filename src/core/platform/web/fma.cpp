@@ -59,7 +59,8 @@ T fused(T x, T y, T z) {
   if (!std::isfinite(z)) return z;
   if (z == 0) return x * y;
   const Magnitude a = split(x), b = split(y), c = split(z);
-  Magnitude product = normalised(a.bits * b.bits, a.exponent + b.exponent), sum = normalised(c.bits, c.exponent);
+  Magnitude product = normalised(a.bits * b.bits, a.exponent + b.exponent),
+            sum = normalised(c.bits, c.exponent);
   const bool negative = std::signbit(x) != std::signbit(y), other = std::signbit(z);
   const int exponent = std::max(product.exponent, sum.exponent);
   product.bits = jammed(product.bits, exponent - product.exponent);
