@@ -162,32 +162,25 @@ void fma64_body(Builder& b, const std::function<uint32_t(std::string_view)>& hel
 /// normal numbers. Then fma32.
 Value fma_lanes(Builder& b, const Value& x, const Value& y, const Value& z) {
   Body& body = b.body();
-  Pairs pairs(b);
-  const Value wide = lower_op(
+  const Value sum = lower_op(
       b, Op::fadd, lower_op(b, Op::fmul, lower_convert(b, x, Type::f64), lower_convert(b, y, Type::f64)),
       lower_convert(b, z, Type::f64));
-  const auto check = [&](const Pair& s) {
-    body.get(s.local), body.constant({0x1fffffff, 0x1fffffff});
-    body.op(kAnd);
-    body.constant({0x10000000, 0x10000000});
-    body.op(Opcode(kVector | 0xd6));
-    const Local halfway = body.local(Kind::v128);
-    body.set(halfway);
-    const Pair size = pairs.abs(s);
-    const Pair small = pairs.both(pairs.less(size, pairs.number(uint64_t(1023 - 126) << 52)),
-                                  pairs.less(pairs.number(0), size));
-    return pairs.either({halfway}, small);
-  };
-  const Pair doubt = pairs.either(check({wide.part[0]}), check({wide.part[1]}));
+  // The 29 bits that f32 lacks are 1000…, or the high word without its sign is above 0 and at most that of 2^-126.
+  const Value low = b.low_words(sum, Type::u32);
+  b.push(sum, 0), b.push(sum, 1);
+  body.shuffle({4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31});
+  const Value high = b.pop(Type::u32, true);
+  const auto number = [&](uint64_t v) { return Builder::like(low, v); };
+  const Value halfway = b.equal(b.shl(low, 3), number(0x80000000u)),
+              small = b.less(b.add(b.shl(high, 1), number(0xffffffffu)), number(uint64_t(1023 - 126) << 21));
   const Value r = b.variable(Type::f32, true);
-  body.get(doubt.local);
-  body.op(kAnyTrue);
+  b.push(b.any(b.or_(halfway, small)));
   body.if_();
   b.push(x), b.push(y), b.push(z);
   body.call(b.helper(kFma32));
   body.set(r.part[0]);
   body.else_();
-  b.assign(r, lower_convert(b, wide, Type::f32));
+  b.assign(r, lower_convert(b, sum, Type::f32));
   body.end();
   return r;
 }

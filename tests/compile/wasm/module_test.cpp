@@ -47,7 +47,7 @@ TEST(WasmModule, SectionsOfASmallModule) {
   EXPECT_EQ(module.finish(),
             (Bytes{0,  'a', 's', 'm',  1,   0,    0,   0,                                 // version 1
                    1,  11,  2,   0x60, 1,   0x7c, 1,   0x7c, 0x60, 1,   0x7f, 1,   0x7f,  // types
-                   2,  23,  2,                                                            // imports
+                   2,  25,  2,                                                            // imports
                    4,  'c', 'o', 'r',  'e', 6,    'm', 'e',  'm',  'o', 'r',  'y', 2,    0, 1,
                    4,  'c', 'o', 'r',  'e', 1,    'f', 0,    0,                   //
                    3,  3,   2,   1,    0,                                         // functions
