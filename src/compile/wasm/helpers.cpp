@@ -159,12 +159,11 @@ void fma64_body(Builder& b, const std::function<uint32_t(std::string_view)>& hel
 }
 
 /// In f64 without the error of the sum: right unless some lane lies halfway between two f32, or is too small for f32's
-/// normal numbers. Then fma32.
+/// normal numbers, and the sum is not exact. Then fma32.
 Value fma_lanes(Builder& b, const Value& x, const Value& y, const Value& z) {
   Body& body = b.body();
-  const Value sum = lower_op(
-      b, Op::fadd, lower_op(b, Op::fmul, lower_convert(b, x, Type::f64), lower_convert(b, y, Type::f64)),
-      lower_convert(b, z, Type::f64));
+  const Value product = lower_op(b, Op::fmul, lower_convert(b, x, Type::f64), lower_convert(b, y, Type::f64));
+  const Value summand = lower_convert(b, z, Type::f64), sum = lower_op(b, Op::fadd, product, summand);
   // The 29 bits that f32 lacks are 1000…, or the high word without its sign is above 0 and at most that of 2^-126.
   const Value low = b.low_words(sum, Type::u32);
   b.push(sum, 0), b.push(sum, 1);
@@ -172,14 +171,22 @@ Value fma_lanes(Builder& b, const Value& x, const Value& y, const Value& z) {
   const Value high = b.pop(Type::u32, true);
   const auto number = [&](uint64_t v) { return Builder::like(low, v); };
   const Value halfway = b.equal(b.shl(low, 3), number(0x80000000u)),
-              small = b.less(b.add(b.shl(high, 1), number(0xffffffffu)), number(uint64_t(1023 - 126) << 21));
+              small = b.less(b.add(b.shl(high, 1), number(0xffffffffu)), number(uint64_t(1023 - 126) << 21)),
+              doubt = b.or_(halfway, small);
   const Value r = b.variable(Type::f32, true);
-  b.push(b.any(b.or_(halfway, small)));
+  const Label done = body.block();
+  b.push(b.any(doubt));
+  body.if_();
+  const Value exact = b.and_(lower_op(b, Op::feq, lower_op(b, Op::fsub, sum, product), summand),
+                             lower_op(b, Op::feq, lower_op(b, Op::fsub, sum, summand), product));
+  b.push(b.any(b.and_(doubt, b.not_(exact))));
   body.if_();
   b.push(x), b.push(y), b.push(z);
   body.call(b.helper(kFma32));
   body.set(r.part[0]);
-  body.else_();
+  body.branch(done);
+  body.end();
+  body.end();
   b.assign(r, lower_convert(b, sum, Type::f32));
   body.end();
   return r;
