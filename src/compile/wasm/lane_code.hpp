@@ -76,7 +76,6 @@ class LaneCode {
 
   // lane_flow.cpp
   void find_releases();
-  void find_last_uses(uint32_t block, std::vector<ir::Id>& path);
   bool statements(std::span<const ir::Id> ids, Label end);
   bool statement(ir::Id id, Label end);
   bool branch(ir::Id id, Label end);
