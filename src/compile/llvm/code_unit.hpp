@@ -8,8 +8,8 @@
 #include <string>
 #include <unordered_set>
 
-#include "compile/llvm/abi.hpp"
 #include "compile/llvm/analysis/interleaved.hpp"
+#include "compile/native/abi.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::simd {
@@ -47,8 +47,8 @@ class CodeUnit {
   const VectorTarget& target() const { return target_; }
   /// Lanes of a vector.
   int width() const { return width_; }
-  /// A loop that was split off the one before it.
-  bool is_part(ir::Id loop) const { return parts_.contains(loop); }
+  /// Loops that were split off the one before them.
+  const std::unordered_set<ir::Id>& parts() const { return parts_; }
 
   /// Some instruction takes this value.
   bool used(ir::Id id) const { return used_[id]; }

@@ -1,4 +1,4 @@
-#include "compile/llvm/native.hpp"
+#include "compile/native/native.hpp"
 
 #include <llvm/Config/llvm-config.h>
 #include <llvm/ExecutionEngine/Orc/Core.h>

@@ -1,6 +1,6 @@
 // Stands in where this build has no LLVM.
 #include "compile/llvm/emit.hpp"
-#include "compile/llvm/native.hpp"
+#include "compile/native/native.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile {

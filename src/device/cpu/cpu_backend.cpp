@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "compile/llvm/native.hpp"
+#include "compile/native/native.hpp"
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
 #include "device/backend.hpp"

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "compile/llvm/abi.hpp"
+#include "compile/native/abi.hpp"
 #include "core/platform/system.hpp"
 
 namespace lockstep::device::cpu {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "compile/llvm/abi.hpp"
+#include "compile/native/abi.hpp"
 #include "core/platform/parallel.hpp"
 
 namespace lockstep::device::cpu {

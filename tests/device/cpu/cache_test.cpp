@@ -1,6 +1,6 @@
 // Which kernels are compiled and which come from the disk cache.
-#include "compile/llvm/native.hpp"
 #include "compile/lower.hpp"
+#include "compile/native/native.hpp"
 #include "core/files/disk_cache.hpp"
 #include "device/cpu/support.hpp"
 

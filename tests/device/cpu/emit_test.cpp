@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "compile/llvm/native.hpp"
+#include "compile/native/native.hpp"
 #include "device/cpu/support.hpp"
 #include "lockstep/error.hpp"
 

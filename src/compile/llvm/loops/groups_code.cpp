@@ -1,15 +1,13 @@
 // Groups kernels: one group at a time on one thread. What holds barriers runs once per group with uniform
 // control; each longest run of statements without barriers is a region, a loop over the group's vectors of
 // lanes. Values and variables that live across regions stand in scratch memory, one entry per vector.
-#include <bit>
 #include <optional>
-#include <set>
-#include <unordered_set>
 
 #include "compile/llvm/analysis/prefetch.hpp"
 #include "compile/llvm/lanes/lane_code.hpp"
 #include "compile/llvm/loops/kernel_code.hpp"
 #include "compile/llvm/lower_op.hpp"
+#include "compile/native/groups_plan.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::compile::simd {
@@ -21,141 +19,6 @@ using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
-constexpr int kGroupLevel = -1, kUnplaced = -2;
-
-/// Which statements run at the level of the group, and the region of each other instruction.
-class Plan {
- public:
-  Plan(const CodeUnit& unit, const Divergence& group)
-      : unit_(unit), f_(unit.f()), group_(group), region_(unit.f().instructions.size(), kUnplaced) {
-    place_block(0);
-    std::vector<int64_t> sizes(size_t(regions_), 0);
-    for (Id id = 0; id < region_.size(); ++id)
-      if (region_[id] >= 0) ++sizes[size_t(region_[id])];
-    for (Id id : f_.blocks[0])
-      if (region_[id] >= 0 && (largest_ < 0 || sizes[size_t(region_[id])] > sizes[size_t(largest_)]))
-        largest_ = region_[id];
-    for (const ir::Block& block : f_.blocks)
-      for (Id id : block) find_crossings(id);
-  }
-
-  bool at_group_level(Id id) const { return region_[id] == kGroupLevel; }
-  int region(Id id) const { return region_[id]; }
-  /// The value, variable or local array (by number) is used by another region than the one that defines it.
-  bool crosses(Id id) const { return crossing_.contains(id); }
-  /// A condition or bound at the group's level.
-  bool decides(Id id) const { return deciding_.contains(id); }
-  bool writes(int region, Id variable) const { return written_.contains({region, variable}); }
-  bool array_crosses(uint64_t number) const {
-    return array_regions_.contains(number) && array_regions_.at(number) == kGroupLevel;
-  }
-  int regions() const { return regions_; }
-  /// The region with the most instructions of those that run once per group: there is time for prefetching.
-  int largest_region() const { return largest_; }
-
-  /// Pure, the same for the whole group, from values of the group's level only.
-  bool hoisted(Id id) const {
-    const Instruction& i = f_[id];
-    if (region_[id] == kGroupLevel) return i.op == Op::group_reduce || i.op == Op::loop_index;
-    if (!top_.contains(id) || !ir::is_pure(i.op) || !group_.uniform(id)) return false;
-    const auto [entry, first] = hoisted_.emplace(id, false);
-    if (!first) return entry->second;
-    bool all = true;
-    for (int k = 0; k < i.arg_count(); ++k) all &= hoisted(i.args[k]);
-    hoisted_[id] = all;
-    return all;
-  }
-
- private:
-  bool has_barrier(uint32_t block) const {
-    if (block == ir::kNoBlock) return false;
-    for (Id id : f_.blocks[block]) {
-      const Instruction& i = f_[id];
-      if (i.op == Op::barrier || i.op == Op::group_reduce || has_barrier(i.blocks[0]) ||
-          has_barrier(i.blocks[1]))
-        return true;
-    }
-    return false;
-  }
-  /// A jump out of `block` to a structure of the group's level.
-  bool jumps_out(uint32_t block, bool in_loop) const {
-    if (block == ir::kNoBlock) return false;
-    for (Id id : f_.blocks[block]) {
-      const Instruction& i = f_[id];
-      if (i.op == Op::return_ || (!in_loop && (i.op == Op::break_ || i.op == Op::continue_))) return true;
-      const bool inner = in_loop || i.op == Op::for_ || i.op == Op::loop;
-      if (jumps_out(i.blocks[0], inner) || jumps_out(i.blocks[1], inner)) return true;
-    }
-    return false;
-  }
-  bool runs_at_group_level(const Instruction& i) const {
-    switch (i.op) {
-      case Op::barrier:
-      case Op::group_reduce: return true;
-      case Op::break_:
-      case Op::continue_: return true;  // seen only where the parent is of the group's level
-      case Op::return_: return true;
-      case Op::if_:
-        return has_barrier(i.blocks[0]) || has_barrier(i.blocks[1]) ||
-               (group_.uniform(i.args[0]) &&
-                (jumps_out(i.blocks[0], false) || jumps_out(i.blocks[1], false)));
-      case Op::for_:
-      case Op::loop: return has_barrier(i.blocks[0]);
-      default: return false;
-    }
-  }
-  void place_block(uint32_t number) {
-    bool open = false;
-    for (Id id : f_.blocks[number]) {
-      const Instruction& i = f_[id];
-      if (i.op == Op::loop_index) {
-        region_[id] = kGroupLevel;
-        continue;
-      }
-      if (runs_at_group_level(i)) {
-        region_[id] = kGroupLevel;
-        open = false;
-        for (uint32_t b : i.blocks)
-          if (b != ir::kNoBlock) place_block(b);
-        continue;
-      }
-      // Parts of a loop run one after the other over all vectors, so that each finds the registers free.
-      if (!open || unit_.is_part(id)) ++regions_;
-      open = true;
-      top_.insert(id);
-      place_in_region(id, regions_ - 1);
-    }
-  }
-  void place_in_region(Id id, int region) {
-    region_[id] = region;
-    for (uint32_t b : f_[id].blocks)
-      if (b != ir::kNoBlock)
-        for (Id inner : f_.blocks[b]) place_in_region(inner, region);
-  }
-  void find_crossings(Id id) {
-    const Instruction& i = f_[id];
-    // The operand of a reduction is taken by the region that ends there.
-    for (int k = 0; k < i.arg_count(); ++k)
-      if (region_[i.args[k]] != region_[id])
-        (region_[id] == kGroupLevel && i.op != Op::group_reduce ? deciding_ : crossing_).insert(i.args[k]);
-    if (i.op == Op::variable) written_.emplace(region_[id], id);
-    if (i.op == Op::set) written_.emplace(region_[id], i.args[0]);
-    if (i.op == Op::local_load || i.op == Op::local_store) {
-      const auto [entry, first] = array_regions_.emplace(i.imm, region_[id]);
-      if (!first && entry->second != region_[id]) entry->second = kGroupLevel;
-    }
-  }
-
-  const CodeUnit& unit_;
-  const ir::Function& f_;
-  const Divergence& group_;
-  std::vector<int> region_;
-  std::unordered_set<Id> top_, crossing_, deciding_;
-  std::set<std::pair<int, Id>> written_;  // regions, and the variables that they give values
-  std::unordered_map<uint64_t, int> array_regions_;
-  mutable std::unordered_map<Id, bool> hoisted_;
-  int regions_ = 0, largest_ = -1;
-};
 
 class GroupCode;
 
@@ -216,9 +79,9 @@ class GroupCode {
         vectors((f.group_lanes() + width - 1) / width),
         divergence(f, lane_scope(f, width), nullptr, width),
         group_divergence(f, LaneScope::group),
-        plan(unit, group_divergence),
+        plan(f, group_divergence, unit.parts()),
         prefetch(f, divergence, unit.interleaved()) {
-    if (plan.regions() > 1 && lanes_return()) {
+    if (plan.regions() > 1 && plan.lanes_return()) {
       returned = u.scratch(int64_t(vectors) * width);
       returned_type = llvm::FixedVectorType::get(b.getInt8Ty(), unsigned(width));
     }
@@ -245,6 +108,9 @@ class GroupCode {
     u.finish();
   }
 
+  bool recomputable(Id id) const {
+    return plan.recomputable(id, [this](Id given) { return group_values.contains(given); });
+  }
   /// Scratch entry of a vector.
   Value* entry_of(Value* base, llvm::Type* type, Value* vector) {
     return b.CreateGEP(type, base, b.CreateZExt(vector, b.getInt64Ty()));
@@ -277,7 +143,7 @@ class GroupCode {
   const ir::Function& f;
   const int width, vectors;
   const Divergence divergence, group_divergence;
-  const Plan plan;
+  const GroupsPlan plan;
   const PrefetchPlan prefetch;
   std::array<Value*, 3> coord{};
   std::unordered_map<Id, Value*> group_values;  // at the group's level, in registers
@@ -294,13 +160,6 @@ class GroupCode {
   struct Loop {
     BasicBlock *latch, *exit;
   };
-
-  bool lanes_return() const {
-    for (const ir::Block& block : f.blocks)
-      for (Id id : block)
-        if (f[id].op == Op::return_ && !plan.at_group_level(id)) return true;
-    return false;
-  }
 
   /// Prefetches the addresses that this vector's lanes of the next group along x will touch.
   void prefetch_next(Value* first_lane) {
@@ -496,18 +355,6 @@ class GroupCode {
   std::optional<GroupLevelCode> at_group;
 };
 
-/// Cheap index arithmetic is done again rather than kept; a division is dear unless it is by a power of two.
-bool recomputable(const ir::Function& f, const GroupCode& group, Id id, int& budget) {
-  if (group.group_values.contains(id)) return true;
-  const Instruction& i = f[id];
-  if (!ir::is_pure(i.op) || is_float(i.type) || i.op == Op::extract || --budget < 0) return false;
-  const bool divides = i.op == Op::idiv || i.op == Op::irem;
-  if (divides && (f[i.args[1]].op != Op::constant || !std::has_single_bit(f[i.args[1]].imm))) budget -= 4;
-  for (int k = 0; k < i.arg_count(); ++k)
-    if (!recomputable(f, group, i.args[k], budget)) return false;
-  return true;
-}
-
 Slot RegionCode::recompute(Id id) {
   for (int k = 0; k < f_[id].arg_count(); ++k) slot(f_[id].args[k]);
   return pure(id);
@@ -524,7 +371,7 @@ Slot RegionCode::import(Id id) {
   else
     b_.SetInsertPoint(imports);
   Slot result;
-  if (int budget = 12; recomputable(f_, group_, id, budget)) {
+  if (group_.recomputable(id)) {
     result = recompute(id);
   } else {
     if (f_[id].lanes > 1)
@@ -547,7 +394,7 @@ void RegionCode::defined(Id id) {
     b_.CreateStore(scalar(id), group_.decision(id));
   if (f_[id].type == Type::none || f_[id].op == Op::variable || f_[id].lanes > 1 || !group_.plan.crosses(id))
     return;
-  if (int budget = 12; recomputable(f_, group_, id, budget)) return;
+  if (group_.recomputable(id)) return;
   llvm::Type* type = group_.slot_type(id);
   Value* value = type->isVectorTy() ? vector(id) : scalar(id);
   b_.CreateStore(value, group_.entry_of(group_.context_of(id, type), type, vector_index_));

@@ -2,9 +2,9 @@
 // version without masks and clamps; the others a general one.
 #include <llvm/IR/MDBuilder.h>
 
-#include "compile/llvm/analysis/peeling.hpp"
 #include "compile/llvm/lanes/lane_code.hpp"
 #include "compile/llvm/loops/kernel_code.hpp"
+#include "compile/native/peeling.hpp"
 
 namespace lockstep::compile::simd {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "compile/llvm/abi.hpp"
+#include "compile/native/abi.hpp"
 #include "lockstep/device.hpp"
 #include "lockstep/ir/function.hpp"
 

@@ -1,4 +1,4 @@
-#include "compile/llvm/analysis/peeling.hpp"
+#include "compile/native/peeling.hpp"
 
 #include <optional>
 

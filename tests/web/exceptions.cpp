@@ -1,20 +1,13 @@
-// The kernel language and the primitives on the interpreter inside WebAssembly, against plain C++; and the exceptions of that build.
-#include <cstdio>
+// The exceptions of the WebAssembly build.
 #include <exception>
 #include <stdexcept>
 #include <string>
 
-#include "lockstep/verify.hpp"
-#include "verify/cases/engine_cases.hpp"
+#include "checks.hpp"
+
+namespace lockstep::web_tests {
 
 namespace {
-
-int failures = 0;
-void check(bool holds, const char* what) {
-  if (holds) return;
-  std::printf("FAIL  %s\n", what);
-  ++failures;
-}
 
 struct Left {
   virtual ~Left() = default;
@@ -41,6 +34,8 @@ struct Guard {
   if (level == 0) throw Counted("deep");
   deep(level - 1);
 }
+
+}  // namespace
 
 void exceptions() {
   try {
@@ -91,33 +86,4 @@ void exceptions() {
   check(alive == 0, "an inner exception is destroyed");
 }
 
-void language_cases() {
-  using namespace lockstep;
-  CaseRegistry registry;
-  cases::add_language_cases(registry);
-  add_primitive_cases(registry);
-  const Device interp = Device::open("interp");
-  int passed = 0;
-  for (const Case& c : registry.all())
-    for (const std::string& size : c.small) {
-      const VerifyRow row = verify_case(c, size, interp, Against::reference, interp);
-      check(row.pass || !row.skipped.empty(), (c.name + " " + size).c_str());
-      passed += row.pass;
-      if (!row.skipped.empty())
-        std::printf("skip  %s %s: %s\n", c.name.c_str(), size.c_str(), row.skipped.c_str());
-    }
-  check(passed > 0, "some case ran");
-  std::printf("%d problems of %zu cases passed on %s\n", passed, registry.all().size(),
-              interp.info().description.c_str());
-}
-
-}  // namespace
-
-int main() {
-  exceptions();
-  try {
-    language_cases();
-  } catch (const std::exception& error) { check(false, error.what()); }
-  std::printf("%d failures\n", failures);
-  return failures ? 1 : 0;
-}
+}  // namespace lockstep::web_tests

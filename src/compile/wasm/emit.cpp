@@ -1,0 +1,34 @@
+#include "compile/wasm/emit.hpp"
+
+#include <fmt/format.h>
+
+#include "compile/wasm/kernel_code.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::compile::wasm {
+
+namespace {
+
+// V8's limits, the smallest of the engines'.
+constexpr size_t kMostLocals = 50000, kMostBytes = 7600000;
+
+[[noreturn]] void refuse(const ir::Function& f, size_t count, std::string_view what, size_t most) {
+  throw DeviceError(DeviceFault::compile, fmt::format("kernel {} as WebAssembly: {} {}; engines take {}",
+                                                      f.name, count, what, most));
+}
+
+}  // namespace
+
+KernelModule emit(const ir::Function& lowered) {
+  Unit unit(lowered);
+  if (lowered.domain == ir::Domain::points)
+    emit_points(unit);
+  else
+    emit_groups(unit);
+  if (unit.body().locals() > kMostLocals) refuse(lowered, unit.body().locals(), "locals", kMostLocals);
+  KernelModule result{unit.finish(), unit.scratch_bytes()};
+  if (result.bytes.size() > kMostBytes) refuse(lowered, result.bytes.size(), "bytes of code", kMostBytes);
+  return result;
+}
+
+}  // namespace lockstep::compile::wasm

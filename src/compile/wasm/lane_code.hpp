@@ -1,0 +1,144 @@
+// Code for one vector of lanes: values as scalars or vectors by their form, divergence by execution masks.
+//
+// Invariant: every emitted block runs with at least one active lane, so that a uniform access is safe as a scalar one.
+// Whatever may take lanes away is followed by a test that skips the rest of the block where none is left.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+
+#include "compile/wasm/unit.hpp"
+#include "ir/divergence.hpp"
+
+namespace lockstep::compile::wasm {
+
+using ir::Assumptions;
+using ir::Divergence;
+using ir::Form;
+
+/// One value: a scalar (uniform), the first lane's scalar (linear) or a vector; wide loads have several.
+using Slot = std::array<Value, 4>;
+
+class LaneCode {
+ public:
+  LaneCode(Unit& unit, const Divergence& divergence, const Assumptions* assumptions = nullptr);
+  virtual ~LaneCode() = default;
+
+  /// Points: coordinates of the first lane. Groups: the group's number, and the first lane's number.
+  std::array<Value, 3> coord{};
+  Value first_lane;
+
+  /// Emits `ids`. `mask`: lanes that exist, none for all.
+  void run(std::span<const ir::Id> ids, const Value& mask);
+
+  Value scalar(ir::Id id);
+  Value vector(ir::Id id, int component = 0);
+
+ protected:
+  /// A value from outside of what run() emits; groups supply it.
+  virtual Slot import(ir::Id id);
+  /// Called after the definition of each value at the top level of run().
+  virtual void defined(ir::Id) {}
+  /// A variable's copy, or memory of a local array, that outlives this run; none where it does not.
+  virtual Value outer_storage(ir::Id) { return {}; }
+  virtual std::optional<MemoryPlace> outer_array(uint64_t) { return {}; }
+  /// Called where the active lanes end.
+  virtual void returning() {}
+
+  Slot& slot(ir::Id id);
+  /// Value of a pure instruction whose operands are at hand.
+  Slot pure(ir::Id id);
+  /// The active lanes: all where there is no mask.
+  Value active() { return mask_ ? mask_ : b_.all_lanes(); }
+
+  Unit& u_;
+  Builder& b_;
+  Body& body_;
+  const ir::Function& f_;
+  const Divergence& divergence_;
+  const Assumptions* assumptions_;
+  Value mask_;
+
+ private:
+  struct Counter {
+    Value now, last;
+    bool tested_by_lane = false;
+  };
+  struct Loop {
+    Label latch, exit;
+    Value broken, continued;  // masks of the lanes that left the loop, or this pass
+    Counter counter;
+  };
+  struct Variable {
+    Value value;
+    int flow = 0;  // mask identity at the definition
+  };
+
+  // lane_flow.cpp
+  void find_releases();
+  bool statements(std::span<const ir::Id> ids, Label end);
+  bool statement(ir::Id id, Label end);
+  bool branch(ir::Id id, Label end);
+  bool loop(ir::Id id, Label end);
+  Loop open_masked_loop(ir::Id id);
+  Counter loop_counter(const ir::Instruction& i);
+  Value loop_test(const ir::Instruction& i, const Loop& loop, Value live);
+  bool jump(ir::Id id, Label end);
+  bool may_lose_lanes(ir::Id id);
+  bool loses(uint32_t block, bool in_loop);
+  void continue_with_remaining(const Value& before, Label end);
+  Value any(const Value& mask);
+  Value both(const Value& mask, const Value& condition);
+  Value without(const Value& mask, const Value& lost);
+  void add_to(const Value& set, const Value& mask);
+  void branch_unless(const Value& condition, Label to);
+  Variable& storage(ir::Id id);
+  void define_variable(ir::Id id);
+  void assign(ir::Id id);
+
+  // lane_values.cpp
+  Value first_active();
+  Value apply(const ir::Instruction& i, const Value& x, const Value& y, const Value& z);
+  Slot position(ir::Id id);
+
+  // lane_memory.cpp
+  struct Access {
+    MemoryPlace place;
+    ir::Id index;
+    int components;
+  };
+  Slot load(const Access& access);
+  void store(const Access& access, const std::array<Value, 4>& values);
+  void load_instruction(ir::Id id);
+  void store_instruction(ir::Id id);
+  void async_copy(ir::Id id);
+  Value atomic(ir::Id id);
+  Value local_load(ir::Id id);
+  void local_store(ir::Id id);
+  MemoryPlace local_array(uint64_t number);
+  Value local_elements(const Value& index);
+  void push_address(const MemoryPlace& place, const Value& index);
+  Value load_one(const MemoryPlace& place, const Value& index, int more = 0);
+  void store_one(const MemoryPlace& place, const Value& index, const Value& value, int more = 0);
+  Value load_row(const MemoryPlace& place, const Value& index);
+  void store_row(const MemoryPlace& place, const Value& index, const Value& value);
+  Value gather(const MemoryPlace& place, const Value& index, int more);
+  void scatter(const MemoryPlace& place, const Value& index, const Value& value, int more);
+  /// `body` for each active lane, in order.
+  void for_active_lanes(const std::function<void(int)>& body);
+
+  std::vector<Slot> slots_;
+  std::unordered_map<ir::Id, Variable> variables_;
+  std::unordered_map<uint64_t, MemoryPlace> local_arrays_;
+  std::unordered_map<ir::Id, std::vector<ir::Id>>
+      releases_;  // by statement: values that nothing behind it uses
+  std::vector<Loop> loops_;
+  std::unordered_map<ir::Id, bool> may_lose_;
+  Value returned_;
+  Label all_done_;
+  int depth_ = 0;  // nesting inside run()
+  int flow_ = 0;   // identity of the current mask
+  int last_flow_ = 0;
+};
+
+}  // namespace lockstep::compile::wasm

@@ -1,0 +1,110 @@
+#include "compile/wasm/unit.hpp"
+
+#include "compile/wasm/helpers.hpp"
+
+namespace lockstep::compile::wasm {
+
+using simd::Frame;
+
+namespace {
+const Signature kKernel{{Kind::i32, Kind::i32, Kind::i32}, {}};
+enum Argument : uint32_t { kFrame, kBox, kScratch };
+}  // namespace
+
+Unit::Unit(const ir::Function& function)
+    : f_(function),
+      body_(std::make_shared<Body>(kKernel.takes)),
+      builder_(body_, [this](std::string_view name) { return helper(name); }) {
+  helpers_.emplace(kFma, module_.import_function(kFma, helper_signature(kFma)));
+  kernel_ = module_.declare(kKernel);
+  module_.export_function("kernel", kernel_);
+}
+
+uint32_t Unit::helper(std::string_view name) {
+  if (const auto found = helpers_.find(name); found != helpers_.end()) return found->second;
+  const uint32_t number = module_.declare(helper_signature(name));
+  helpers_.emplace(name, number);
+  module_.define(number, helper_body(name, [this](std::string_view inner) { return helper(inner); }));
+  return number;
+}
+
+Value Unit::word(uint32_t argument, uint32_t offset, Type type) {
+  Value& value = words_[{argument, offset, type}];
+  if (value) return value;
+  Bytes* const before = body_->redirect(&entry_);
+  body_->get(argument);
+  static constexpr Opcode kLoads[] = {kLoadI32, kLoadI64, kLoadF32, kLoadF64};
+  body_->memory(type == Type::boolean ? kLoad8 : kLoads[(is_float(type) ? 2 : 0) + (is_wide(type) ? 1 : 0)],
+                offset);
+  if (type == Type::boolean) {
+    body_->constant(Kind::i32, 1);
+    body_->op(kAndI32);
+  }
+  value = builder_.pop(type);
+  body_->redirect(before);
+  return value;
+}
+
+Value Unit::param(uint64_t index) {
+  return word(kFrame, uint32_t(offsetof(Frame, scalars) + index * sizeof(uint64_t)), f_.scalars[index].type);
+}
+// Little-endian: the low half of a 64-bit word stands first.
+Value Unit::shape(uint64_t imm) {
+  const uint64_t at = offsetof(Frame, buffers) + (imm / 8) * sizeof(Frame::Buffer) +
+                      offsetof(Frame::Buffer, shape) + (imm % 8) * sizeof(int64_t);
+  return word(kFrame, uint32_t(at), f_.index_type);
+}
+Value Unit::stride(uint64_t imm) {
+  const uint64_t at = offsetof(Frame, buffers) + (imm / 8) * sizeof(Frame::Buffer) +
+                      offsetof(Frame::Buffer, strides) + (imm % 8) * sizeof(int64_t);
+  return word(kFrame, uint32_t(at), f_.index_type);
+}
+Value Unit::extent(uint64_t axis) {
+  return word(kFrame, uint32_t(offsetof(Frame, extent) + axis * sizeof(int32_t)), Type::i32);
+}
+
+MemoryPlace Unit::buffer(uint64_t index) {
+  const uint64_t at =
+      offsetof(Frame, buffers) + index * sizeof(Frame::Buffer) + offsetof(Frame::Buffer, data);
+  return {word(kFrame, uint32_t(at), Type::i32), 0, f_.buffers[index].storage};
+}
+MemoryPlace Unit::shared(uint64_t index) {
+  const auto [entry, first] = shared_.try_emplace(index);
+  const ir::ArrayDecl& array = f_.shared[index];
+  if (first) entry->second = scratch(array.count * size_of(array.storage), array.storage);
+  return entry->second;
+}
+
+MemoryPlace Unit::scratch(int64_t bytes, Storage storage) {
+  Value base{Type::i32, false, false, 0, {}};
+  base.part[0] = body_->param(kScratch);
+  const uint32_t offset = uint32_t(scratch_bytes_);
+  scratch_bytes_ += (bytes + simd::kAlignment - 1) / simd::kAlignment * simd::kAlignment;
+  return {base, offset, storage};
+}
+
+Bytes Unit::finish() {
+  module_.define(kernel_, body_->finish(entry_));
+  return module_.finish();
+}
+
+void counted_loop(Builder& b, const Value& low, const Value& high, int step,
+                  const std::function<void(const Value&)>& inner) {
+  Body& body = b.body();
+  const Value index = b.variable(Type::i32, false);
+  b.assign(index, low);
+  b.push(b.less(index, high));
+  body.if_();
+  const Label again = body.loop();
+  inner(index);
+  // Tested so that the next index is computed only where it does not overflow.
+  b.push(b.less(Builder::i32(step), b.sub(high, index)));
+  body.if_();
+  b.assign(index, b.add(index, Builder::i32(step)));
+  body.branch(again);
+  body.end();
+  body.end();
+  body.end();
+}
+
+}  // namespace lockstep::compile::wasm
