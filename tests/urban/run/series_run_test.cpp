@@ -17,7 +17,6 @@
 #include "lockstep/error.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/published/athens.hpp"
-#include "urban/run/report.hpp"
 #include "urban/run/victim.hpp"
 #include "urban/weather/solar.hpp"
 
