@@ -1,6 +1,7 @@
 // Commands that are one call with the options of a schema.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "bound_options.hpp"
@@ -8,6 +9,14 @@
 #include "session.hpp"
 
 namespace lockstep::cli {
+
+/// A result with its stages on the host: its JSON, or `text`.
+template <class Result>
+void show(Session& session, const Result& result, const std::string& text) {
+  if constexpr (requires { result.host_stages; })
+    for (const StageRecord& stage : result.host_stages) session.note(stage);
+  session.finish(nlohmann::ordered_json::parse(to_json(result)), text);
+}
 
 /// A command that is work(session, options) or work(command, session, options), which shows its result and gives the exit code.
 template <class Options, class Work>

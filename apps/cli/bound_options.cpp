@@ -6,6 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "core/record/journal.hpp"
+#include "core/schema/shell_flags.hpp"
+
 namespace lockstep::cli {
 namespace {
 
@@ -27,6 +30,15 @@ std::function<void(const std::string&)> setter(CLI::App& app, BoundOptions& boun
       set(bound, text);
     } catch (const OptionError& e) { throw e.in(bound.list->in_shell(command_path(app))); }
   };
+}
+
+/// The text of an option for the record. One that was not given has the value that the inputs decided; where neither they nor the
+/// struct know it, none.
+template <class Text>
+std::string value_of(const Option& option, bool given, const Text& text) {
+  if (given) return text();
+  std::string found = journal::found_value(option.name);
+  return !found.empty() || !option.default_note.empty() ? found : text();
 }
 
 void bind_option(CLI::App& app, BoundOptions& bound, const Option& option, const Wording& words) {
@@ -62,14 +74,13 @@ void bind_option(CLI::App& app, BoundOptions& bound, const Option& option, const
   const bool is_file = option.use != Option::Use::value;
   note_setting(
       added,
-      [&bound, name, flag = option.flag, is_file, negated = option.negated,
-       varies = !option.default_note.empty(), &text] {
+      [&bound, &option, is_file, &text] {
         if (is_file) return text;
-        const bool given = bound.given.contains(name);
-        if (negated) return std::string(given ? "true" : "false");
-        return varies && !given ? bound.found[flag] : bound.list->text(bound.options, name);
+        const bool given = bound.given.contains(option.name);
+        if (option.negated || is_shell_alone(option)) return std::string(given ? "true" : "false");
+        return value_of(option, given, [&] { return bound.list->text(bound.options, option.name); });
       },
-      option.effect == Effect::speed || option.effect == Effect::display);
+      option.effect == Effect::speed || option.effect == Effect::display, is_shell_alone(option));
 }
 
 void bind_group(CLI::App& app, BoundOptions& bound, const OptionGroup& group, const Wording& words) {
@@ -80,13 +91,11 @@ void bind_group(CLI::App& app, BoundOptions& bound, const OptionGroup& group, co
                     b.list->set_group(b.options, group, text, b.given);
                   }));
   const Option& first = list.at(list.members_of(group).front());
-  const bool varies = !first.default_note.empty();
   if (!first.heading.empty()) added->group(first.heading);
   note_setting(
       added,
-      [&bound, &group, added, varies] {
-        return varies && added->count() == 0 ? bound.found[group.flag]
-                                             : bound.list->text(bound.options, group);
+      [&bound, &group, &first, added] {
+        return value_of(first, added->count() > 0, [&] { return bound.list->text(bound.options, group); });
       },
       false);
 }
@@ -106,13 +115,13 @@ void finish(BoundOptions& bound) {
 
 }  // namespace
 
-void bind(Command& command, BoundOptions& bound) {
+void bind(Command& command, BoundOptions& bound, const std::set<std::string>& without) {
   const OptionList& list = *bound.list;
   const Wording words = list.in_shell(command_path(*command.app));
   std::vector<const OptionGroup*> done;
   for (const Option& option : list.options()) {
     const OptionGroup* group = list.group_of(option.name);
-    if (!option.in_shell) continue;
+    if (!option.in_shell || without.contains(option.name)) continue;
     if (!group) {
       bind_option(*command.app, bound, option, words);
     } else if (std::find(done.begin(), done.end(), group) == done.end()) {
@@ -120,6 +129,10 @@ void bind(Command& command, BoundOptions& bound) {
       done.push_back(group);
     }
   }
+}
+
+bool asked(const Command& command, const std::string& option) {
+  return command.bound->given.contains(option);
 }
 
 int run_bound(Command& command) {

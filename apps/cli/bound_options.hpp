@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "lockstep/schema.hpp"
 #include "options.hpp"
@@ -14,14 +15,13 @@ struct BoundOptions {
   void* options = nullptr;
   Given given;
   std::map<std::string, std::string> texts;  // as typed, by flag
-  std::map<std::string, std::string> found;  // by flag: what an option that was not given turned out to be
 };
 template <class Options>
 struct Bound : BoundOptions {
   Options value;
 };
 
-void bind(Command& command, BoundOptions& bound);
+void bind(Command& command, BoundOptions& bound, const std::set<std::string>& without = {});
 /// Adds all options of a struct to a command, which fills it; checks and consequences follow before the command runs.
 template <class Options>
 Options& add_options(Command& command) {
@@ -32,6 +32,9 @@ Options& add_options(Command& command) {
   bind(command, *bound);
   return bound->value;
 }
+
+/// Whether a flag of the shell alone was given, or an option; by its name.
+bool asked(const Command& command, const std::string& option);
 
 /// Checks the options of a command and runs it; errors are in the words of the shell.
 int run_bound(Command& command);

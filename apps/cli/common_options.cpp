@@ -47,6 +47,7 @@ void describe(Schema<CommonOptions>& s) {
       .file(Use::output_file, {".json"})
       .shown("FILE")
       .effect(Effect::display);
+  s.option("no_record", &O::no_record, "no FILE.run.json beside the results").effect(Effect::display);
 }
 
 void add_common(Command& command, const std::string& example) {
@@ -54,8 +55,9 @@ void add_common(Command& command, const std::string& example) {
   bound->list = &schema_of<CommonOptions>();
   bound->options = &command.common;
   command.bound_common = bound;
-  bind(command, *bound);
-  add_no_record(command);
+  std::set<std::string> without;
+  if (!keeps_file_record(*command.app)) without.insert("no_record");
+  cli::bind(command, *bound, without);  // not std::bind, which a std::set finds
   command.app->footer("Example:\n  " + example);
 }
 

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "lockstep/error.hpp"
 #include "session.hpp"
@@ -66,17 +67,25 @@ complete -o default -o bashdefault -F _lockstep lockstep
                      branches);
 }
 
+struct CompletionOptions {
+  std::string shell;
+};
+
+void describe(Schema<CompletionOptions>& s) {
+  s.of("cli::CompletionOptions");
+  s.option("shell", &CompletionOptions::shell, "bash or zsh").flag("SHELL").positional().required();
+}
+
 }  // namespace
 
 void add_completion(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "completion", "print a completion script for bash or zsh");
-  auto shell = std::make_shared<std::string>();
-  add_positional(*command.app, "SHELL", *shell, "bash or zsh", true);
+  const CompletionOptions& options = add_options<CompletionOptions>(command);
   add_common(command, "eval \"$(lockstep completion bash)\"");
-  command.run = [shell, &root] {
-    if (*shell != "bash" && *shell != "zsh")
-      throw InputError(fmt::format("'{}'", *shell), "SHELL", "bash or zsh");
-    print_result(script(root, *shell == "zsh"));
+  command.run = [&options, &root] {
+    if (options.shell != "bash" && options.shell != "zsh")
+      throw InputError(fmt::format("'{}'", options.shell), "SHELL", "bash or zsh");
+    print_result(script(root, options.shell == "zsh"));
     return 0;
   };
 }

@@ -23,7 +23,7 @@ struct NamedFile {
 
 struct NotedSetting {
   std::function<std::string()> value;
-  bool display;
+  bool display, shell_alone;
 };
 std::map<const CLI::Option*, NotedSetting>& noted() {
   static std::map<const CLI::Option*, NotedSetting> settings;
@@ -124,8 +124,9 @@ void note_file(CLI::App& app, const std::string& option, const std::string& valu
   files_of(app).push_back({option, &value, use});
 }
 
-void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display) {
-  noted()[option] = {std::move(value), display};
+void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display,
+                  bool shell_alone) {
+  noted()[option] = {std::move(value), display, shell_alone};
 }
 
 void note_former(CLI::Option* former, const CLI::Option* now) { formers()[former->group("")] = now; }
@@ -195,6 +196,7 @@ std::vector<Setting> settings_of(const CLI::App& app) {
     if (setting != noted().end()) {
       s.value = setting->second.value();
       s.display = setting->second.display;
+      s.shell_alone = setting->second.shell_alone;
     } else if (flag)
       s.value = s.given ? "true" : "false";
     else if (!s.given)
@@ -232,35 +234,16 @@ std::filesystem::path record_file_of(const CLI::App& app) {
   return results ? fs::absolute(*results->value).lexically_normal() += ".run.json" : fs::path();
 }
 
-bool given(const CLI::App& app, const std::string& option) { return app.get_option(option)->count() > 0; }
-
-void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help) {
-  app.add_flag(names, value, help);
-}
-
-void add_positional(CLI::App& app, const std::string& name, std::string& value, const std::string& help,
-                    bool required) {
-  app.add_option_function<std::string>(
-         name,
-         [&value, name](const std::string& text) {
-           if (text.empty()) throw InputError("an empty name", name, "the name of a file");
-           value = text;
-         },
-         help)
-      ->required(required);
-  files_of(app).push_back({name, &value, FileUse::input});
-}
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help) {
   app.add_option(name, values, help);
 }
 void set_footer(CLI::App& app, const std::string& text) { app.footer(text); }
 
-void add_no_record(Command& command) {
-  const std::vector<NamedFile>& files = files_of(*command.app);
-  if (writes_records(*command.app) && std::ranges::any_of(files, is_result) &&
-      std::ranges::find(files, FileUse::output_folder, &NamedFile::use) == files.end())
-    add_flag(*command.app, "--no-record", command.common.no_record, "no FILE.run.json beside the results");
+bool keeps_file_record(const CLI::App& app) {
+  const std::vector<NamedFile>& files = files_of(app);
+  return writes_records(app) && std::ranges::any_of(files, is_result) &&
+         std::ranges::find(files, FileUse::output_folder, &NamedFile::use) == files.end();
 }
 
 std::string command_path(const CLI::App& app) {

@@ -43,8 +43,9 @@ CLI::Option* add_checked(CLI::App& app, const std::string& names, const std::str
                          const std::string& placeholder, std::function<void(const std::string&)> set);
 /// The file of an option, for check_files().
 void note_file(CLI::App& app, const std::string& option, const std::string& value, FileUse use);
-/// The value that the record of a run has of an option, and whether it changes no number.
-void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display);
+/// The value that the record of a run has of an option, whether it changes no number, and whether only the shell has it.
+void note_setting(const CLI::Option* option, std::function<std::string()> value, bool display,
+                  bool shell_alone = false);
 
 /// An option's earlier name: hidden from help, records and completion.
 void note_former(CLI::Option* former, const CLI::Option* now);
@@ -53,11 +54,7 @@ const CLI::Option* current_of(const CLI::Option* option);
 /// Says the new name of each earlier one that was given; refuses both.
 void take_former(const CLI::App& app);
 
-/// A flag that only the shell has.
-void add_flag(CLI::App& app, const std::string& names, bool& value, const std::string& help);
-/// A positional argument, a file that is read or a name; `values` takes all that follow.
-void add_positional(CLI::App& app, const std::string& name, std::string& value, const std::string& help,
-                    bool required);
+/// Names of files that are read, all that follow.
 void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
                     const std::string& help);
 /// Before commands are added: of an earlier run of the program in this process nothing stays.
@@ -82,6 +79,7 @@ struct Setting {
   bool file = false, output = false;  // of an input or an output; of an output
   bool folder = false;                // an output that is a folder
   bool display = false;               // changes no number
+  bool shell_alone = false;           // changes no result: not even a file
 };
 std::vector<Setting> settings_of(const CLI::App& app);
 /// The commands of applications; those of the engine write measurements and texts that no record repeats.
@@ -90,11 +88,9 @@ bool writes_records(const CLI::App& app);
 /// kept, for nothing is written, --no-record was given, or the results are pipes.
 std::filesystem::path record_file_of(const CLI::App& app);
 
-/// Whether the command line or the file of --config has it, whatever its value.
-bool given(const CLI::App& app, const std::string& option);
 void set_footer(CLI::App& app, const std::string& text);
-/// --no-record, where a command keeps a record next to a file. After all other options.
-void add_no_record(Command& command);
+/// Whether a command keeps its record next to a file, once all its options are added.
+bool keeps_file_record(const CLI::App& app);
 /// --device, --threads and the rest that every command has, and an example for its help.
 void add_common(Command& command, const std::string& example);
 

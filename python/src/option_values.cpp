@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/schema/shell_flags.hpp"
 #include "lockstep/flow/pipeline.hpp"
 #include "lockstep/forecast/run.hpp"
 #include "lockstep/pde/commands.hpp"
@@ -60,7 +61,7 @@ std::optional<OptionValue> value_of(const Option& option, const nb::object& valu
 /// The option that a keyword names, by its name or an earlier one, of which it says the new one.
 const Option* option_of(const OptionList& list, const std::string& key, const nb::dict& arguments,
                         const std::string& call) {
-  if (const Option* option = list.find(key)) return option;
+  if (const Option* option = list.find(key); option && !is_shell_alone(*option)) return option;
   const Option* option = list.find_former(key);
   if (!option) return nullptr;
   if (arguments.contains(option->name.c_str()))
@@ -75,6 +76,7 @@ const Option* option_of(const OptionList& list, const std::string& key, const nb
   std::vector<std::string> names;
   std::string nearest;
   for (const Option& option : list.options()) {
+    if (is_shell_alone(option)) continue;
     names.push_back(option.name);
     if (option.flag == key) nearest = option.name;  // as the shell calls it
   }
@@ -143,6 +145,7 @@ nb::list options_table(const OptionList& list) {
   nb::list rows;
   const Wording words = list.in_python("");
   for (const Option& o : list.options()) {
+    if (is_shell_alone(o)) continue;
     const OptionGroup* group = list.group_of(o.name);
     rows.append(dict_of("name", o.name, "argument", words.name(o.name), "flag", group ? group->flag : o.flag,
                         "former", o.former, "member", o.member, "type", type_of(o), "list", o.list,

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import program
-from program import ProgramTest, run
+from program import ProgramTest, npy, run
 
 FLOW = ("flow", "run", "--n", "16", "--steps", "4", "--dt", "0.01", "--device", "cpu", "--quiet")
 
@@ -80,6 +80,8 @@ class RecordTest(ProgramTest):
         first, second = self.record(self.path("a")), self.record(self.path("b"))
         self.assertEqual(first["options"]["n"], {"value": "256", "given": False})
         self.assertEqual(first["identity"], second["identity"])
+        with open(self.path("a", "run.nc"), "rb") as file:
+            self.assertIn(first["identity"].encode(), file.read(), "known before the first file")
         # The grid of a file, too.
         start = self.flow("start")
         source = ["--ic", os.path.join(start, "run.npz"), "--steps", "2", "--format", "npz", "--quiet"]
@@ -89,6 +91,53 @@ class RecordTest(ProgramTest):
         third, fourth = self.record(self.path("c")), self.record(self.path("d"))
         self.assertEqual(third["options"]["n"]["value"], "16")
         self.assertEqual(third["identity"], fourth["identity"])
+
+    def test_what_the_weather_decides_is_recorded(self):
+        npy(self.path("dsm.npy"), [[9.0 if 4 <= r < 8 and 5 <= c < 9 else 0.0 for c in range(16)] for r in range(16)])
+        with open(self.path("weather.csv"), "w") as file:
+            file.write("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,22,50,2,700\n2015-06-21T13:00,23,50,2,700\n")
+        plain = ["urban", "run", "--dsm", self.path("dsm.npy"), "--pixel-size", "1", "--weather", self.path("weather.csv"), "--latitude", "57",
+                 "--longitude", "12", "--utc-offset", "1", "--patches", "145", "--outputs", "tmrt", "--device", "cpu", "--quiet"]
+        expected = {"elevation": "0", "wind-height": "10", "from": "2015-06-21T12:00", "to": "2015-06-21T13:00", "substeps": "6"}
+        given = lambda values: [word for name, value in values.items() for word in ("--" + name, value)]
+        for name, more in (("a", []), ("b", given(expected)), ("c", given({**expected, "elevation": "1"}))):
+            done = run(*plain, *more, "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+        first, second, third = (self.record(self.path(name)) for name in "abc")
+        self.assertEqual({name: first["options"][name] for name in expected}, {name: {"value": value, "given": False} for name, value in expected.items()})
+        self.assertEqual(first["options"]["leaf-days"], {"value": "", "given": False}, "a city without plants")
+        self.assertEqual(first["identity"], second["identity"])
+        self.assertNotEqual(first["identity"], third["identity"])
+        with open(self.path("a", "run.nc"), "rb") as file:
+            self.assertIn(first["identity"].encode(), file.read())
+
+    def test_variants_that_differ_are_named(self):
+        with open(self.path("variants.json"), "w") as file:
+            file.write('{"format": 1, "rows": [{"computation": "flow.step", "device": "cpu", "steps": [[0, ["groups"]]]}]}')
+        os.chmod(self.path("variants.json"), 0o600)
+        own = {"LOCKSTEP_VARIANTS": self.path("variants.json")}
+        self.assertEqual(run(*FLOW, "--format", "npz", "--out", self.path("b"), env=own).returncode, 0)
+        first, second = self.flow("a"), self.path("b")
+        step = lambda folder: [(v["variant"], v["by"]) for v in self.record(folder)["variants"] if v["computation"] == "flow.step"]
+        self.assertEqual(step(first), [("vectors", "the shipped table for any")])
+        self.assertEqual(step(second), [("groups", "the user's table for cpu")])
+        line = "variant of flow.step: vectors → groups"
+        result = self.json_of("compare", first, second)
+        self.assertIn(line, result["differences"])
+        self.assertEqual((result["identical"], result["same_identity"]), (1, True))
+        self.assertIn("variant of flow.step: groups → vectors", self.json_of("reproduce", second)["since"])
+        self.assertEqual([line for line in self.json_of("reproduce", first)["since"] if "variant" in line], [])
+
+        def as_before(record):
+            """The record of a version that noted neither variants nor what the inputs decide."""
+            del record["variants"]
+            self.assertEqual(record["options"]["history-every"], {"value": "", "given": False})
+            record["options"]["history-every"]["value"] = "5"
+        self.seal(self.path("b", "run.json"), as_before)
+        result = self.json_of("compare", first, second)
+        self.assertEqual([line for line in result["differences"] if not line.startswith("environment")], [], "nothing is known of the earlier version")
+        self.seal(self.path("a", "run.json"), lambda record: record["variants"][0].update(variant=3))
+        self.refuses("compare", first, second, saying="variant")
 
     def test_the_run_again(self):
         out = self.flow()
@@ -194,6 +243,8 @@ class RecordTest(ProgramTest):
         out = self.path("a.npz")
         self.assertEqual(self.curve(out).returncode, 0)
         self.assertEqual(sorted(os.listdir(self.folder)), ["a.npz", "a.npz.run.json", "log.csv"])
+        with open(out + ".run.json", encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["options"]["column"], {"value": "loss", "given": False})
         for results in (out, out + ".run.json"):
             result = self.json_of("reproduce", results)
             self.assertEqual((result["identical"], result["different"], [f["path"] for f in result["files"]]), (1, 0, ["a.npz"]))

@@ -70,7 +70,7 @@ COMMANDS = {
 }
 WEBGPU = any(device["kind"] == "webgpu" and device["available"] for device in json.loads(run("devices", "--json").stdout)["devices"])
 MEMBERS = {"program": dict, "command": str, "options": dict, "inputs": list, "device": str, "driver": str, "numerics": str, "environment": dict,
-           "started": str, "seconds": float, "stages": list, "fallbacks": dict, "warnings": list, "outputs": list, "identity": str, "directory": str,
+           "started": str, "seconds": float, "stages": list, "variants": list, "fallbacks": dict, "warnings": list, "outputs": list, "identity": str, "directory": str,
            "seal": str}
 
 

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "core/refusal.hpp"
+#include "core/schema/shell_flags.hpp"
+#include "core/schema/table.hpp"
 #include "core/schema_walk.hpp"
 
 namespace lockstep::sample {
@@ -109,7 +111,44 @@ void describe(Schema<Texts>& s) {
   });
 }
 
+struct Watched {
+  int64_t steps = 1;
+};
+void describe(Schema<Watched>& s) {
+  s.of("Watched");
+  s.option("steps", &Watched::steps, "steps");
+  s.heading("Display");
+  add_shell_flag(s, "all_rows", "rows while it runs");
+  s.conflict("all_rows", "steps");
+}
+struct Longer : Watched {};
+void describe(Schema<Longer>& s) {
+  s.of("Longer");
+  s.include_base<Watched>();
+}
+
 namespace {
+
+TEST(Schema, FlagsOfTheShellAloneSetNothing) {
+  const OptionList& all = schema_of<Longer>();
+  const Option& flag = all.at("all_rows");
+  EXPECT_TRUE(is_shell_alone(flag) && !flag.negated && flag.in_shell);
+  EXPECT_EQ(flag.flag, "all-rows");
+  EXPECT_EQ(flag.heading, "Display");
+  EXPECT_EQ(flag.effect, Effect::display);
+  Longer o;
+  Given given;
+  all.set(&o, "all_rows", true, given);
+  EXPECT_EQ(given, Given{"all_rows"});
+  EXPECT_EQ(o.steps, 1);
+  EXPECT_NO_THROW(all.finish(&o, given));
+  all.set_text(&o, "steps", "2", given);
+  EXPECT_THROW(all.finish(&o, given), OptionError);
+  EXPECT_NE(markdown_table(all).find(
+                "\n| `--all-rows` |  |  | true or false | false | display | rows while it runs |\n"),
+            std::string::npos)
+      << markdown_table(all);
+}
 
 TEST(Schema, TextsAreReadAndPrintedByTheirOwnFunctions) {
   const OptionList& all = schema_of<Texts>();

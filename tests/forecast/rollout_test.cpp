@@ -285,8 +285,16 @@ TEST(BatchRollout, SaysWhyItCannotRun) {
 }
 
 TEST(BatchRollout, SharesStartingPoints) {
+  DeviceInfo h200, twice, cpu;
+  h200.kind = twice.kind = DeviceKind::cuda;
+  h200.multiprocessors = 132, twice.multiprocessors = 264;
+  EXPECT_EQ(clusters_at_once(h200, 1), 132);
+  EXPECT_EQ(clusters_at_once(h200, 3), 39);
+  EXPECT_EQ(clusters_at_once(h200, 8), 15);
+  EXPECT_EQ(clusters_at_once(twice, 8), 30);
+  EXPECT_EQ(clusters_at_once(cpu, 8), 15);
   const auto share = [](int64_t members, int64_t batch, int64_t blocks, int64_t most) {
-    const BatchShare s = share_batch(members, batch, blocks, most, 132);
+    const BatchShare s = share_batch(members, batch, most, clusters_at_once(h200, blocks));
     EXPECT_EQ(s.entries % 8, 0);
     EXPECT_GE(s.entries * s.parts, batch);
     EXPECT_LT(s.entries * (s.parts - 1), batch);

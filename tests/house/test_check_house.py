@@ -26,20 +26,27 @@ class CheckHouse(unittest.TestCase):
             "src/device/a.cpp": '#include "device/a.hpp"\n#include "core/reports/log.hpp"\n#include "lockstep/device.hpp"\n',
             "src/urban/a.cpp": '#include "io/raster.hpp"\n#include "lockstep/urban.hpp"\n',
             "include/lockstep/a.hpp": '#include "lockstep/b.hpp"\n#include <vector>\n',
-            "apps/cli/a.cpp": '#include "urban/a.hpp"\n',
+            "apps/cli/a.cpp": '#include "io/a.hpp"\n#include "commands.hpp"\n#include "lockstep/urban.hpp"\n',
+            "apps/cli/tune.cpp": '#include "device/variants/table.hpp"\n',
             "src/math/cases.cpp": '#include "verify/inputs.hpp"\n',
         })
         self.assertEqual(code, 0, text)
-        self.assertIn("7 includes checked", text)
+        self.assertIn("11 includes checked", text)
 
     def test_includes_that_point_up_or_sideways_are_found(self):
         for name, include in (("src/core/a.cpp", "device/a.hpp"), ("src/urban/a.cpp", "pde/a.hpp"),
                               ("src/primitives/a.cpp", "io/npy.hpp"), ("src/device/a.cpp", "lockstep/urban.hpp"),
                               ("include/lockstep/a.hpp", "core/reports/log.hpp"), ("examples/a.cpp", "device/a.hpp"),
-                              ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "verify/inputs.hpp"), ("src/mystery/a.cpp", "core/reports/log.hpp")):
+                              ("apps/cli/pde/a.cpp", "pde/language/a.hpp"), ("apps/cli/a.cpp", "device/variants/table.hpp"),
+                              ("apps/cli/tune.cpp", "device/variants/variants.hpp"), ("src/io/a.cpp", "../core/log.hpp"), ("src/math/a.cpp", "verify/inputs.hpp"), ("src/mystery/a.cpp", "core/reports/log.hpp")):
             code, text = run("include-direction", {name: f'#include "{include}"\n'})
             self.assertEqual(code, 1, (name, include, text))
             self.assertIn(name, text)
+
+    def test_exceptions_that_nothing_needs_are_found(self):
+        code, text = run("include-direction", {"apps/cli/tune.cpp": '#include "lockstep/device.hpp"\n'})
+        self.assertEqual(code, 1, text)
+        self.assertIn('apps/cli/tune.cpp: no longer includes "device/variants/table.hpp"', text)
 
     def test_headers_of_the_system_outside_the_platform_are_found(self):
         good = {"src/core/platform/posix/a.cpp": "#include <unistd.h>\n", "src/device/a.cpp": "#include <vector>\n",

@@ -165,6 +165,10 @@ def test_an_unknown_argument_names_the_nearest_one(tmp_path):
         assert f"did you mean {right}?" in caught.value.hint
     with pytest.raises(ls.InputError, match="flow.fly") as caught:
         ls.options("flow.fly")
+    # A flag of the shell alone is no option here.
+    assert not {"watch", "memory"} & {option["name"] for option in ls.options("flow.run")}
+    with pytest.raises(ls.InputError, match="argument watch"):
+        call(watch=True)
 
 
 def test_options_reach_the_run(tmp_path):

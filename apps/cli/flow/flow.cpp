@@ -22,7 +22,7 @@ void add_flow_call(CommandList& commands, Command& flow, const char* name, const
   add_call<Options>(commands, *flow.app, name, help, example,
                     [work](Session& session, const Options& options) {
                       const auto result = work(session.context(), options);
-                      session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
+                      show(session, result, text_of(result));
                       return 0;
                     });
 }
@@ -43,20 +43,12 @@ int predict_memory(Session& session, flow::RunOptions options) {
   return 0;
 }
 
-/// The grid of an initial field is recorded as one that is given.
-void note_grid(Command& command, flow::RunOptions options, const flow::BoxGrid& grid) {
-  const OptionList& list = schema_of<flow::RunOptions>();
-  const OptionGroup& n = *list.group_of("ny");
-  options.model.grid = grid;
-  command.bound->found[n.flag] = list.text(&options, n);
-}
-
-int run_flow(Command& command, Session& session, flow::RunOptions options, bool watch, bool memory) {
+int run_flow(Command& command, Session& session, flow::RunOptions options) {
   const CommonOptions& common = session.options();
-  if (watch && (memory || common.quiet))
-    throw InputError(memory ? "--watch with --memory" : "--watch with --quiet", "flow run", "one of them");
+  const bool watch = asked(command, "watch");
+  if (watch && common.quiet) throw InputError("--watch with --quiet", "flow run", "one of them");
   check_output_file(options.folder / fmt::format("run.{}", flow::name(options.format)));
-  if (memory) return predict_memory(session, std::move(options));
+  if (asked(command, "memory")) return predict_memory(session, std::move(options));
   flow::require_memory(session.context(), options, !common.no_fallback);
   if (watch) {
     // In a terminal the line is drawn anew; else one below the other.
@@ -73,22 +65,8 @@ int run_flow(Command& command, Session& session, flow::RunOptions options, bool 
   }
   const flow::RunResult result = flow::run(session.context(), options);
   logging::set_status("");
-  note_grid(command, options, result.grid);
-  session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
+  show(session, result, text_of(result));
   return 0;
-}
-
-void add_flow_run(CommandList& commands, Command& flow) {
-  const auto watch = std::make_shared<bool>(false), memory = std::make_shared<bool>(false);
-  Command& run = add_call<flow::RunOptions>(
-      commands, *flow.app, "run", "simulate a flow on a doubly periodic box",
-      "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
-      "--save-every 200 --pictures --out out",
-      [watch, memory](Command& command, Session& session, flow::RunOptions options) {
-        return run_flow(command, session, std::move(options), *watch, *memory);
-      });
-  add_flag(*run.app, "--watch", *watch, "energy, enstrophy and speed on stderr while it runs");
-  add_flag(*run.app, "--memory", *memory, "only say what the run needs on the device");
 }
 
 void add_flow_compare(CommandList& commands, Command& flow) {
@@ -102,7 +80,7 @@ void add_flow_compare(CommandList& commands, Command& flow) {
     Session session(both.common);
     const flow::Comparison2d c =
         session.host_stage("flow.compare", [&] { return flow::compare_runs((*files)[0], (*files)[1]); });
-    session.finish(nlohmann::ordered_json::parse(flow::to_json(c)), text_of(c));
+    show(session, c, text_of(c));
     return 0;
   };
 }
@@ -113,7 +91,11 @@ void add_flow(CommandList& commands, CLI::App& root) {
   Command& flow = add_command(commands, root, "flow", "two-dimensional turbulence");
   set_footer(*flow.app,
              "Example:\n  lockstep flow run --n 512 --closure smagorinsky --time 10 --cfl 0.5 --out out");
-  add_flow_run(commands, flow);
+  add_call<flow::RunOptions>(
+      commands, *flow.app, "run", "simulate a flow on a doubly periodic box",
+      "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
+      "--save-every 200 --pictures --out out",
+      run_flow);
   add_flow_compare(commands, flow);
   add_flow_call<flow::EncodeRunOptions>(
       commands, flow, "encode", "fields of a run as short latents or small files",
@@ -136,11 +118,10 @@ void add_flow(CommandList& commands, CLI::App& root) {
       "simulate, encode, learn, roll out, decode and look, all on one device",
       "lockstep flow pipeline --n 256 --steps 2000 --strides 10 --rank 0.9 --places cpu,device --pictures "
       "--out out",
-      [](Command& command, Session& session, const flow::PipelineSweep& options) {
+      [](Session& session, const flow::PipelineSweep& options) {
         const flow::SweepResult result =
             flow::run_sweep(session.context(), options, !session.options().no_fallback);
-        if (options.sizes.empty()) note_grid(command, options.run, result.runs.front().grid);
-        session.finish(nlohmann::ordered_json::parse(flow::to_json(result)), text_of(result));
+        show(session, result, text_of(result));
         return 0;
       });
 }

@@ -1,6 +1,5 @@
 // `lockstep forecast`: each command is one call of the library.
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bound_call.hpp"
 #include "core/reports/progress.hpp"
@@ -13,14 +12,12 @@ namespace {
 template <class Options, class Work>
 void add_forecast_call(CommandList& commands, Command& forecast, const char* name, const char* help,
                        const char* example, Work work) {
-  add_call<Options>(
-      commands, *forecast.app, name, help, example, [work](Session& session, const Options& options) {
-        const auto result = work(session, options);
-        if constexpr (requires { result.host_stages; })
-          for (const StageRecord& stage : result.host_stages) session.note(stage);
-        session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result, options));
-        return 0;
-      });
+  add_call<Options>(commands, *forecast.app, name, help, example,
+                    [work](Session& session, const Options& options) {
+                      const auto result = work(session, options);
+                      show(session, result, text_of(result, options));
+                      return 0;
+                    });
 }
 
 forecast::TrainResult train_network(Session& session, forecast::TrainRunOptions options) {

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bound_call.hpp"
@@ -18,16 +17,15 @@ template <class Options>
 int run_loss(Session& session, Options options) {
   options.run.any_path = !session.options().no_fallback;
   const pde::FileRun run = pde::run(session.context(), options);
-  for (const StageRecord& stage : run.host_stages) session.note(stage);
   if (!run.result.path_refused.empty())
     logging::line(fmt::format("{}; two-kernel is used", run.result.path_refused));
-  session.finish(nlohmann::ordered_json::parse(to_json(run)), text_of(run));
+  show(session, run, text_of(run));
   return 0;
 }
 
 int run_pde_check(Session& session, const pde::CheckRunOptions& options) {
   const pde::CheckResult result = pde::run(session.context(), options);
-  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  show(session, result, text_of(result));
   return result.passed() ? 0 : 1;
 }
 
@@ -45,7 +43,7 @@ int run_study(Session& session, const pde::StudyOptions& options) {
   session.note({"pde.study", result.device, seconds, counters.bytes_to_device, counters.bytes_from_device,
                 counters.launches, 0});
   session.note_device(result.device, counters.peak_bytes);
-  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  show(session, result, text_of(result));
   return 0;
 }
 
@@ -57,8 +55,7 @@ int run_example(Session& session, pde::ExampleOptions options) {
   };
   const pde::ExampleResult result = pde::run_example(session.context(), options);
   progress.reset();
-  for (const StageRecord& stage : result.host_stages) session.note(stage);
-  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  show(session, result, text_of(result));
   if (result.converged()) return 0;
   logging::error("{} of {} windows did not converge: try more --iterations",
                  result.train.windows - result.train.converged, result.train.windows);
@@ -67,7 +64,7 @@ int run_example(Session& session, pde::ExampleOptions options) {
 
 int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
   const pde::ConvergenceResult result = pde::run_convergence(session.context(), options);
-  session.finish(nlohmann::ordered_json::parse(to_json(result)), text_of(result));
+  show(session, result, text_of(result));
   return 0;
 }
 

@@ -55,6 +55,9 @@ void check_members(const io::JsonValue& record) {
     for (const char* mark : {"positional", "file", "output"})
       if (const auto value = option.find(mark)) value->boolean();
   }
+  if (const auto variants = record.find("variants"))
+    for (const io::JsonValue& variant : variants->items())
+      for (const char* name : {"computation", "variant", "by"}) variant.at(name).text();
   for (const char* list : {"inputs", "outputs"}) {
     std::set<std::string> paths;
     for (const io::JsonValue& file : record.at(list).items()) {

@@ -17,6 +17,7 @@
 #include "core/record/sha256.hpp"
 #include "core/record/stamp.hpp"
 #include "core/reports/json_text.hpp"
+#include "device/variants/variants.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
@@ -62,9 +63,6 @@ Json files_json(const std::vector<fs::path>& files, const fs::path& base) {
   std::sort(list.begin(), list.end(), [](const Json& a, const Json& b) { return a["path"] < b["path"]; });
   return list;
 }
-
-/// Flags of the shell alone, which have no declared effect, that change no number.
-bool is_display(const std::string& name) { return name == "watch" || name == "no-record"; }
 
 /// The file of an output option, or one of the fields next to a checkpoint.
 bool is_of(const fs::path& file, const Setting& s, const fs::path& path) {
@@ -120,7 +118,7 @@ Json inputs_json(const std::vector<fs::path>& files) {
 std::string identity_of(const std::string& command, const Json& options, const Json& inputs) {
   record::Identity identity(command);
   for (const auto& [name, o] : options.items())
-    if (!o.value("file", false) && !is_display(name) && o.value("effect", "result") != "display")
+    if (!o.value("file", false) && o.value("effect", "result") != "display")
       identity.option(name, o["value"].get<std::string>(), o["given"].get<bool>());
   std::vector<std::string> hashes;
   for (const Json& input : inputs) hashes.push_back(input["sha256"]);
@@ -151,6 +149,14 @@ Json environment_json() {
   return set;
 }
 
+/// The variant that each computation took, several where its problems differed.
+Json variants_json() {
+  Json list = Json::array();
+  for (const variants::Chosen& c : variants::chosen())
+    list.push_back({{"computation", c.computation}, {"variant", c.variant}, {"by", c.by}});
+  return list;
+}
+
 /// Marks the outputs that an option names.
 void name_options(Json& outputs, const std::vector<Setting>& settings, const fs::path& base) {
   for (const Setting& s : settings)
@@ -179,6 +185,7 @@ std::string seal_of(Json record) {
 
 Recording::Recording(const CLI::App& app) : app_(app) {
   journal::begin();
+  variants::forget_chosen();
   summary() = {};
   hashed().clear();
   const fs::path target = record_file_of(app);
@@ -211,6 +218,7 @@ void Recording::write() const {
                  {"started", s["started"]},
                  {"seconds", s["seconds"]},
                  {"stages", s["stages"]},
+                 {"variants", variants_json()},
                  {"fallbacks", s["fallbacks"]},
                  {"warnings", entries.warnings},
                  {"outputs", files_json(files.outputs, base)},

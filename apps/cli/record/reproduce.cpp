@@ -1,16 +1,20 @@
 // `lockstep reproduce RESULTS`: runs a record again and compares file by file. `lockstep compare`: two records.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/files/folder.hpp"
 #include "core/record/sha256.hpp"
+#include "core/schema/shell_flags.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
@@ -28,6 +32,20 @@ using Json = nlohmann::ordered_json;
 
 /// Fast numerics, and WebGPU, promise this share of an array's largest magnitude; exact ones elsewhere equal bits.
 constexpr double kBound = 1e-4;
+
+struct ReproduceOptions {
+  std::string results;
+};
+
+void describe(Schema<ReproduceOptions>& s) {
+  s.of("cli::ReproduceOptions");
+  s.option("results", &ReproduceOptions::results, "folder or file that a command wrote with --out")
+      .flag("RESULTS")
+      .file(Option::Use::input)
+      .positional()
+      .required();
+  add_shell_flag(s, "keep", "leave the second run's folder, and name it");
+}
 
 /// Not reports for people and states on the way, which hold times; nor what shows how a run went; nor films and drawings of numbers that may differ.
 bool is_compared(const Json& output, double bound) {
@@ -114,8 +132,8 @@ fs::path second_name(const Json& record, const std::string& option, const fs::pa
 /// an argument is known of the command, and not believed of the record.
 std::vector<std::string> command_of(const CommandList& commands, const Json& record, const fs::path& scratch,
                                     const std::string& device) {
-  constexpr std::string_view kOwn[] = {"json",  "quiet", "config", "input-memory", "telemetry",
-                                       "trace", "watch", "device", "check",        "no-record"};
+  constexpr std::string_view kOwn[] = {"json",  "quiet",  "config", "input-memory", "telemetry",
+                                       "trace", "device", "check",  "no-record"};
   std::vector<std::string> words = own_command();
   const std::string command = record["command"];
   const CLI::App& app = *recorded_command(commands, command).app;
@@ -132,7 +150,8 @@ std::vector<std::string> command_of(const CommandList& commands, const Json& rec
     if (setting == settings.end())
       throw InputError(fmt::format("option '{}'", io::shown(name)), "run.json",
                        fmt::format("an option of `{}`", command));
-    if (!o["given"].get<bool>() || std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
+    if (!o["given"].get<bool>() || setting->shell_alone || std::ranges::find(kOwn, name) != std::end(kOwn))
+      continue;
     const std::string value = text_of(o, "value");
     if (setting->positional) {
       check_value(name, value);
@@ -179,6 +198,22 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Records of earlier versions have neither variants nor defaults that the inputs decide, which they left empty.
+bool is_whole(const Json& record) { return record.contains("variants"); }
+bool was_unknown(const Json& a, const Json& b) {
+  return (a["value"] == "" || b["value"] == "") && !a["given"].get<bool>() && !b["given"].get<bool>();
+}
+
+/// The variants of each computation, with commas between.
+std::map<std::string, std::string> variants_of(const Json& record) {
+  std::map<std::string, std::set<std::string>> names;
+  for (const Json& v : record["variants"]) names[v["computation"]].insert(v["variant"]);
+  std::map<std::string, std::string> variants;
+  for (const auto& [computation, all] : names)
+    variants[computation] = fmt::format("{}", fmt::join(all, ", "));
+  return variants;
+}
+
 /// One line for each thing that two records differ in and that may change results.
 Json differences(const Json& a, const Json& b) {
   Json lines = Json::array();
@@ -188,13 +223,21 @@ Json differences(const Json& a, const Json& b) {
   };
   for (const char* name : {"command", "program", "device", "driver", "numerics", "environment", "fallbacks"})
     line(name, a.value(name, Json::object()), b.value(name, Json::object()));
+  const bool whole = is_whole(a) && is_whole(b);
   const Json &p = a["options"], &q = b["options"];
   for (const auto& [name, o] : p.items())
     if (!o.value("file", false) && name != "device" && name != "json" && name != "quiet" && name != "check" &&
         name != "no-record")
-      line("--" + name, o["value"], q.contains(name) ? q[name]["value"] : Json("absent"));
+      if (whole || !q.contains(name) || !was_unknown(o, q[name]))
+        line("--" + name, o["value"], q.contains(name) ? q[name]["value"] : Json("absent"));
   for (const auto& [name, o] : q.items())
     if (!p.contains(name)) line("--" + name, "absent", o["value"]);
+  if (whole) {
+    std::map<std::string, std::string> first = variants_of(a), second = variants_of(b);
+    for (const auto& [computation, variant] : second) first.try_emplace(computation, "none");
+    for (const auto& [computation, variant] : first)
+      line("variant of " + computation, variant, second.contains(computation) ? second[computation] : "none");
+  }
   const auto hash_of = [](const Json& record, const std::string& path) -> Json {
     for (const Json& input : record["inputs"])
       if (input["path"] == path) return input["sha256"];
@@ -343,13 +386,11 @@ int compare(const CommonOptions& common, const std::vector<std::string>& results
 void add_reproduce(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "reproduce",
                                  "run the record of results again elsewhere and compare file by file");
-  auto dir = std::make_shared<std::string>();
-  auto keep = std::make_shared<bool>(false);
-  add_positional(*command.app, "RESULTS", *dir, "folder or file that a command wrote with --out", true);
-  add_flag(*command.app, "--keep", *keep, "leave the second run's folder, and name it");
+  const ReproduceOptions& options = add_options<ReproduceOptions>(command);
   add_common(command, "lockstep reproduce out --device cpu");
-  command.run = [&commands, &command, dir, keep] {
-    return reproduce(commands, command.common, *dir, *keep, given(*command.app, "--device"));
+  command.run = [&commands, &command, &options] {
+    return reproduce(commands, command.common, options.results, asked(command, "keep"),
+                     command.bound_common->given.contains("device"));
   };
   Command& both = add_command(commands, root, "compare", "options, inputs and outputs of two runs");
   auto dirs = std::make_shared<std::vector<std::string>>();

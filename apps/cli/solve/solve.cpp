@@ -1,24 +1,16 @@
 // `lockstep solve`: each command is one run of the library.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/run.hpp"
-#include "solve/minimize/report.hpp"
 
 namespace lockstep::cli {
 namespace {
-
-/// The rows that are shown, and the outcomes that count as failures.
-struct Shown {
-  bool verbose = false, require_convergence = false;
-};
 
 /// The line that shows how far a minimisation has come; it goes with the options that hold it.
 class StatusLine {
@@ -51,14 +43,14 @@ void place(const Command& command, solve::Options& o) {
 }
 
 /// Exit code: 1 for a minimisation that failed, or that did not converge although it must.
-int print_run(Session& session, const Command& command, const Shown& shown, const solve::RunResult& result,
-              const std::string& text, const std::string& json) {
+template <class Result>
+int print_run(Session& session, const Command& command, const Result& result) {
   const solve::Summary& summary = result.summary;
-  for (const StageRecord& stage : result.host_stages) session.note(stage);
   if (!session.options().quiet)
-    logging::line(solve::report(summary, shown.verbose ? std::numeric_limits<int>::max() : 10));
+    logging::line(solve::report(summary, asked(command, "verbose") ? std::numeric_limits<int>::max() : 10));
   const bool broken = summary.termination == solve::Termination::failure,
-             failed = broken || (shown.require_convergence && !solve::converged(summary.termination));
+             failed =
+                 broken || (asked(command, "require_convergence") && !solve::converged(summary.termination));
   const std::string why = summary.message.empty() ? "" : ": " + summary.message;
   if (broken)
     logging::line(
@@ -69,36 +61,26 @@ int print_run(Session& session, const Command& command, const Shown& shown, cons
     logging::line(fmt::format(
         "lockstep: error: not converged: {}{} [--require-convergence]: expected a tolerance that is met",
         solve::name(summary.termination), why));
-  session.finish(nlohmann::ordered_json::parse(json), text);
+  show(session, result, to_text(result));
   return failed ? 1 : 0;
 }
 
 template <class Run>
-int run_and_print(const Command& command, Session& session, Run run, const Shown& shown) {
+int run_and_print(const Command& command, Session& session, Run run) {
   place(command, run.options);
   const auto status = std::make_shared<StatusLine>(!command.common.quiet);
   run.options.callback = [status](const solve::Iteration& i) {
     status->show(i);
     return true;
   };
-  const auto result = solve::run(session.context(), run);
-  return print_run(session, command, shown, result, to_text(result), to_json(result));
+  return print_run(session, command, solve::run(session.context(), run));
 }
 
 template <class Run>
 void add_run(CommandList& commands, Command& parent, const char* name, const char* help,
              const char* example) {
-  const auto shown = std::make_shared<Shown>();
-  Command& command = add_call<Run>(commands, *parent.app, name, help, example,
-                                   [shown](const Command& c, Session& session, const Run& run) {
-                                     return run_and_print(c, session, run, *shown);
-                                   });
+  Command& command = add_call<Run>(commands, *parent.app, name, help, example, run_and_print<Run>);
   static_cast<Run*>(command.bound->options)->options.backend = solve::Placement::automatic;
-  add_flag(*command.app, "--verbose", shown->verbose, "all iterations in the report instead of ten");
-  add_flag(*command.app, "--require-convergence", shown->require_convergence,
-           "exit code 1 where no tolerance was reached");
-  for (const char* flag : {"--verbose", "--require-convergence"})
-    command.app->get_option(flag)->group("Minimisation");
 }
 
 }  // namespace

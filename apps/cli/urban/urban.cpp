@@ -4,10 +4,9 @@
 
 #include <memory>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "core/reports/progress.hpp"
-#include "urban/run/opening.hpp"
+#include "lockstep/urban/opening.hpp"
 #include "urban_call.hpp"
 
 namespace lockstep::cli {
@@ -18,37 +17,36 @@ int run_opening(Session& session, auto options) {
   expect_few_streams();
   options.tiles.on_progress = progress_bar("rays");
   const auto result = urban::run([&]() -> Context& { return session.context(); }, options);
-  finish(session, result, urban::to_json(result));
+  show(session, result, text_of(result));
   return 0;
 }
 
 int run_walls(Session& session, urban::WallRunOptions options) {
   options.tiles.on_progress = progress_bar("rays");
   const urban::WallRunResult result = urban::run(session.context(), options);
-  finish(session, result, urban::to_json(result));
+  show(session, result, text_of(result));
   return 0;
 }
 
 int run_umep(Session& session, const urban::UmepOptions& options) {
   const urban::UmepExchange result = urban::run(options);
-  for (const StageRecord& stage : result.host_stages) session.note(stage);
   std::string text;
   for (const auto& file : result.files) text += file.string() + "\n";
-  session.finish(urban::to_json(result), text);
+  show(session, result, text);
   return 0;
 }
 
 template <class Options>
 int run_index(Session& session, const Options& options) {
   const auto result = urban::run(options);
-  session.finish(urban::to_json(result), fmt::format("{:.3f}", result.value));
+  show(session, result, fmt::format("{:.3f}", result.value));
   return 0;
 }
 
 int run_sample(Session& session, urban::SampleRunOptions options) {
   options.on_progress = progress_bar("city");
   const urban::SampleRunResult result = urban::run(options);
-  finish(session, result, urban::to_json(result));
+  show(session, result, text_of(result));
   return 0;
 }
 
@@ -69,13 +67,12 @@ std::function<void(int64_t, int64_t)> progress_bar(const std::string& title) {
   };
 }
 
-void finish(Session& session, const urban::RunResult& result, nlohmann::ordered_json document) {
-  for (const StageRecord& stage : result.host_stages) session.note(stage);
+std::string text_of(const urban::RunResult& result) {
   std::string text;
   for (const urban::OutputGrid& grid : result.outputs)
     text += fmt::format("{:<34} {:>10.4g} to {:<10.4g} mean {:<10.5g} {}\n", grid.name, grid.minimum,
                         grid.maximum, grid.mean, grid.file.string());
-  session.finish(std::move(document), text);
+  return text;
 }
 
 void add_urban(CommandList& commands, CLI::App& root) {

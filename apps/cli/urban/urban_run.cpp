@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "urban_call.hpp"
 
@@ -18,7 +17,7 @@ void attend(urban::SeriesOptions& options, const char* command) {
 int run_series(Session& session, urban::SeriesOptions options) {
   attend(options, "lockstep urban run");
   const urban::SeriesResult result = urban::run(session.context(), options);
-  finish(session, result, urban::to_json(result));
+  show(session, result, text_of(result));
   return 0;
 }
 
@@ -31,7 +30,7 @@ int run_validation(Session& session, urban::ValidationOptions options) {
   for (const auto& [variable, a] : result.variables)
     text += fmt::format("{:<8} {:>4} {:>10.3f} {:>10.3f} {:>8.3f} {:>8.3f}\n", variable, a.n, a.rmse, a.mbe,
                         a.r2, a.d);
-  session.finish(urban::to_json(result), text + result.plot.string());
+  show(session, result, text + result.plot.string());
   return 0;
 }
 
@@ -43,7 +42,7 @@ int run_quirks(Session& session, const urban::GateOptions& options) {
     text += fmt::format("{:>9.4f} {:>9.4f} {:>9.4f} {:>9.4f}  {}: {}\n", e.mean_day_k, e.mean_night_k,
                         e.mean_abs_k, e.max_abs_k, e.quirk, e.value);
   text.pop_back();
-  session.finish(urban::to_json(effects), text);
+  show(session, effects, text);
   return 0;
 }
 
@@ -56,11 +55,11 @@ int run_all_gates(Session& session, const urban::GateOptions& options) {
                         g.limit, g.unit, g.note);
     pass = pass && g.pass;
   }
-  session.finish(urban::to_json(gates), text + (pass ? "all gates passed" : "FAILED"));
+  show(session, gates, text + (pass ? "all gates passed" : "FAILED"));
   return pass ? 0 : 1;
 }
 
-int run_check(Session& session, urban::CheckOptions options, bool strict) {
+int run_check(Command& command, Session& session, urban::CheckOptions options) {
   attend(options, "lockstep urban check");
   const std::vector<urban::InputCheck> checks = urban::check(session.context(), options);
   std::string text;
@@ -75,8 +74,8 @@ int run_check(Session& session, urban::CheckOptions options, bool strict) {
                         c.check, c.value && std::isfinite(*c.value) ? fmt::format("{:.5g}", *c.value) : "",
                         c.unit, c.text);
   }
-  session.finish(urban::to_json(checks), text + (fine ? "nothing is doubted" : "some inputs are doubted"));
-  return strict && !fine ? 1 : 0;
+  show(session, checks, text + (fine ? "nothing is doubted" : "some inputs are doubted"));
+  return asked(command, "strict") && !fine ? 1 : 0;
 }
 
 }  // namespace
@@ -87,28 +86,21 @@ void add_urban_series(CommandList& commands, CLI::App& urban) {
       "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
       "1 --out day",
       run_series);
-  const auto strict = std::make_shared<bool>(false), quirks = std::make_shared<bool>(false);
-  Command& check = add_call<urban::CheckOptions>(
+  add_call<urban::CheckOptions>(
       commands, urban, "check", "the inputs of 'urban run' as one table, without computing",
-      "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1",
-      [strict](Session& session, const urban::CheckOptions& options) {
-        return run_check(session, options, *strict);
-      });
-  add_flag(*check.app, "--strict", *strict, "exit code 1 where a verdict is not ok");
+      "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1", run_check);
   add_call<urban::ValidationOptions>(
       commands, urban, "validate", "a run against measurements at a point",
       "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
       "site.csv --measured site_measured.csv --out day",
       run_validation);
-  Command& gates = add_call<urban::GateOptions>(
+  add_call<urban::GateOptions>(
       commands, urban, "gates", "the acceptance gates on your own city, or on the sample",
       "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1",
-      [quirks](Session& session, urban::GateOptions options) {
+      [](Command& command, Session& session, urban::GateOptions options) {
         attend(options, "lockstep urban gates");
-        return *quirks ? run_quirks(session, options) : run_all_gates(session, options);
+        return asked(command, "quirks") ? run_quirks(session, options) : run_all_gates(session, options);
       });
-  add_flag(*gates.app, "--quirks", *quirks,
-           "instead: what each point where the presets differ does to Tmrt, toggled alone");
 }
 
 }  // namespace lockstep::cli

@@ -39,6 +39,8 @@ struct RunResult {
 };
 /// Members of every result: costs, counts, termination, linear solver given and used, batches, trace.
 std::string to_json(const Summary& summary);
+/// report(summary), which shows ten iterations, with `rows` of them at most: the first and the last ones.
+std::string report(const Summary& summary, int rows);
 
 // ── reference datasets of NIST ──
 

@@ -1,11 +1,7 @@
 // Whole runs of a city, from files to files, and the indices of thermal comfort.
-#include <nlohmann/json.hpp>
-
-#include "core/reports/json_text.hpp"
-#include "lockstep/urban/series.hpp"
+#include "lockstep/urban/report.hpp"
 #include "option_values.hpp"
 #include "urban/comfort/comfort.hpp"
-#include "urban/run/report.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban_grids.hpp"
 
@@ -63,7 +59,7 @@ nb::dict run_series(OpenDevice& open, const nb::dict& given, const nb::object& g
   SeriesResult result = with_series(given, grids, weather, [&](const auto& options, const auto& arrays) {
     return run(*open.context, options, arrays);
   });
-  nb::dict d = nb::cast<nb::dict>(from_json(json_text(to_json(result))));
+  nb::dict d = nb::cast<nb::dict>(from_json(to_json(result)));
   d["times"] = nb::cast(result.times);
   nb::dict points;
   for (auto& [name, values] : result.point_values) {
@@ -90,15 +86,15 @@ nb::object command(const nb::dict& given, const char* call, Work work) {
                                              attend(options);
                                            else
                                              options.on_progress = progress;
-                                           return json_text(work(options));
+                                           return work(options);
                                          },
                                          {"progress"}));
 }
 
 nb::object input_checks(OpenDevice& open, const nb::dict& given) {
   return command<CheckOptions>(given, "lockstep.urban.check", [&](const auto& options) {
-    return to_json(check(*open.context, options))["checks"];
-  });
+    return to_json(check(*open.context, options));
+  })["checks"];
 }
 nb::object validation(OpenDevice& open, const nb::dict& given) {
   return command<ValidationOptions>(given, "lockstep.urban.validate", [&](const auto& options) {
@@ -116,8 +112,8 @@ nb::object sample(const nb::dict& given) {
 }
 
 nb::object umep(const nb::dict& given) {
-  return from_json(with_options<UmepOptions>(
-      given, "lockstep.urban.umep", [](const auto& options) { return json_text(to_json(run(options))); }));
+  return from_json(with_options<UmepOptions>(given, "lockstep.urban.umep",
+                                             [](const auto& options) { return to_json(run(options)); }));
 }
 
 /// A stage's results by name, of arrays by name.
@@ -167,7 +163,7 @@ void bind_urban_run(nb::module_& module) {
   module.def("urban_sample", &sample);
   module.def("urban_umep", &umep);
   module.def("urban_stage", &stage);
-  module.def("urban_stages", [] { return from_json(json_text(to_json(urban_stages())["stages_of_urban"])); });
+  module.def("urban_stages", [] { return from_json(to_json(urban_stages()))["stages_of_urban"]; });
   module.def("utci", &utci);
   module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {
     return pet(ta, rh, tmrt, wind, person_of(person));

@@ -1,7 +1,9 @@
-// Files that this process reads and publishes, and its warnings, for the record of a run. Off until journal::begin().
+// Files that this process reads and publishes, its warnings, and values of options that its inputs decided, for the record
+// of a run. Off until journal::begin().
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@ namespace lockstep::journal {
 struct Entries {
   std::vector<std::filesystem::path> inputs, outputs;
   std::vector<std::string> warnings;
+  std::map<std::string, std::string> found;
 };
 
 struct Journal {
@@ -43,6 +46,19 @@ inline void output(const std::filesystem::path& file) { note(&Entries::outputs, 
 inline void warning(std::string_view text) {
   std::lock_guard lock(journal().mutex);
   if (journal().on) journal().entries.warnings.emplace_back(text);
+}
+
+/// The value that an option has if it is not given, as the inputs decide it: by the option's name or by that of the first of its
+/// group, in the option's own text. Before the first output: the identity of the run contains it.
+inline void found(std::string_view option, std::string value) {
+  std::lock_guard lock(journal().mutex);
+  if (journal().on) journal().entries.found[std::string(option)] = std::move(value);
+}
+/// Empty: none.
+inline std::string found_value(const std::string& option) {
+  std::lock_guard lock(journal().mutex);
+  const auto found = journal().entries.found.find(option);
+  return found == journal().entries.found.end() ? std::string() : found->second;
 }
 
 }  // namespace lockstep::journal

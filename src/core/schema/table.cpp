@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "core/schema/shell_flags.hpp"
+
 namespace lockstep {
 namespace {
 
@@ -36,9 +38,10 @@ std::string markdown_table(const OptionList& list) {
   for (const Option& o : list.options()) {
     const std::string flag = o.in_shell ? fmt::format("`{}`", shell.name(o.name)) : "";
     const std::string help = o.unit.empty() ? o.help : o.help + ", " + o.unit;
-    text += fmt::format("| {} | `{}` | `{}` | {} | {} | {} | {} |\n", flag, python.name(o.name), o.member,
-                        escaped(values_of(o)), spelled(default_of(list, o), python), name(o.effect),
-                        escaped(spelled(help, python)));
+    const std::string elsewhere =
+        is_shell_alone(o) ? " | " : fmt::format("`{}` | `{}`", python.name(o.name), o.member);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", flag, elsewhere, escaped(values_of(o)),
+                        spelled(default_of(list, o), python), name(o.effect), escaped(spelled(help, python)));
   }
   return text;
 }

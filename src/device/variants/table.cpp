@@ -46,9 +46,23 @@ TableStep step_of(const ordered_json& pair) {
 
 TableRow row_of(const ordered_json& object) {
   if (!object.is_object()) throw std::runtime_error("a row that is no object");
-  TableRow row{text_member(object, "computation", true), text_member(object, "device", true),
-               text_member(object, "of", false),         text_member(object, "axis", false),
-               text_member(object, "numerics", false),   {}};
+  TableRow row{text_member(object, "computation", true),
+               text_member(object, "device", true),
+               text_member(object, "of", false),
+               text_member(object, "axis", false),
+               text_member(object, "numerics", false),
+               {},
+               {}};
+  if (const auto values = object.find("values"); values != object.end()) {
+    if (row.device.empty() || !values->is_array() || values->empty() ||
+        !std::ranges::all_of(*values, [](const ordered_json& v) {
+          return v.is_number() && std::isfinite(v.get<double>()) && v.get<double>() > 0;
+        }))
+      throw std::runtime_error(
+          fmt::format("a row of {} without device or positive numbers", row.computation));
+    row.values = values->get<std::vector<double>>();
+    return row;
+  }
   const auto steps = object.find("steps");
   if (row.device.empty() || steps == object.end() || !steps->is_array() || steps->empty())
     throw std::runtime_error(fmt::format("a row of {} without device or steps", row.computation));
@@ -114,7 +128,8 @@ std::string Table::text() const {
     for (const auto& [name, value] :
          {std::pair{"of", &row.of}, {"axis", &row.axis}, {"numerics", &row.numerics}})
       if (!value->empty()) object[name] = *value;
-    object["steps"] = ordered_json::array();
+    if (!row.values.empty()) object["values"] = row.values;
+    if (!row.steps.empty()) object["steps"] = ordered_json::array();
     for (const TableStep& step : row.steps) object["steps"].push_back({step.from, step.ranking});
     rows += fmt::format("{}  {}", rows.empty() ? "" : ",\n", object.dump());
   }

@@ -21,6 +21,7 @@ struct TableRow {
   std::string axis;              // empty: one step, whatever the size
   std::string numerics;          // "exact" or "fast"; empty: both
   std::vector<TableStep> steps;  // ascending, the first from 0
+  std::vector<double> values;  // instead of steps: measured positive numbers, whose meaning their user states
 };
 
 class Table {

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
 
+#include "core/platform/threads.hpp"
 #include "core/reports/log.hpp"
 #include "device/variants/table.hpp"
 #include "lockstep/error.hpp"
@@ -18,11 +20,21 @@ int place_of(std::span<const std::string_view> names, std::string_view name) {
   return found == names.end() ? -1 : int(found - names.begin());
 }
 
-/// How closely a row fits a device: by model, by kind, at all; 0: it does not.
-int closeness(const Computation::Row& row, const DeviceInfo& device) {
-  if (row.device == lockstep::name(device.kind)) return 2;
-  if (row.device == "any") return 1;
-  return device.description.starts_with(row.device) ? 3 : 0;  // with its model: every small product asks
+/// How closely a row's device is this one: by model, by kind, at all; 0: it is another.
+int closeness(std::string_view row, const DeviceInfo& device) {
+  if (row == lockstep::name(device.kind)) return 2;
+  if (row == "any") return 1;
+  return device.description.starts_with(row) ? 3 : 0;  // with its model: every small product asks
+}
+
+/// The computations that there are.
+struct Registry {
+  Mutex mutex;
+  std::vector<const Computation*> all;
+};
+Registry& registry() {
+  static auto* instance = new Registry;  // outlives every computation
+  return *instance;
 }
 
 }  // namespace
@@ -35,6 +47,36 @@ Computation::Computation(ComputationOptions options) : options_(std::move(option
   } catch (const InputError& e) {
     logging::warning("{}: {}; the shipped table chooses its variants", user_file().string(), e.what());
   }
+  taken_ = std::make_unique<std::atomic<uint32_t>[]>(rows_.size() + 1);
+  std::lock_guard lock(registry().mutex);
+  registry().all.push_back(this);
+}
+
+Computation::~Computation() {
+  std::lock_guard lock(registry().mutex);
+  std::erase(registry().all, this);
+}
+
+std::vector<Chosen> chosen() {
+  std::vector<Chosen> list;
+  std::lock_guard lock(registry().mutex);
+  for (const Computation* c : registry().all)
+    for (size_t k = 0; k <= c->rows_.size(); ++k)
+      for (int v = 0; v < int(c->variants().size()); ++v)
+        if (c->taken_[k].load(std::memory_order_relaxed) >> v & 1)
+          list.push_back(
+              {std::string(c->name()), std::string(c->variant(v)),
+               k == 0 ? "the call"
+                      : fmt::format("the {} table for {}", c->rows_[k - 1].user ? "user's" : "shipped",
+                                    c->rows_[k - 1].device)});
+  std::ranges::sort(list);
+  return list;
+}
+
+void forget_chosen() {
+  std::lock_guard lock(registry().mutex);
+  for (const Computation* c : registry().all)
+    for (size_t k = 0; k <= c->rows_.size(); ++k) c->taken_[k].store(0, std::memory_order_relaxed);
 }
 
 int Computation::number(std::string_view variant) const {
@@ -48,7 +90,7 @@ int Computation::number(std::string_view variant) const {
 std::vector<Computation::Row> Computation::rows(const Table& table, bool user) const {
   std::vector<Row> rows;
   for (const TableRow& row : table.rows()) {
-    if (row.computation != options_.name) continue;
+    if (row.computation != options_.name || row.steps.empty()) continue;
     if (!row.axis.empty() && place_of(options_.axes, row.axis) < 0)
       throw InputError(fmt::format("axis '{}'", row.axis), options_.name,
                        fmt::format("one of {}", fmt::join(options_.axes, ", ")));
@@ -65,12 +107,12 @@ std::vector<Computation::Row> Computation::rows(const Table& table, bool user) c
   return rows;
 }
 
-std::span<const int> Computation::ranking(std::span<const Row> rows, const DeviceInfo& device,
-                                          Numerics numerics, const Problem& problem) const {
+const Computation::Row& Computation::closest(std::span<const Row> rows, const DeviceInfo& device,
+                                             Numerics numerics, const Problem& problem) const {
   const Row* best = nullptr;
   int most = 0;
   for (const Row& row : rows) {
-    const int close = closeness(row, device);
+    const int close = closeness(row.device, device);
     if (close == 0 || (!row.of.empty() && row.of != problem.of)) continue;
     if (row.user && options_.exact == Agreement::bound && numerics == Numerics::exact) continue;
     if (!row.numerics.empty() && (row.numerics == "fast") != (numerics == Numerics::fast)) continue;
@@ -80,18 +122,42 @@ std::span<const int> Computation::ranking(std::span<const Row> rows, const Devic
   if (!best)
     throw InternalError(fmt::format("no row for '{}' on {}", problem.of, device.name), options_.name,
                         "one in crossovers.inc");
+  return *best;
+}
+
+std::span<const int> Computation::ranking(const Row& row, const Problem& problem) {
   double value = 0;
   for (const Axis& axis : problem.axes)
-    if (axis.name == best->axis) value = axis.value;
-  const Step* step = &best->steps.front();
-  for (const Step& next : best->steps)
+    if (axis.name == row.axis) value = axis.value;
+  const Step* step = &row.steps.front();
+  for (const Step& next : row.steps)
     if (value >= next.from) step = &next;
   return step->ranking;
+}
+
+std::span<const int> Computation::ranking(std::span<const Row> rows, const DeviceInfo& device,
+                                          Numerics numerics, const Problem& problem) const {
+  return ranking(closest(rows, device, numerics, problem), problem);
 }
 
 std::span<const int> Computation::ranking(const DeviceInfo& device, Numerics numerics,
                                           const Problem& problem) const {
   return ranking(rows_, device, numerics, problem);
+}
+
+std::vector<double> measured(std::string_view name, const DeviceInfo& device, size_t count) {
+  const TableRow* best = nullptr;
+  int most = 0;
+  for (const Table* table : {&Table::shipped(), &Table::user()})
+    for (const TableRow& row : table->rows()) {
+      const int close = closeness(row.device, device), score = close + 4 * (table == &Table::user());
+      if (row.computation != name || row.values.size() != count || close == 0 || score <= most) continue;
+      most = score, best = &row;
+    }
+  if (!best)
+    throw InternalError(fmt::format("no {} numbers on {}", count, device.name), name,
+                        "a row in crossovers.inc");
+  return best->values;
 }
 
 void refuse(const Computation& computation, std::string_view variant, const std::string& reason) {

@@ -1,6 +1,8 @@
 // Computations with several implementations, and the choice among them (docs/design/variants.md).
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,11 +40,22 @@ struct ComputationOptions {
   bool by_numerics = false;  // which variants there are depends on the numerics: so do measured rows
 };
 
+/// A variant that this process took.
+struct Chosen {
+  std::string computation, variant;
+  std::string by;  // "the call", or the row: "the shipped table for cuda", "the user's table for NVIDIA H200"
+  friend auto operator<=>(const Chosen&, const Chosen&) = default;
+};
+/// Each once, sorted, since forget_chosen().
+std::vector<Chosen> chosen();
+void forget_chosen();
+
 /// A computation by name; lives as long as the process.
 class Computation {
  public:
   /// Reads its rows of the shipped and of the user's table; a line tells of rows of the latter that it does not take.
   explicit Computation(ComputationOptions options);
+  ~Computation();
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
@@ -70,11 +83,30 @@ class Computation {
   std::vector<Row> rows(const Table& table, bool user) const;
   std::span<const int> ranking(std::span<const Row> rows, const DeviceInfo& device, Numerics numerics,
                                const Problem& problem) const;
+  /// The row that is closest to the device and the problem, and its ranking there.
+  const Row& closest(std::span<const Row> rows, const DeviceInfo& device, Numerics numerics,
+                     const Problem& problem) const;
+  static std::span<const int> ranking(const Row& row, const Problem& problem);
+  const std::vector<Row>& rows() const { return rows_; }
+
+  /// Notes a variant for chosen(): by a row of rows(), or null where the call named it.
+  void note(int variant, const Row* row) const {
+    std::atomic<uint32_t>& taken = taken_[row ? size_t(row - rows_.data()) + 1 : 0];
+    const uint32_t bit = uint32_t(1) << variant;  // one load where it is known: small products ask often
+    if (!(taken.load(std::memory_order_relaxed) & bit)) taken.fetch_or(bit, std::memory_order_relaxed);
+  }
 
  private:
+  friend std::vector<Chosen> chosen();
+  friend void forget_chosen();
   const ComputationOptions options_;
   std::vector<Row> rows_;
+  std::unique_ptr<std::atomic<uint32_t>[]> taken_;  // bits of variants: of those named, then of each row
 };
+
+/// Numbers that were measured on a device, as many as the caller expects: of the user's row that is closest to it, else of the
+/// shipped one.
+std::vector<double> measured(std::string_view name, const DeviceInfo& device, size_t count);
 
 /// A variant that was preferred and does not apply.
 struct Refused {
@@ -94,25 +126,38 @@ struct Choice {
 
 [[noreturn]] void refuse(const Computation& computation, std::string_view variant, const std::string& reason);
 
+struct AlwaysApplies {
+  std::string operator()(int) const { return {}; }
+};
+
 /// The variant `asked`, by name; else the fastest that applies. `applies(number)` returns why a variant does not apply, or an
 /// empty text. Throws InputError for an unknown name and UnsupportedError, with the reason, where `asked` does not apply.
-template <class Applies>
-Choice choose(const Computation& computation, const Device& device, const Problem& problem,
-              std::string_view asked, const Applies& applies) {
-  if (!asked.empty()) {
-    const int number = computation.number(asked);
-    if (std::string reason = applies(number); !reason.empty()) refuse(computation, asked, reason);
-    return {number, {}};
-  }
+template <class Applies = AlwaysApplies>
+Choice choose(const Computation& computation, const DeviceInfo& device, Numerics numerics,
+              const Problem& problem, std::string_view asked = {}, const Applies& applies = {}) {
   Choice choice;
-  for (const int number : computation.ranking(device.info(), device.numerics(), problem)) {
-    choice.variant = number;
+  if (!asked.empty()) {
+    choice.variant = computation.number(asked);
+    if (std::string reason = applies(choice.variant); !reason.empty()) refuse(computation, asked, reason);
+    computation.note(choice.variant, nullptr);
+    return choice;
+  }
+  const Computation::Row& row = computation.closest(computation.rows(), device, numerics, problem);
+  for (const int number : Computation::ranking(row, problem)) {
     std::string reason = applies(number);
-    if (reason.empty()) return choice;
+    if (reason.empty()) {
+      choice.variant = number;
+      break;
+    }
     choice.refused.push_back({number, std::move(reason)});
   }
-  choice.variant = 0;
+  computation.note(choice.variant, &row);
   return choice;
+}
+template <class Applies = AlwaysApplies>
+Choice choose(const Computation& computation, const Device& device, const Problem& problem,
+              std::string_view asked = {}, const Applies& applies = {}) {
+  return choose(computation, device.info(), device.numerics(), problem, asked, applies);
 }
 
 }  // namespace lockstep::variants

@@ -57,9 +57,9 @@ void fit(LineSpread& s, const Limits& limits) {
 
 enum class Lanes { vectors, groups, paired_groups };
 Lanes lanes_of(const Modes& modes, const DeviceInfo& device, std::string_view asked) {
-  if (!asked.empty()) return Lanes(step_computation().number(asked));
   const variants::Axis points{"points", double(modes.points_x) * double(modes.points_y)};
-  return Lanes(step_computation().ranking(device, Numerics::exact, {{}, {&points, 1}}).front());
+  return Lanes(
+      variants::choose(step_computation(), device, Numerics::exact, {{}, {&points, 1}}, asked).variant);
 }
 
 template <class T>

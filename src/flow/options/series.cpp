@@ -217,8 +217,8 @@ void describe(Schema<RolloutRunOptions>& s) {
 void describe(Schema<PipelineOptions>& s) {
   s.of("flow::PipelineOptions");
   // One flow, at a fixed step, and nothing of it on the host.
-  s.include(&PipelineOptions::run,
-            {"members", "cfl", "time", "save_every", "history_every", "checkpoint", "format"});
+  s.include(&PipelineOptions::run, {"members", "cfl", "time", "save_every", "history_every", "checkpoint",
+                                    "format", "watch", "memory"});
   s.change("precision").flag("precision");
   s.option("stride", &PipelineOptions::stride, "steps between frames").at_least(1).at_most(1e9).shown("S");
   s.include(&PipelineOptions::codec);

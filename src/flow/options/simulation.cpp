@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/schema/shell_flags.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/flow/run.hpp"
 
@@ -256,6 +257,9 @@ void describe(Schema<RunOptions>& s) {
       .shown("DIR")
       .required()
       .effect(Effect::display);
+  add_shell_flag(s, "watch", "energy, enstrophy and speed on stderr while it runs");
+  add_shell_flag(s, "memory", "only say what the run needs on the device");
+  s.conflict("watch", "memory");
   s.conflict("steps", "time");
   s.useless(
       "seed", [](const RunOptions& o) { return !is_random(o); }, "nothing is random",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/record/journal.hpp"
 #include "flow/run/fields.hpp"
 #include "io/arrays/frames.hpp"
 #include "io/arrays/mat5.hpp"
@@ -78,10 +79,19 @@ Array last_vorticity(const std::filesystem::path& path, int64_t members) {
   return file.frame(shape[0] - 1);
 }
 
+/// Recorded as if it had been given; the sizes of a sweep are not.
+void note_grid(const RunOptions& options) {
+  const OptionList& list = schema_of<RunOptions>();
+  if (!options.grid_given) journal::found("ny", list.text(&options, *list.group_of("ny")));
+}
+
 }  // namespace
 
 Array load_initial(RunOptions& options) {
-  if (const auto which = named_initial(options.initial)) return stacked(options, *which);
+  if (const auto which = named_initial(options.initial)) {
+    note_grid(options);
+    return stacked(options, *which);
+  }
   const std::filesystem::path path = options.initial;
   if (!std::filesystem::exists(path))
     throw schema_of<RunOptions>().error({OptionError::Kind::invalid, "initial",
@@ -99,6 +109,7 @@ Array load_initial(RunOptions& options) {
                      fmt::format("{} x {} as its field", ny, nx));
   grid.nx = nx;
   grid.ny = ny;
+  note_grid(options);
   if (const auto at = first_not_finite(w))
     throw InputError(fmt::format("vorticity is not finite at {}", index_text(w.shape(), *at)), path.string(),
                      "finite numbers");

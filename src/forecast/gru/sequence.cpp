@@ -246,9 +246,7 @@ struct GruSequence::State {
       throw InputError(fmt::format("weights in {} of a sequence in f64", name(shape.weights)), "GruSequence",
                        "a sequence in f32");
     const variants::Axis sequences{"sequences", double(s.batch)};
-    const auto any = [](int) { return std::string(); };
-    rows_chosen =
-        variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant, any).variant == 1;
+    rows_chosen = variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant).variant == 1;
   }
   void bind(const Buffer& all, const Buffer& all_gradients) {
     std::tie(w, u, b, rb) = std::tuple_cat(parts(all, !is_narrow()));

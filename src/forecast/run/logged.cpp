@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
 #include "io/arrays/npy.hpp"
@@ -20,10 +21,17 @@ struct LoggedSignals {
   SignalTable table;
 };
 
+/// The column of the loss: as asked for, else by the usual names.
+const io::LogColumn& loss_of(const io::TrainingLog& log, const LoggedLoss& wanted) {
+  const io::LogColumn& loss = wanted.column.empty() ? log.loss() : log.column(wanted.column);
+  journal::found("column", loss.name);
+  return loss;
+}
+
 /// Columns that the features read, the loss among them; flaws of others do not matter.
 LoggedSignals read_signals(const LoggedLoss& wanted) {
   const io::TrainingLog log = io::read_training_log(wanted.file);
-  const std::string loss = wanted.column.empty() ? log.loss().name : wanted.column;
+  const std::string loss = loss_of(log, wanted).name;
   std::vector<SignalSeries> columns;
   const auto add = [&](std::string_view name) {
     const io::LogColumn& column = log.column(name);
@@ -42,11 +50,13 @@ LoggedSignals read_signals(const LoggedLoss& wanted) {
 CurveRun run_curve(const CurveRunOptions& options) {
   schema_of<CurveRunOptions>().check(&options);
   const io::TrainingLog log = io::read_training_log(options.log.file);
-  const io::LogColumn& loss = options.log.column.empty() ? log.loss() : log.column(options.log.column);
+  const io::LogColumn& loss = loss_of(log, options.log);
   const std::string file = options.log.file.string();
   CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = options.out};
   run.forecast = host_stage(run.host_stages, "forecast.curve",
                             [&] { return forecast_curve(loss.steps, loss.values, options.curve, file); });
+  if (!run.forecast.prediction.empty())
+    journal::found("horizon", fmt::format("{}", run.forecast.prediction.back().step));
   if (!options.out.empty())
     draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
   return run;

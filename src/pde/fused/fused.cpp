@@ -13,32 +13,34 @@ namespace lockstep::pde {
 
 namespace {
 
-/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md). Large tiles read few cells
-/// twice, and one group of them fills a multiprocessor; small grids need small tiles, or most multiprocessors
-/// stay idle. Edges need registers: where a grid has some, a multiprocessor holds one group.
-std::vector<FusedShape> shapes(const Discretisation& d, size_t outputs) {
-  const FusedShape broad{128, 2, 4, 128, 1, 1}, tall{64, 4, 4, 128, 1, 1}, lean{64, 8, 2, 128, 1, 1},
-      middle{64, 4, 2, 128, 1, 2}, steep{64, 8, 1, 64, 1, 1}, low{32, 4, 2, 8, 1, 2},
-      small{32, 4, 1, 8, 1, 4}, tiny{16, 8, 1, 8, 1, 4};
-  const int64_t cells = d.mesh.count();
-  const bool edges = !(d.wraps[0] && d.wraps[1] && d.wraps[2]);
-  if (d.mesh.order > 2)
-    return cells < 112 * 112 * 112 ? std::vector{small, tiny} : std::vector{steep, small, tiny};
-  if (cells < 112 * 112 * 112) return edges ? std::vector{low, small, tiny} : std::vector{small, tiny};
-  const FusedShape& wide = d.mesh.cells[0] % 128 == 0 ? broad : tall;
-  if (cells < 176 * 176 * 176) return {edges ? tall : outputs > 2 ? middle : lean, middle, small, tiny};
-  // Few gradients need few registers, unless edges take them.
-  return {outputs > 2 || edges ? wide : lean, middle, small, tiny};
+/// By the variants of pde.fused.tile. Large tiles read few cells twice, and one group of them fills a multiprocessor; small grids
+/// need small tiles, or most multiprocessors stay idle.
+constexpr FusedShape kFusedTiles[] = {
+    {16, 8, 1, 8, 1, 4},    // tiny
+    {32, 4, 1, 8, 1, 4},    // small
+    {32, 4, 2, 8, 1, 2},    // low
+    {64, 4, 2, 128, 1, 2},  // middle
+    {64, 8, 2, 128, 1, 1},  // lean
+    {64, 4, 4, 128, 1, 1},  // tall
+    {64, 8, 1, 64, 1, 1},   // steep
+    {128, 2, 4, 128, 1, 1}  // broad
+};
+
+/// Edges need registers: where a grid has some, a multiprocessor holds one group. Few gradients need few registers.
+std::string_view tile_class(const Discretisation& d, size_t outputs) {
+  if (d.mesh.order > 2) return "orders 4 to 8";
+  const bool edges = !(d.wraps[0] && d.wraps[1] && d.wraps[2]), rows = d.mesh.cells[0] % 128 == 0;
+  if (edges) return rows ? "edges, rows of 128" : "edges";
+  if (outputs <= 2) return "few gradients";
+  return rows ? "gradients, rows of 128" : "gradients";
 }
 
-int64_t shared_bytes(const Discretisation& d, const FusedShape& s, const Channels& channels,
-                     const KernelForm& form) {
-  return FusedLayout(d, s, channels).bytes(size_of(form.scratch()));
+bool fused_fits(const Discretisation& d, const Device& device, const FusedShape& s, const Channels& channels,
+                const KernelForm& form) {
+  const Limits& limits = device.info().limits;
+  return FusedLayout(d, s, channels).bytes(size_of(form.scratch())) <= limits.shared_bytes &&
+         s.lanes() <= limits.group_lanes;
 }
-
-}  // namespace
-
-namespace {
 
 /// Planes of a chunk: groups run in waves over the multiprocessors, and each also sweeps the planes around
 /// its chunk and waits for its first ones.
@@ -71,11 +73,7 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
       return "a grid that is too small";
   }
   const Channels channels(plan);
-  for (const FusedShape& s : shapes(d, 0))
-    if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
-        s.lanes() <= device.info().limits.group_lanes)
-      return "";
-  return "too little shared memory";
+  return fused_fits(d, device, kFusedTiles[0], channels, form) ? "" : "too little shared memory";
 }
 
 namespace {
@@ -107,6 +105,15 @@ const variants::Computation& loss_computation() {
   return computation;
 }
 
+const variants::Computation& tile_computation() {
+  static const variants::Computation computation(
+      {.name = "pde.fused.tile",
+       .variants = {"tiny", "small", "low", "middle", "lean", "tall", "steep", "broad"},
+       .axes = {"cells"},
+       .exact = variants::Agreement::bound});
+  return computation;
+}
+
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options) {
   if (options.path != Path::automatic) {
@@ -126,14 +133,13 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
                         const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options) {
   const Channels channels(*d.plan);
-  const std::vector<FusedShape> candidates = shapes(d, outputs.size());
-  FusedShape shape = candidates.back();
-  for (const FusedShape& s : candidates)
-    if (shared_bytes(d, s, channels, form) <= device.info().limits.shared_bytes &&
-        s.lanes() <= device.info().limits.group_lanes) {
-      shape = s;
-      break;
-    }
+  const variants::Axis cells{"cells", double(d.mesh.count())};
+  const variants::Problem problem{tile_class(d, outputs.size()), {&cells, 1}};
+  FusedShape shape = kFusedTiles[variants::choose(tile_computation(), device, problem, {}, [&](int tile) {
+                                   return std::string(fused_fits(d, device, kFusedTiles[tile], channels, form)
+                                                          ? ""
+                                                          : "too little shared memory");
+                                 }).variant];
   // Copies of 16 bytes where every row begins at a multiple of them.
   const int wide = 16 / size_of(form.scratch());
   const bool direct = form.storage == form.scratch() && !form.rows;

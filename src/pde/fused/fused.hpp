@@ -13,6 +13,8 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
 const variants::Computation& loss_computation();
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, const LossOptions& options);
+/// Tiles of the fused kernel; groups sum the loss in orders of their own.
+const variants::Computation& tile_computation();
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
                         const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);
 

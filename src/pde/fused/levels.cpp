@@ -176,35 +176,62 @@ std::vector<FieldLevel> part_outputs(const Plan& part) {
   return list;
 }
 
+namespace {
+
+/// By the variants of pde.trajectory.sweep: levels of a sweep and its tile.
+struct LevelTile {
+  int levels, x, y, rows;
+};
+constexpr LevelTile kLevelTiles[] = {
+    {1, 16, 8, 1},  // small
+    {1, 32, 8, 1},  // one
+    {2, 32, 8, 1},  // two
+    {3, 32, 8, 1},  // three
+    {4, 32, 8, 1},  // four
+    {5, 32, 8, 1},  // five
+    {2, 64, 4, 2}   // two_broad: branches of edges take registers
+};
+
+}  // namespace
+
+const variants::Computation& sweep_computation() {
+  static const variants::Computation computation(
+      {.name = "pde.trajectory.sweep",
+       .variants = {"small", "one", "two", "three", "four", "five", "two_broad"},
+       .axes = {"cells"},
+       .exact = variants::Agreement::bound});
+  return computation;
+}
+
 LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
                          const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked) {
-  struct Candidate {
-    int levels, x, y, rows, groups;
-  };
-  // The best first, by what was measured on an H200 (docs/pde.md): as many levels as shared memory holds, and
-  // on large grids with edges, whose branches take registers, fewer levels of a larger tile.
-  std::vector<Candidate> candidates;
-  const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
-  if (edges && whole.mesh.count() >= 176 * 176 * 176) candidates.push_back({2, 64, 4, 2, 1});
-  for (int levels = edges ? 4 : 5; levels > 0; --levels) candidates.push_back({levels, 32, 8, 1, 1});
-  candidates.push_back({1, 16, 8, 1, 1});
   const auto& limits = device.info().limits;
-  for (const Candidate& c : candidates) {
-    LevelShape chosen{asked.levels > 0 ? asked.levels : c.levels, asked};
+  const auto shape_of = [&](int number) {
+    const LevelTile& sweep = kLevelTiles[number];
+    LevelShape chosen{asked.levels > 0 ? asked.levels : sweep.levels, asked};
     chosen.levels = int(std::min<int64_t>(chosen.levels, residual_levels));
     LossOptions& o = chosen.options;
-    if (o.tile_x == 0) o.tile_x = c.x;
-    if (o.tile_y == 0) o.tile_y = c.y;
-    if (o.tile_rows == 0) o.tile_rows = c.rows;
-    if (o.groups == 0) o.groups = c.groups;
+    if (o.tile_x == 0) o.tile_x = sweep.x;
+    if (o.tile_y == 0) o.tile_y = sweep.y;
+    if (o.tile_rows == 0) o.tile_rows = sweep.rows;
+    if (o.groups == 0) o.groups = 1;
+    return chosen;
+  };
+  const auto fits = [&](const LevelShape& chosen) {
+    const LossOptions& o = chosen.options;
     const auto part = part_plan(*whole.plan, {chosen.levels, false, false}, fields);
     const Discretisation d(part, whole.mesh);
     FusedShape shape{o.tile_x, o.tile_y, o.tile_rows, 1, 16 / size_of(form.scratch()), 1, 1};
     if (form.storage != form.scratch() || form.rows || whole.mesh.cells[0] % shape.wide != 0) shape.wide = 1;
-    if (FusedLayout(d, shape, Channels(*part)).bytes(size_of(form.scratch())) <= limits.shared_bytes &&
-        shape.lanes() <= limits.group_lanes)
-      return chosen;
-  }
+    return FusedLayout(d, shape, Channels(*part)).bytes(size_of(form.scratch())) <= limits.shared_bytes &&
+           shape.lanes() <= limits.group_lanes;
+  };
+  const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
+  const variants::Axis cells{"cells", double(whole.mesh.count())};
+  const variants::Choice choice = variants::choose(
+      sweep_computation(), device, {edges ? "edges" : "periodic", {&cells, 1}}, {},
+      [&](int number) { return std::string(fits(shape_of(number)) ? "" : "too little shared memory"); });
+  if (choice.refused.size() < std::size(kLevelTiles)) return shape_of(choice.variant);
   throw UnsupportedError(
       fmt::format("a sweep of {} levels: too little shared memory", std::max(asked.levels, 1)), "pde options",
       "fewer levels, a smaller tile, or the two-kernel path");

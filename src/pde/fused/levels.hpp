@@ -29,6 +29,8 @@ struct LevelShape {
   int levels;
   LossOptions options;  // with the tile set
 };
+/// As many levels as shared memory holds, by variants of levels and tile.
+const variants::Computation& sweep_computation();
 LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
                          const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked);
 

@@ -11,16 +11,14 @@ namespace lockstep::pde {
 
 namespace {
 
-/// Tiles to try, the best first, by what was measured on an H200 (docs/pde.md).
-std::vector<HalfShape> shapes(const Discretisation& d) {
-  const HalfShape broad{64, 4, 2, 64, 1, 1}, square{32, 8, 2, 64, 1, 1}, flat{32, 4, 1, 64, 1, 4},
-      small{32, 8, 1, 64, 1, 2}, tiny{16, 4, 1, 64, 1, 1};
-  const int64_t cells = d.mesh.count();
-  if (cells >= 224 * 224 * 224) return {broad, square, small, tiny};
-  if (cells >= 160 * 160 * 160) return {flat, small, tiny};
-  if (cells >= 80 * 80 * 80) return {square, small, tiny};
-  return {small, tiny};
-}
+/// By the variants of pde.two_sweep.tile.
+constexpr HalfShape kHalfTiles[] = {
+    {16, 4, 1, 64, 1, 1},  // tiny
+    {32, 8, 1, 64, 1, 2},  // small
+    {32, 8, 2, 64, 1, 1},  // square
+    {32, 4, 1, 64, 1, 4},  // flat
+    {64, 4, 2, 64, 1, 1}   // broad
+};
 
 bool fits(const Discretisation& d, const Device& device, const KernelForm& form, SweepHalf half,
           const std::vector<FieldLevel>& outputs, const HalfShape& shape) {
@@ -54,9 +52,17 @@ std::string two_sweep_refusal(const Discretisation& d, const Device& device, con
                               const std::vector<FieldLevel>& outputs) {
   if (!d.pointwise_adjoint) return "the way back needs differences of differences";
   for (SweepHalf half : {SweepHalf::residual, SweepHalf::adjoint}) {
-    if (!fits(d, device, form, half, outputs, shapes(d).back())) return "too little shared memory";
+    if (!fits(d, device, form, half, outputs, kHalfTiles[0])) return "too little shared memory";
   }
   return "";
+}
+
+const variants::Computation& half_tile_computation() {
+  static const variants::Computation computation({.name = "pde.two_sweep.tile",
+                                                  .variants = {"tiny", "small", "square", "flat", "broad"},
+                                                  .axes = {"cells"},
+                                                  .exact = variants::Agreement::bound});
+  return computation;
 }
 
 HalfShape choose_half(const Discretisation& d, const Device& device, const KernelForm& form, SweepHalf half,
@@ -64,12 +70,17 @@ HalfShape choose_half(const Discretisation& d, const Device& device, const Kerne
                       const LossOptions& options) {
   const int elements = 16 / size_of(form.scratch());
   const bool direct = form.storage == form.scratch() && !form.rows;
-  HalfShape shape;
-  for (HalfShape s : shapes(d)) {
+  const auto tile = [&](int number) {
+    HalfShape s = kHalfTiles[number];
     s.wide = direct && wide && d.mesh.cells[0] % elements == 0 ? elements : 1;
-    shape = s;
-    if (fits(d, device, form, half, outputs, s)) break;
-  }
+    return s;
+  };
+  const variants::Axis cells{"cells", double(d.mesh.count())};
+  HalfShape shape =
+      tile(variants::choose(half_tile_computation(), device, {{}, {&cells, 1}}, {}, [&](int number) {
+             return std::string(
+                 fits(d, device, form, half, outputs, tile(number)) ? "" : "too little shared memory");
+           }).variant);
   if (options.tile_x > 0) shape.x = options.tile_x;
   if (options.tile_y > 0) shape.y = options.tile_y;
   if (options.tile_rows > 0) shape.rows = options.tile_rows;

@@ -21,17 +21,15 @@ const variants::Computation& fft_computation() {
 }
 
 Choice choice_for(const DeviceInfo& device, const FftOptions& options) {
-  if (!options.variant.empty()) {
-    const auto form = Form(fft_computation().number(options.variant));
-    if (form == Form::lanes && !capabilities_of(device).host_memory)
-      variants::refuse(fft_computation(), options.variant, "a lane of a GPU does not hold a line");
-    return {form, device.limits};
-  }
   double points = double(options.batch);
   for (int a = 0; a < options.lengths.rank(); ++a) points *= double(options.lengths[a]);
   const variants::Axis axis{"points", points};
-  const int fastest = fft_computation().ranking(device, Numerics::exact, {.axes = {&axis, 1}}).front();
-  return {Form(fastest), device.limits};
+  const variants::Choice choice = variants::choose(
+      fft_computation(), device, Numerics::exact, {.axes = {&axis, 1}}, options.variant, [&](int form) {
+        const bool fits = Form(form) != Form::lanes || capabilities_of(device).host_memory;
+        return std::string(fits ? "" : "a lane of a GPU does not hold a line");
+      });
+  return {Form(choice.variant), device.limits};
 }
 
 }  // namespace primitives::fft

@@ -37,8 +37,7 @@ bool by_copies(const Device& device, const Factors& abc, std::string_view asked)
   const Shape &a = abc.a.shape(), &c = abc.c.shape();
   const int r = c.rank();
   const variants::Axis least{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))};
-  const auto any = [](int) { return std::string(); };
-  return variants::choose(narrow_computation(), device, {.axes = {&least, 1}}, asked, any).variant == 1;
+  return variants::choose(narrow_computation(), device, {.axes = {&least, 1}}, asked).variant == 1;
 }
 
 }  // namespace

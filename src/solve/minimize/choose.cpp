@@ -42,7 +42,7 @@ bool second_variant(const variants::Computation& computation, const Problem& pro
                     const DeviceInfo& device) {
   const variants::Axis residuals{"residuals", double(problem.residual_count())};
   const variants::Problem size{device.software ? "software" : "", {&residuals, 1}};
-  return computation.ranking(device, Numerics::exact, size).front() == 1;
+  return variants::choose(computation, device, Numerics::exact, size).variant == 1;
 }
 /// Whether conjugate gradients beat the dense complement.
 bool iterates(const Problem& problem, const DeviceInfo& device) {

@@ -74,7 +74,7 @@ bool prefers_cpu(const Problem& problem, const Device& device, const Options& op
   const int64_t residuals = problem.residual_count();
   if (options.threshold >= 0) return residuals < options.threshold;
   const variants::Axis axis{"residuals", double(residuals)};
-  return placement_computation().ranking(device.info(), device.numerics(), {{}, {&axis, 1}}).front() == 0;
+  return variants::choose(placement_computation(), device, {{}, {&axis, 1}}).variant == 0;
 }
 
 }  // namespace lockstep::solve

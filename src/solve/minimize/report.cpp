@@ -1,9 +1,9 @@
 // Names and the summary as text.
-#include "solve/minimize/report.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "core/schema/assignments.hpp"
+#include "core/schema/shell_flags.hpp"
 #include "lockstep/solve/run.hpp"
 #include "solve/options/texts.hpp"
 
@@ -89,6 +90,8 @@ void describe(Schema<RunOptions>& s) {
       .example("huber:1.5");
   add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)",
              {".png", ".svg"});
+  add_shell_flag(s, "verbose", "all iterations in the report instead of ten");
+  add_shell_flag(s, "require_convergence", "exit code 1 where no tolerance was reached");
 }
 
 void describe(Schema<NistRun>& s) {

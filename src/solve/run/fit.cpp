@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/journal.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "solve/datasets/expression.hpp"
@@ -28,6 +29,7 @@ FitOptions fit_options(const FitRun& wanted, const io::CsvTable& table) {
     for (const std::string& name : model.names())
       if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
         options.x.push_back(name);
+  journal::found("x", fmt::format("{}", fmt::join(options.x, ",")));
   options.initial = wanted.initial;
   options.bounds = wanted.bounds;
   options.loss = wanted.loss;

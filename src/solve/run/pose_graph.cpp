@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/record/journal.hpp"
 #include "solve/datasets/g2o.hpp"
 #include "solve/datasets/pose_graph_start.hpp"
 #include "solve/run/common.hpp"
@@ -17,6 +18,7 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   const io::PoseGraph graph = host_stage(out.host_stages, "read", [&] {
     io::PoseGraph read = io::read_g2o(wanted.file);
     out.start = start_poses(read, wanted.start);
+    journal::found("start", std::string(name(out.start)));
     return read;
   });
   PoseGraphProblem made = build(graph, wanted.loss);

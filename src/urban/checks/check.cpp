@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "core/reports/summary.hpp"
 #include "device/capabilities.hpp"
-#include "urban/run/report.hpp"
+#include "device/variants/variants.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/writer.hpp"
 #include "urban/series/tiles.hpp"
@@ -15,17 +17,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// Seconds a pixel: of a step, of a patch of the sky; rough, of one thread of a CPU and of a data-centre GPU.
-struct PixelCost {
-  double step_s, patch_s;
-};
-
 constexpr double kStart = 0.3;  // s, of the program, its files and its kernels
-
-PixelCost cost_on(const Device& device) {
-  if (capabilities_of(device).host_memory) return {8e-7, 2.5e-8};
-  return capabilities_of(device).warp_lanes > 0 ? PixelCost{6e-9, 2e-10} : PixelCost{3e-8, 1e-9};
-}
 
 void predict(Context& context, const SeriesOptions& options, const SeriesInputs& inputs, Findings& findings) {
   SeriesOptions planned = options;
@@ -43,11 +35,11 @@ void predict(Context& context, const SeriesOptions& options, const SeriesInputs&
   const double threads = capabilities_of(device).host_memory
                              ? static_cast<double>(std::max<int64_t>(1, device.info().multiprocessors))
                              : 1;
-  const PixelCost cost = cost_on(device);
+  // Seconds a pixel, roughly: of a step, of a patch of the sky; of one thread of a CPU and of a whole GPU.
+  const std::vector<double> cost = variants::measured("urban.check.pixel", device.info(), 2);
   const double patches = inputs.sky ? 0 : patch_count(options.patches);
   const double seconds =
-      kStart +
-      pixels * (static_cast<double>(inputs.steps.size()) * cost.step_s + patches * cost.patch_s) / threads;
+      kStart + pixels * (static_cast<double>(inputs.steps.size()) * cost[0] + patches * cost[1]) / threads;
   findings.ok("time", seconds, "s",
               fmt::format("roughly, on {}, without pictures: {} steps of {:.3g} million pixels",
                           device.info().name, inputs.steps.size(), pixels / 1e6));
@@ -64,7 +56,7 @@ std::vector<InputCheck> check(Context& context, const SeriesOptions& options) {
   return inputs.findings.rows();
 }
 
-nlohmann::ordered_json to_json(const std::vector<InputCheck>& checks) {
+std::string to_json(const std::vector<InputCheck>& checks) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const InputCheck& c : checks)
     rows.push_back({{"check", c.check},
@@ -73,7 +65,7 @@ nlohmann::ordered_json to_json(const std::vector<InputCheck>& checks) {
                     {"unit", c.unit},
                     {"verdict", name(c.verdict)},
                     {"text", c.text}});
-  return {{"checks", rows}};
+  return json_text({{"checks", rows}});
 }
 
 }  // namespace lockstep::urban

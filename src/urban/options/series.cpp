@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/schema/shell_flags.hpp"
 #include "urban/options/errors.hpp"
 
 namespace lockstep::urban {
@@ -244,6 +245,7 @@ OptionError file_error(std::string what, std::string place, std::string expected
 void describe(Schema<CheckOptions>& s) {
   s.of("urban::CheckOptions");
   s.include_base<SeriesOptions>({"out"});
+  add_shell_flag(s, "strict", "exit code 1 where a verdict is not ok");
 }
 
 void describe(Schema<ValidationOptions>& s) {
@@ -276,6 +278,8 @@ void describe(Schema<GateOptions>& s) {
     s.useless(
         name, [](const GateOptions& o) { return o.city.dsm.empty(); }, "of a city, next to the sample",
         "{dsm} too");
+  add_shell_flag(s, "quirks",
+                 "instead: what each point where the presets differ does to Tmrt, toggled alone");
 }
 
 }  // namespace lockstep::urban

@@ -1,20 +1,12 @@
-// Runs whose device opens while they read their rasters: opening a GPU takes a fifth of a second.
+// The context of a run, whose device may open while the run reads its rasters.
 #pragma once
 
-#include <functional>
 #include <future>
 
 #include "core/reports/trace.hpp"
-#include "lockstep/urban.hpp"
+#include "lockstep/urban/opening.hpp"
 
 namespace lockstep::urban {
-
-/// Opens a context that outlives the run. Called once, on another thread.
-using OpenContext = std::function<Context&()>;
-
-/// The runs of urban.hpp. Where both inputs and device are bad, the inputs' error is thrown.
-ShadowRunResult run(const OpenContext& open, const ShadowRunOptions& options);
-SkyRunResult run(const OpenContext& open, const SkyRunOptions& options);
 
 /// A context that is there, or opens on a thread of its own.
 class OpeningContext {

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/numbers/statistics.hpp"
+#include "core/reports/json_text.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
@@ -13,7 +15,7 @@ using nlohmann::ordered_json;
 
 ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
 
-ordered_json to_json(const TileReport& report) {
+ordered_json document_of(const TileReport& report) {
   return {{"side", report.side},
           {"tiles", report.tiles},
           {"resumed", report.resumed},
@@ -35,7 +37,7 @@ ordered_json head(const RunResult& result) {
 }
 
 void add_outputs(ordered_json& document, const RunResult& result) {
-  if (result.tiles.tiles > 0) document["tiles"] = to_json(result.tiles);
+  if (result.tiles.tiles > 0) document["tiles"] = document_of(result.tiles);
   document["outputs"] = ordered_json::array();
   for (const OutputGrid& grid : result.outputs)
     document["outputs"].push_back({{"name", grid.name},
@@ -51,7 +53,7 @@ void add_outputs(ordered_json& document, const RunResult& result) {
   for (const auto& file : result.left_over) document["left_over"].push_back(file.string());
 }
 
-ordered_json to_json(const std::vector<StageArray>& arrays) {
+ordered_json document_of(const std::vector<StageArray>& arrays) {
   ordered_json list = ordered_json::array();
   for (const StageArray& a : arrays) {
     list.push_back({{"name", a.name}, {"shape", a.shape}, {"unit", a.unit}, {"about", a.about}});
@@ -62,13 +64,14 @@ ordered_json to_json(const std::vector<StageArray>& arrays) {
 
 }  // namespace
 
-ordered_json to_json(const WallRunResult& result) {
+ordered_json document_of(const RunResult& result) {
   ordered_json document = head(result);
   add_outputs(document, result);
   return document;
 }
+std::string to_json(const WallRunResult& result) { return json_text(document_of(result)); }
 
-ordered_json to_json(const ShadowRunResult& result) {
+std::string to_json(const ShadowRunResult& result) {
   ordered_json document = head(result);
   double azimuth = result.sun.azimuth_deg;
   if (result.place) {
@@ -82,32 +85,32 @@ ordered_json to_json(const ShadowRunResult& result) {
                      {"altitude", result.sun.altitude_deg},
                      {"night", result.sun.altitude_deg <= 0}};
   add_outputs(document, result);
-  return document;
+  return json_text(document);
 }
 
-ordered_json to_json(const SkyRunResult& result) {
+std::string to_json(const SkyRunResult& result) {
   ordered_json document = head(result);
   document["patches"] = result.patches;
   document["zenith"] = result.zenith == ZenithRule::open ? "open" : "umep";
   if (!result.states.empty()) document["states"] = result.states.string();
   add_outputs(document, result);
-  return document;
+  return json_text(document);
 }
 
-ordered_json to_json(const SampleRunResult& result) {
+std::string to_json(const SampleRunResult& result) {
   ordered_json document = head(result);
   document["seed"] = result.seed;
   add_outputs(document, result);
-  return document;
+  return json_text(document);
 }
 
-ordered_json to_json(const UmepExchange& result) {
+std::string to_json(const UmepExchange& result) {
   ordered_json document = {{"rows", result.rows}, {"cols", result.cols}, {"patches", result.patches}};
   for (const auto& file : result.files) document["files"].push_back(file.string());
-  return document;
+  return json_text(document);
 }
 
-ordered_json to_json(const StageRun& run) {
+std::string to_json(const StageRun& run) {
   ordered_json outputs = ordered_json::array();
   for (const StageOutput& o : run.outputs)
     outputs.push_back({{"name", o.name},
@@ -115,24 +118,24 @@ ordered_json to_json(const StageRun& run) {
                        {"minimum", number(o.minimum)},
                        {"maximum", number(o.maximum)},
                        {"mean", number(o.mean)}});
-  return {{"stage", run.stage}, {"outputs", outputs}};
+  return json_text({{"stage", run.stage}, {"outputs", outputs}});
 }
 
-ordered_json to_json(const std::vector<Stage>& stages) {
+std::string to_json(const std::vector<Stage>& stages) {
   ordered_json list = ordered_json::array();
   for (const Stage& stage : stages)
     list.push_back({{"name", stage.name},
                     {"about", stage.about},
-                    {"reads", to_json(stage.reads)},
-                    {"writes", to_json(stage.writes)}});
-  return {{"stages_of_urban", list}};
+                    {"reads", document_of(stage.reads)},
+                    {"writes", document_of(stage.writes)}});
+  return json_text({{"stages_of_urban", list}});
 }
 
-ordered_json to_json(const UtciResult& r) {
-  return {{"utci", r.value}, {"wind_10m", r.wind}, {"fitted", r.fitted}, {"stress", r.stress}};
+std::string to_json(const UtciResult& r) {
+  return json_text({{"utci", r.value}, {"wind_10m", r.wind}, {"fitted", r.fitted}, {"stress", r.stress}});
 }
-ordered_json to_json(const PetResult& r) {
-  return {{"pet", r.value}, {"wind_1m1", r.wind}, {"stress", r.stress}};
+std::string to_json(const PetResult& r) {
+  return json_text({{"pet", r.value}, {"wind_1m1", r.wind}, {"stress", r.stress}});
 }
 
 }  // namespace lockstep::urban

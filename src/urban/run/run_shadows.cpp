@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
@@ -64,6 +65,8 @@ void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRun
     const io::LonLat place = io::centre_lon_lat(city.grid);
     sun.latitude_deg = place.lat;
     sun.longitude_deg = place.lon;
+    journal::found("latitude", fmt::format("{}", place.lat));
+    journal::found("longitude", fmt::format("{}", place.lon));
   }
   Observer observer;
   observer.latitude_deg = sun.latitude_deg;

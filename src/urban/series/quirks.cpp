@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "urban/run/report.hpp"
+#include "core/reports/json_text.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/series/whole_series.hpp"
 
 namespace lockstep::urban {
@@ -187,7 +188,7 @@ std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& gi
   return effects;
 }
 
-nlohmann::ordered_json to_json(const std::vector<QuirkEffect>& effects) {
+std::string to_json(const std::vector<QuirkEffect>& effects) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const QuirkEffect& e : effects)
     rows.push_back({{"quirk", e.quirk},
@@ -196,7 +197,7 @@ nlohmann::ordered_json to_json(const std::vector<QuirkEffect>& effects) {
                     {"mean_night", e.mean_night_k},
                     {"mean_abs", e.mean_abs_k},
                     {"max_abs", e.max_abs_k}});
-  return {{"quirks", rows}};
+  return json_text({{"quirks", rows}});
 }
 
 }  // namespace lockstep::urban

@@ -6,8 +6,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
 #include "device/capabilities.hpp"
-#include "urban/run/report.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/series/physics_gates.hpp"
 #include "urban/series/whole_series.hpp"
 
@@ -181,7 +182,7 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   return std::move(run.gates);
 }
 
-nlohmann::ordered_json to_json(const std::vector<Gate>& gates) {
+std::string to_json(const std::vector<Gate>& gates) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Gate& g : gates) {
     rows.push_back({{"gate", g.gate},
@@ -195,7 +196,7 @@ nlohmann::ordered_json to_json(const std::vector<Gate>& gates) {
     rows.back()["max_abs_diff"] = g.difference->max_abs_diff;
     rows.back()["finite_equal_percent"] = g.difference->finite_equal_percent;
   }
-  return {{"gates", rows}};
+  return json_text({{"gates", rows}});
 }
 
 }  // namespace lockstep::urban

@@ -321,7 +321,7 @@ SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArr
   result.tiles.seconds = since(started);
   result.tiles.peak_host_bytes = platform::peak_resident_bytes();
   series.record(job);
-  write_file(options.folder / "run.json", json_text(to_json(result), 2) + "\n");
+  write_file(options.folder / "run.json", json_text(document_of(result), 2) + "\n");
   fs::remove_all(unfinished, ignored);
   return result;
 }

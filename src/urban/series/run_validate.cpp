@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
@@ -13,6 +14,7 @@
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/run/report.hpp"
 #include "urban/series/inputs/measured.hpp"
 
@@ -144,7 +146,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   return result;
 }
 
-nlohmann::ordered_json to_json(const ValidationResult& result) {
+std::string to_json(const ValidationResult& result) {
   nlohmann::ordered_json document;
   const auto number = [](double v) {
     return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
@@ -156,8 +158,8 @@ nlohmann::ordered_json to_json(const ValidationResult& result) {
                                        {"r2", number(a.r2)},
                                        {"d", number(a.d)}};
   document["plot"] = result.plot.string();
-  document["run"] = to_json(result.series);
-  return document;
+  document["run"] = document_of(result.series);
+  return json_text(document);
 }
 
 }  // namespace lockstep::urban

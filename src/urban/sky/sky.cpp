@@ -19,8 +19,7 @@ int words_at_once(const Device& device, const Tile& tile, int words) {
   static const variants::Computation computation(
       {.name = "urban.sky", .variants = {"words", "whole"}, .axes = {"pixels"}});
   const variants::Axis pixels{"pixels", double(tile.core_pixels())};
-  const auto any = [](int) { return std::string(); };
-  return variants::choose(computation, device, {{}, {&pixels, 1}}, {}, any).variant == 1 ? words : 1;
+  return variants::choose(computation, device, {{}, {&pixels, 1}}).variant == 1 ? words : 1;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/reports/host_stage.hpp"
+#include "core/schema/shell_flags.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/error.hpp"
 
@@ -160,6 +161,8 @@ void describe(Schema<StageOptions>& s) {
       .file(Option::Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
+  add_shell_flag(s, "list", "each stage's arrays, their shapes and units");
+  for (const char* other : {"name", "out"}) s.conflict("list", other);
 }
 
 }  // namespace lockstep::urban

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "lockstep/solve/run.hpp"
 #include "solve/minimize/problems.hpp"
-#include "solve/minimize/report.hpp"
 
 namespace lockstep::solve {
 namespace {

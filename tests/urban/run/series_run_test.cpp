@@ -18,7 +18,6 @@
 #include "lockstep/urban/series.hpp"
 #include "urban/published/athens.hpp"
 #include "urban/run/netcdf_text.hpp"
-#include "urban/run/report.hpp"
 #include "urban/run/victim.hpp"
 #include "urban/weather/solar.hpp"
 

@@ -56,6 +56,55 @@ TEST(Ranking, TakesTheClosestRow) {
   EXPECT_EQ(ranking(c, rows, kH200, {"f64"}), (Order{2, 0, 1}));
 }
 
+TEST(Measured, TakesTheClosestRowOfThatManyNumbers) {
+  const auto pixel = [](const DeviceInfo& device) { return measured("urban.check.pixel", device, 2)[0]; };
+  EXPECT_EQ(pixel(kCpu), 8e-7);
+  EXPECT_EQ(pixel(kH200), 6e-9);
+  EXPECT_EQ(pixel(device_of(DeviceKind::webgpu, "Other")), 3e-8);
+  EXPECT_THROW(measured("urban.check.pixel", kCpu, 3), InternalError);
+  EXPECT_THROW(measured("nothing", kCpu, 2), InternalError);
+}
+
+/// Of this computation; others of the process choose too.
+std::vector<Chosen> chosen_of(std::string_view name) {
+  std::vector<Chosen> list = chosen();
+  std::erase_if(list, [&](const Chosen& c) { return c.computation != name; });
+  return list;
+}
+
+TEST(Chosen, NamesEachVariantAndItsRowOnce) {
+  const Computation solver(
+      {.name = "solve.factor", .variants = {"cholesky", "device_cholesky"}, .axes = {"residuals"}});
+  const auto take = [&](const DeviceInfo& device, double residuals, std::string_view asked = {}) {
+    const Axis axis{"residuals", residuals};
+    choose(solver, device, Numerics::exact, {{}, {&axis, 1}}, asked);
+  };
+  forget_chosen();
+  EXPECT_TRUE(chosen_of("solve.factor").empty());
+  for (int again = 0; again < 2; ++again) take(kH200, 19999), take(kH200, 20000), take(kCpu, 1e9);
+  take(kCpu, 1, "device_cholesky");
+  const std::string cuda = "the shipped table for cuda";
+  EXPECT_EQ(chosen_of("solve.factor"),
+            (std::vector<Chosen>{{"solve.factor", "cholesky", "the shipped table for any"},
+                                 {"solve.factor", "cholesky", cuda},
+                                 {"solve.factor", "device_cholesky", "the call"},
+                                 {"solve.factor", "device_cholesky", cuda}}));
+  forget_chosen();
+  EXPECT_TRUE(chosen_of("solve.factor").empty());
+}
+
+TEST(Chosen, HasTheVariantThatAppliesRatherThanTheFastest) {
+  const Computation solver(
+      {.name = "solve.factor", .variants = {"cholesky", "device_cholesky"}, .axes = {"residuals"}});
+  const Axis axis{"residuals", 1e9};
+  forget_chosen();
+  const Choice choice = choose(solver, kH200, Numerics::exact, {{}, {&axis, 1}}, {},
+                               [](int v) { return std::string(v == 1 ? "too large" : ""); });
+  EXPECT_EQ(choice.reason_of(1), "too large");
+  ASSERT_EQ(chosen_of("solve.factor").size(), 1u);
+  EXPECT_EQ(chosen_of("solve.factor")[0].variant, "cholesky");
+}
+
 TEST(Ranking, StepsBeginWithTheirSize) {
   const Computation c = sums();
   const std::vector<Row> rows = c.rows(Table::parse(R"({"format": 1, "rows": [

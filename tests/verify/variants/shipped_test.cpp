@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.hpp"
+#include "pde/fused/levels.hpp"
+#include "pde/halves/two_sweeps.hpp"
 #include "registry.hpp"
 
 namespace lockstep::variants {
@@ -18,6 +20,9 @@ struct Expected {
 const Computation& named(const std::vector<Subject>& subjects, std::string_view name) {
   for (const Subject& s : subjects)
     if (s.computation->name() == name) return *s.computation;
+  for (const Computation* c :
+       {&pde::tile_computation(), &pde::half_tile_computation(), &pde::sweep_computation()})
+    if (c->name() == name) return *c;
   throw std::runtime_error(std::string(name));
 }
 
@@ -58,6 +63,26 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
            {"pde.trajectory", cuda, "f32", "cells", 48. * 48 * 48, "sweeps"},
            {"pde.trajectory", cuda, "f64", "cells", 1e7, "slabs"},
            {"pde.trajectory", cpu, "f32", "cells", 1e7, "slabs"},
+           {"pde.fused.tile", cuda, "orders 4 to 8", "cells", 112. * 112 * 112 - 1, "small"},
+           {"pde.fused.tile", cuda, "orders 4 to 8", "cells", 112. * 112 * 112, "steep"},
+           {"pde.fused.tile", cuda, "edges", "cells", 112. * 112 * 112 - 1, "low"},
+           {"pde.fused.tile", cuda, "edges", "cells", 1e9, "tall"},
+           {"pde.fused.tile", cuda, "edges, rows of 128", "cells", 112. * 112 * 112 - 1, "low"},
+           {"pde.fused.tile", cuda, "edges, rows of 128", "cells", 176. * 176 * 176 - 1, "tall"},
+           {"pde.fused.tile", cuda, "edges, rows of 128", "cells", 176. * 176 * 176, "broad"},
+           {"pde.fused.tile", cuda, "few gradients", "cells", 112. * 112 * 112 - 1, "small"},
+           {"pde.fused.tile", cuda, "few gradients", "cells", 1e9, "lean"},
+           {"pde.fused.tile", cuda, "gradients", "cells", 112. * 112 * 112, "middle"},
+           {"pde.fused.tile", cuda, "gradients", "cells", 176. * 176 * 176, "tall"},
+           {"pde.fused.tile", cpu, "gradients, rows of 128", "cells", 176. * 176 * 176 - 1, "middle"},
+           {"pde.fused.tile", cpu, "gradients, rows of 128", "cells", 176. * 176 * 176, "broad"},
+           {"pde.two_sweep.tile", cuda, "", "cells", 80. * 80 * 80 - 1, "small"},
+           {"pde.two_sweep.tile", cuda, "", "cells", 160. * 160 * 160 - 1, "square"},
+           {"pde.two_sweep.tile", cuda, "", "cells", 160. * 160 * 160, "flat"},
+           {"pde.two_sweep.tile", cuda, "", "cells", 224. * 224 * 224, "broad"},
+           {"pde.trajectory.sweep", cuda, "periodic", "cells", 1e9, "five"},
+           {"pde.trajectory.sweep", cuda, "edges", "cells", 176. * 176 * 176 - 1, "four"},
+           {"pde.trajectory.sweep", cuda, "edges", "cells", 176. * 176 * 176, "two_broad"},
            {"forecast.rollout", cpu, "one start", "member_bytes", 2 << 20, "one_launch"},
            {"forecast.rollout", cpu, "many starts", "member_bytes", (2 << 20) + 1, "by_steps"},
            {"forecast.rollout", cuda, "one start", "groups", 16, "cluster"},

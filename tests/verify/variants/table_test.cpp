@@ -50,6 +50,10 @@ TEST(Table, RefusesWhatIsNoTable) {
            {row(R"("device": "cpu", "axis": "n", "steps": [[0, ["x"]], [0, ["y"]]])"),
             "do not ascend from 0"},
            {row(R"("device": "cpu", "steps": [[0, ["x"]], [1, ["y"]]])"), "without an axis"},
+           {row(R"("device": "cpu", "values": [])"), "without device or positive numbers"},
+           {row(R"("device": "cpu", "values": [1, 0])"), "without device or positive numbers"},
+           {row(R"("device": "cpu", "values": ["x"])"), "without device or positive numbers"},
+           {row(R"("device": "", "values": [1])"), "without device or positive numbers"},
        }) {
     const std::string what = refusal_of(bad.text);
     EXPECT_NE(what.find(bad.why), std::string::npos) << bad.text << ": " << what;

@@ -28,11 +28,16 @@ BatchPlan batch_plan(const Device& device, const RolloutModel& model, const Roll
 inline constexpr int64_t kFewestBatched = 16;
 bool batch_gains(const Device& device, const RolloutModel& model);
 
-/// Starting points of a cluster for which all steps take least, and how many clusters a member then has; `most`: that fit.
+/// Starting points of a cluster for which all steps take least, and how many clusters a member then has; `most`: that fit;
+/// `at_once`: clusters.
 struct BatchShare {
   int64_t entries, parts;
 };
-BatchShare share_batch(int64_t members, int64_t batch, int64_t blocks, int64_t most, int64_t multiprocessors);
+BatchShare share_batch(int64_t members, int64_t batch, int64_t most, int64_t at_once);
+
+/// Clusters of so many blocks that run at a time, each block on a multiprocessor of its own: as measured, in proportion to the
+/// multiprocessors; clusters of one block are as many as these. As measured where the device does not say its own.
+int64_t clusters_at_once(const DeviceInfo& device, int64_t blocks);
 
 /// Words of the buffer through which the blocks of all clusters exchange h and r h.
 int64_t exchange_words(const BatchPlan& plan, int64_t members);

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "device/capabilities.hpp"
+#include "device/variants/variants.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
 
@@ -36,12 +36,6 @@ std::string batch_refusal(const Device& device, const RolloutModel& model, const
   return no_batch_values(model);
 }
 
-/// Clusters of 1, 2 … 8 blocks that run at a time on an H200 or H100 (132 multiprocessors) when each fills one.
-int64_t clusters_at_once(int64_t blocks, int64_t multiprocessors) {
-  constexpr std::array<int64_t, kMostBatchBlocks> kAtOnce{132, 66, 39, 30, 22, 17, 15, 15};
-  return std::max<int64_t>(kAtOnce[size_t(blocks - 1)] * multiprocessors / 132, 1);
-}
-
 }  // namespace
 
 std::string no_batch_values(const RolloutModel& model) {
@@ -52,9 +46,15 @@ std::string no_batch_values(const RolloutModel& model) {
   return "";
 }
 
-BatchShare share_batch(int64_t members, int64_t batch, int64_t blocks, int64_t most,
-                       int64_t multiprocessors) {
-  const int64_t at_once = clusters_at_once(blocks, multiprocessors);
+int64_t clusters_at_once(const DeviceInfo& device, int64_t blocks) {
+  const std::vector<double> measured =
+      variants::measured("forecast.batch.clusters_at_once", device, kMostBatchBlocks);
+  const double multiprocessors =
+      capabilities_of(device).warp_lanes > 0 ? device.multiprocessors : measured[0];
+  return std::max(int64_t(measured[size_t(blocks - 1)] * multiprocessors / measured[0]), int64_t(1));
+}
+
+BatchShare share_batch(int64_t members, int64_t batch, int64_t most, int64_t at_once) {
   BatchShare best{8, (batch + 7) / 8};
   double least = INFINITY;
   for (int64_t entries = 8; entries <= most; entries += 8) {
@@ -76,8 +76,8 @@ BatchPlan batch_plan(const Device& device, const RolloutModel& model, const Roll
   const int64_t shared = std::max<int64_t>(device.info().limits.shared_bytes, 232448);
   int64_t most = held == kMostBatchHeld ? 48 : kMostBatchEntries;  // registers
   while (most > 8 && batch_shared_bytes(blocks, most, held, after) > shared) most -= 8;
-  const int multiprocessors = capabilities_of(device).warp_lanes > 0 ? device.info().multiprocessors : 132;
-  const BatchShare share = share_batch(model.members(), model.batch(), blocks, most, multiprocessors);
+  const BatchShare share =
+      share_batch(model.members(), model.batch(), most, clusters_at_once(device.info(), blocks));
   plan.blocks = blocks, plan.held = held, plan.entries = share.entries, plan.parts = share.parts;
   plan.shared_bytes = batch_shared_bytes(blocks, plan.entries, held, after);
   return plan;

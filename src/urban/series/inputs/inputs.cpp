@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "core/files/folder.hpp"
+#include "core/record/journal.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/series/civil_time.hpp"
 #include "lockstep/error.hpp"
 #include "urban/checks/city_checks.hpp"
 #include "urban/checks/sky_record.hpp"
@@ -146,6 +148,11 @@ Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::Weath
     throw file_error("the weather does not tell its clock", weather.where,
                      "{utc_offset}, the hours that local standard time is ahead of universal time");
   site.utc_offset_h = o.utc_offset_h ? *o.utc_offset_h : *weather.utc_offset_h;
+  for (const auto& [option, value] : {std::pair("latitude", site.latitude_deg),
+                                      {"longitude", site.longitude_deg},
+                                      {"elevation", site.elevation_m},
+                                      {"utc_offset", site.utc_offset_h}})
+    journal::found(option, fmt::format("{}", value));
   return site;
 }
 
@@ -181,6 +188,13 @@ WeatherRules rules_of(const SeriesOptions& o, const SeriesInputs& inputs) {
   return rules;
 }
 
+void note_leaves(const WeatherRules& rules) {
+  if (rules.evergreen)
+    journal::found("evergreen", "true");
+  else
+    journal::found("leaf_days", fmt::format("{}:{}", rules.leaf_first_day + 1, rules.leaf_last_day - 1));
+}
+
 void check_weather(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& whole,
                    SeriesInputs& inputs) {
   std::optional<io::LonLat> raster;
@@ -212,13 +226,17 @@ void read_weather_into(const SeriesOptions& o, const std::string& text, const Lo
   std::vector<io::FilledGap> filled;
   inputs.weather =
       io::complete_weather(whole, chosen_time(o.from, "start"), chosen_time(o.to, "end"), &filled);
+  journal::found("start", io::civil_text(inputs.weather.rows.front().time));
+  journal::found("end", io::civil_text(inputs.weather.rows.back().time));
   check_rows(inputs.weather, whole, filled, inputs.findings);
   const bool comfort = wants(o, SeriesOutput::utci) || wants(o, SeriesOutput::pet);
   if (comfort && !inputs.weather.has(io::Weather::wind_speed))
     throw file_error("no wind", whole.where, "wind, which utci and pet need",
                      "without it: {outputs} tmrt and shadow");
   inputs.rules = rules_of(o, inputs);
+  if (!loaded.input.cdsm.empty()) note_leaves(inputs.rules);
   inputs.rules.substeps = inputs.radiation.substeps = substeps_of(o, inputs.preset, whole.step_min);
+  journal::found("substeps", fmt::format("{}", inputs.rules.substeps));
   WeatherSeries series =
       make_series(inputs.weather, whole, inputs.site, loaded.north.convergence_deg, inputs.rules);
   inputs.warm_up = std::move(series.warm_up);
@@ -311,6 +329,7 @@ bool read_into(const SeriesOptions& o, const SeriesArrays& arrays, SeriesInputs&
     inputs.preset = o.preset;
     if (!o.parameters.empty()) inputs.parameters = read_parameters(o.parameters);
     if (o.wind_height_m) inputs.parameters.wind_height_m = *o.wind_height_m;
+    journal::found("wind_height", fmt::format("{}", inputs.parameters.wind_height_m));
     inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
   });
   if (!whole) return false;

@@ -1,11 +1,14 @@
 // The result of a series as JSON.
 #include <nlohmann/json.hpp>
 
+#include "core/reports/json_text.hpp"
+#include "lockstep/urban/report.hpp"
 #include "urban/run/report.hpp"
 
 namespace lockstep::urban {
-nlohmann::ordered_json to_json(const SeriesResult& result) {
-  nlohmann::ordered_json document = to_json(static_cast<const RunResult&>(result));
+
+nlohmann::ordered_json document_of(const SeriesResult& result) {
+  nlohmann::ordered_json document = document_of(static_cast<const RunResult&>(result));
   document["place"] = {{"latitude", result.latitude_deg},
                        {"longitude", result.longitude_deg},
                        {"utc_offset", result.utc_offset_h}};
@@ -40,5 +43,7 @@ nlohmann::ordered_json to_json(const SeriesResult& result) {
                          {"wait_ms", m.wait_ms}};
   return document;
 }
+
+std::string to_json(const SeriesResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::urban

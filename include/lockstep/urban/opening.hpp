@@ -1,0 +1,17 @@
+// Runs whose device opens while they read their rasters: opening a GPU takes a fifth of a second.
+#pragma once
+
+#include <functional>
+
+#include "lockstep/urban.hpp"
+
+namespace lockstep::urban {
+
+/// Opens a context that outlives the run. Called once, on another thread.
+using OpenContext = std::function<Context&()>;
+
+/// The runs of urban.hpp. Where both inputs and device are bad, the inputs' error is thrown.
+ShadowRunResult run(const OpenContext& open, const ShadowRunOptions& options);
+SkyRunResult run(const OpenContext& open, const SkyRunOptions& options);
+
+}  // namespace lockstep::urban

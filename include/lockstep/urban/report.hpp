@@ -1,0 +1,30 @@
+// Results of runs as the program's JSON has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/exchange.hpp"
+#include "lockstep/urban/series.hpp"
+#include "lockstep/urban/stages.hpp"
+
+namespace lockstep::urban {
+
+std::string to_json(const WallRunResult& result);
+std::string to_json(const ShadowRunResult& result);
+std::string to_json(const SkyRunResult& result);
+std::string to_json(const SampleRunResult& result);
+std::string to_json(const SeriesResult& result);
+std::string to_json(const ValidationResult& result);
+std::string to_json(const std::vector<Gate>& gates);
+std::string to_json(const std::vector<QuirkEffect>& effects);
+std::string to_json(const std::vector<InputCheck>& checks);
+std::string to_json(const UmepExchange& result);
+std::string to_json(const StageRun& run);
+/// All stages, with the arrays that each reads and writes.
+std::string to_json(const std::vector<Stage>& stages);
+std::string to_json(const UtciResult& result);
+std::string to_json(const PetResult& result);
+
+}  // namespace lockstep::urban
