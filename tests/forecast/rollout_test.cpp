@@ -293,7 +293,7 @@ TEST(BatchRollout, SharesStartingPoints) {
   EXPECT_EQ(clusters_at_once(h200, 8), 15);
   EXPECT_EQ(clusters_at_once(twice, 8), 30);
   EXPECT_EQ(clusters_at_once(cpu, 8), 15);
-  const auto share = [](int64_t members, int64_t batch, int64_t blocks, int64_t most) {
+  const auto share = [&](int64_t members, int64_t batch, int64_t blocks, int64_t most) {
     const BatchShare s = share_batch(members, batch, most, clusters_at_once(h200, blocks));
     EXPECT_EQ(s.entries % 8, 0);
     EXPECT_GE(s.entries * s.parts, batch);
