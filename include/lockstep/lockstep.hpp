@@ -50,6 +50,8 @@
 #include "lockstep/urban.hpp"              // IWYU pragma: export
 #include "lockstep/urban/comfort.hpp"      // IWYU pragma: export
 #include "lockstep/urban/exchange.hpp"     // IWYU pragma: export
+#include "lockstep/urban/opening.hpp"      // IWYU pragma: export
+#include "lockstep/urban/report.hpp"       // IWYU pragma: export
 #include "lockstep/urban/series.hpp"       // IWYU pragma: export
 #include "lockstep/urban/stages.hpp"       // IWYU pragma: export
 #include "lockstep/verify.hpp"             // IWYU pragma: export
