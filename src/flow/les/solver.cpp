@@ -72,7 +72,6 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
   for (const Buffer& b : {w, y, good, one, two}) device.clear(b);
   clock = device.allocate(storage, {members, kClockColumns});
   status = device.allocate(Storage::i32, {members, kStatusColumns});
-  begin_time();
   std::vector<uint32_t> seeds;
   for (int64_t k = 0; k < members; ++k) seeds.push_back(random_key(m.forcing.seed + uint64_t(k)));
   keys = device.upload(seeds);
@@ -81,6 +80,7 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
   grid_field = device.allocate(storage, {members, m.grid.ny, m.grid.nx});
   if (etd) make_weights();
   make_launches();
+  begin();
 }
 
 Buffer Solver::State::spectrum_buffer() const {
@@ -215,12 +215,10 @@ void Solver::set_vorticity(const Array& given) {
   const Kernel take = with_precision(
       s.storage, [&]<class T>(T) { return LesKernels<T>::take_field(s.evaluation.form().turned); });
   s.device.launch_with(take, s.evaluation.mode_domain(), a.bind_known(take), {});
-  s.begin_time();
-  s.device.copy(s.w, s.good);
-  s.restart_fields();
+  s.begin();
 }
 
-void Solver::State::begin_time() const {
+void Solver::State::begin() const {
   std::vector<double> times;
   std::vector<int32_t> steps;
   for (int64_t m = 0; m < members; ++m) {
@@ -230,6 +228,8 @@ void Solver::State::begin_time() const {
   const Array clocks = as_storage(std::move(times), {members, kClockColumns}, storage);
   device.write(clock, clocks.data(), clocks.bytes());
   device.write(status, steps.data(), status.bytes());
+  device.copy(w, good);
+  restart_fields();
 }
 
 void Solver::State::advance(int64_t steps) {

@@ -48,9 +48,9 @@ struct Solver::State {
   /// `looking`: measures the speed first, as every adaptive step does.
   void step(bool looking) const;
   void run_block() const;
+  /// Time starts anew from the spectrum that is there.
+  void begin() const;
   /// Blocks, then single steps.
-  /// Clocks and counts of steps at the start.
-  void begin_time() const;
   void advance(int64_t steps);
   void make_derivative();
   void record_moment();
