@@ -163,7 +163,8 @@ void bind_urban_run(nb::module_& module) {
   module.def("urban_sample", &sample);
   module.def("urban_umep", &umep);
   module.def("urban_stage", &stage);
-  module.def("urban_stages", [] { return from_json(to_json(urban_stages()))["stages_of_urban"]; });
+  module.def("urban_stages",
+             []() -> nb::object { return from_json(to_json(urban_stages()))["stages_of_urban"]; });
   module.def("utci", &utci);
   module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {
     return pet(ta, rh, tmrt, wind, person_of(person));
