@@ -41,7 +41,7 @@ CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arra
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
                     r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off", re.I)
 # Frameworks that the Python module works with, and packages that oracles are compared with, that Debian does not have, or not new enough.
-FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|pvlib|pythermalcomfort) is not installed|^no rasterio:"
+FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|mypy|pvlib|pythermalcomfort) is not installed|^no rasterio:"
                        r"|^could not import '(rasterio|xarray|netCDF4|pyproj|pandas)'", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|test data|no /", re.I)
 # Skips that make a lane incomplete even where they are excused.

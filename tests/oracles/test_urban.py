@@ -328,7 +328,7 @@ class Others(unittest.TestCase):
             import scipy  # noqa: F401
             from pythermalcomfort.models import pet_steady  # noqa: F401
         except ImportError:
-            self.skipTest("pythermalcomfort or SciPy is not installed")
+            self.skipTest("pythermalcomfort is not installed, or SciPy")
         for (name, person), stored in zip(pet_forms.people(), fixture("pet")["people"]):
             for state, ours, theirs in list(zip(pet_forms.STATES, stored["ours"], stored["theirs"]))[::7]:
                 with self.subTest(person=name, state=state):
