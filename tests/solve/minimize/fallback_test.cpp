@@ -142,7 +142,8 @@ TEST_P(SolveOnGpu, WithoutFallbackTheFaultIsThrown) {
 // Directions without effect are found after the last iteration: whichever launch fails, those of the note among them, the CPU
 // ends with the same note.
 TEST_P(SolveOnGpu, NotesSurviveAFailure) {
-  if (GetParam().starts_with("webgpu")) GTEST_SKIP() << GetParam() << " has no f64, which notes of directions need";
+  if (GetParam().starts_with("webgpu"))
+    GTEST_SKIP() << GetParam() << " has no f64, which notes of directions need";
   const auto noted = [](Context& context, Method method) {
     Problem problem;
     const BlockSet points = problem.add_blocks("points", euclidean(2), std::vector<double>{3, 4, 5, 6});
