@@ -3,7 +3,10 @@ import ast
 import inspect
 import math
 import os
+import pathlib
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -87,6 +90,20 @@ def test_the_stub_has_types_and_defaults_of_the_declaration(command):
     declared = {o["name"]: (ast.unparse(ast.parse(_options.annotation(o))), o["default"]) for o in ls.options(command)
                 if o["name"] in inspect.signature(function).parameters and o["name"] not in function.own_parameters}
     assert found == declared
+
+
+def test_stubs_are_written_without_numpy(tmp_path):
+    """A build in an environment of its own has no NumPy."""
+    built, own = pathlib.Path(ls.__file__).parent, tmp_path / "lockstep"
+    (own / "forecast").mkdir(parents=True)
+    for file in built.iterdir():
+        if file.suffix in (".py", ".so"):
+            (own / file.name).symlink_to(file.resolve())
+    writer = pathlib.Path(__file__).parents[2] / "python/stubs/write_stubs.py"
+    code = f"import runpy, sys; sys.modules['numpy'] = None; sys.argv = ['w', {str(own)!r}]; runpy.run_path({str(writer)!r}, run_name='__main__')"
+    subprocess.run([sys.executable, "-B", "-c", code], check=True)
+    for stub in ("solve.pyi", "forecast/__init__.pyi"):
+        assert (own / stub).read_text(encoding="utf-8") == (built / stub).read_text(encoding="utf-8")
 
 
 def outside(option):
