@@ -381,4 +381,25 @@ Form Divergence::arithmetic(Id id) const {
   }
 }
 
+bool Divergence::loses(uint32_t block, bool in_loop) const {
+  if (block == kNoBlock) return false;
+  for (Id id : f_.blocks[block]) {
+    const Instruction& i = f_[id];
+    const bool leaves_loop = i.op == Op::break_ || i.op == Op::continue_;
+    if ((i.op == Op::return_ || (leaves_loop && !in_loop)) && parting(id)) return true;
+    const bool inner = in_loop || i.op == Op::for_ || i.op == Op::loop;
+    if (loses(i.blocks[0], inner) || loses(i.blocks[1], inner)) return true;
+  }
+  return false;
+}
+
+bool Divergence::may_lose_lanes(Id id) const {
+  const auto [entry, first] = may_lose_.emplace(id, false);
+  if (first) {
+    const bool is_loop = f_[id].op != Op::if_;
+    entry->second = loses(f_[id].blocks[0], is_loop) || loses(f_[id].blocks[1], is_loop);
+  }
+  return entry->second;
+}
+
 }  // namespace lockstep::ir

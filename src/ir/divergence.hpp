@@ -70,6 +70,8 @@ class Divergence {
   /// Whether a break_, continue_ or return_ parts lanes: not all that run with it may jump, or others wait elsewhere.
   bool parting(Id jump) const { return parting_[jump]; }
   bool parting_return() const { return parting_return_; }
+  /// Whether lanes may be gone behind this if_ or loop that ran before it.
+  bool may_lose_lanes(Id id) const;
   /// Scope `group` only: whether some lanes may be absent when others run this, inside a divergent structure or
   /// after a divergent jump.
   bool in_divergent_flow(Id id) const { return partial_[id]; }
@@ -91,6 +93,7 @@ class Divergence {
   void assign(Id id);
   void local_store(const Instruction& i);
   bool mark_partial(uint32_t number, bool partial);
+  bool loses(uint32_t block, bool in_loop) const;
   void merge(Id id, const Form& form);
   void raise(bool& flag) {
     if (!flag) changed_ = flag = true;
@@ -114,6 +117,7 @@ class Divergence {
                                               // holds all reads; kNone where there is none such
   std::unordered_map<Id, Loop> loops_;
   std::unordered_map<Id, bool> skipped_;  // of a loop: lanes have skipped the rest of this pass
+  mutable std::unordered_map<Id, bool> may_lose_;
   std::vector<bool> parting_, partial_;
   bool parting_return_ = false, changed_ = false;
   bool returned_ = false;  // of mark_partial: a return_ in divergent flow stands earlier in the text

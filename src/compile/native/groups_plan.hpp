@@ -38,6 +38,35 @@ class GroupsPlan {
   /// Cheap index arithmetic, which each region does again rather than keep. `given`: values of the group's level at hand.
   bool recomputable(ir::Id id, const std::function<bool(ir::Id)>& given) const;
 
+  /// A block of the group's level in its order: hoist(id) for what is hoisted; region(ids, reduction), the reduction that ends
+  /// it and takes its operand there, or kNone; statement(id), which tells whether control goes on behind it. False where
+  /// control does not reach the end.
+  template <class Hoist, class Region, class Statement>
+  bool walk(uint32_t block, Hoist hoist, Region region, Statement statement) const {
+    std::vector<ir::Id> open;
+    const auto flush = [&](ir::Id reduction) {
+      if (!open.empty()) region(open, reduction);
+      open.clear();
+    };
+    for (const ir::Id id : f_.blocks[block]) {
+      const ir::Op op = f_[id].op;
+      if (op == ir::Op::loop_index) continue;
+      if (at_group_level(id)) {
+        if (op == ir::Op::group_reduce) open.push_back(id);
+        flush(op == ir::Op::group_reduce ? id : ir::kNone);
+        if (op != ir::Op::group_reduce && !statement(id)) return false;
+        continue;
+      }
+      if (!open.empty() && this->region(id) != this->region(open[0])) flush(ir::kNone);
+      if (hoisted(id))
+        hoist(id);
+      else
+        open.push_back(id);
+    }
+    flush(ir::kNone);
+    return true;
+  }
+
  private:
   bool has_barrier(uint32_t block) const;
   bool jumps_out(uint32_t block, bool in_loop) const;

@@ -84,8 +84,6 @@ class LaneCode {
   Counter loop_counter(const ir::Instruction& i);
   Value loop_test(const ir::Instruction& i, const Loop& loop, Value live);
   bool jump(ir::Id id, Label end);
-  bool may_lose_lanes(ir::Id id);
-  bool loses(uint32_t block, bool in_loop);
   void continue_with_remaining(const Value& before, Label end);
   Value any(const Value& mask);
   Value both(const Value& mask, const Value& condition);
@@ -122,6 +120,17 @@ class LaneCode {
   void store_one(const MemoryPlace& place, const Value& index, const Value& value, int more = 0);
   Value load_row(const MemoryPlace& place, const Value& index);
   void store_row(const MemoryPlace& place, const Value& index, const Value& value);
+  /// `whole` where all lanes are active, else `apart`.
+  template <class Whole, class Apart>
+  void whole_or_apart(Whole whole, Apart apart) {
+    if (!mask_) return whole();
+    b_.push(b_.all(mask_));
+    body_.if_();
+    whole();
+    body_.else_();
+    apart();
+    body_.end();
+  }
   Value gather(const MemoryPlace& place, const Value& index, int more);
   void scatter(const MemoryPlace& place, const Value& index, const Value& value, int more);
   /// `body` for each active lane, in order.
@@ -133,7 +142,6 @@ class LaneCode {
   std::unordered_map<ir::Id, std::vector<ir::Id>>
       releases_;  // by statement: values that nothing behind it uses
   std::vector<Loop> loops_;
-  std::unordered_map<ir::Id, bool> may_lose_;
   Value returned_;
   Label all_done_;
   int depth_ = 0;  // nesting inside run()

@@ -120,27 +120,6 @@ void LaneCode::branch_unless(const Value& condition, Label to) {
   body_.branch_if(to);
 }
 
-bool LaneCode::loses(uint32_t block, bool in_loop) {
-  if (block == ir::kNoBlock) return false;
-  for (Id id : f_.blocks[block]) {
-    const Instruction& i = f_[id];
-    const bool leaves_loop = i.op == Op::break_ || i.op == Op::continue_;
-    if ((i.op == Op::return_ || (leaves_loop && !in_loop)) && divergence_.parting(id)) return true;
-    const bool inner = in_loop || i.op == Op::for_ || i.op == Op::loop;
-    if (loses(i.blocks[0], inner) || loses(i.blocks[1], inner)) return true;
-  }
-  return false;
-}
-/// Lanes may be gone behind this if_ or loop that ran before it.
-bool LaneCode::may_lose_lanes(Id id) {
-  const auto [entry, first] = may_lose_.emplace(id, false);
-  if (first) {
-    const bool is_loop = f_[id].op != Op::if_;
-    entry->second = loses(f_[id].blocks[0], is_loop) || loses(f_[id].blocks[1], is_loop);
-  }
-  return entry->second;
-}
-
 /// Behind a statement that may have parted lanes: go on with those of `before` that remain, else skip to `end`.
 void LaneCode::continue_with_remaining(const Value& before, Label end) {
   mask_ = before;
@@ -194,7 +173,7 @@ bool LaneCode::branch(Id id, Label end) {
     body_.op(kUnreachable);
     return false;
   }
-  if (may_lose_lanes(id)) continue_with_remaining(before, end);
+  if (divergence_.may_lose_lanes(id)) continue_with_remaining(before, end);
   return true;
 }
 
@@ -246,7 +225,7 @@ bool LaneCode::loop(Id id, Label end) {
     body_.op(kUnreachable);
     return false;
   }
-  if (may_lose_lanes(id)) continue_with_remaining(before, end);
+  if (divergence_.may_lose_lanes(id)) continue_with_remaining(before, end);
   return true;
 }
 

@@ -101,20 +101,10 @@ Value LaneCode::load_row(const MemoryPlace& place, const Value& index) {
       body_.set(part);
     });
   };
-  if (!mask_) {
-    whole();
-    return row;
-  }
-  if (is_narrow(place.storage)) {
+  if (mask_ && is_narrow(place.storage))
     apart();
-    return row;
-  }
-  b_.push(b_.all(mask_));
-  body_.if_();
-  whole();
-  body_.else_();
-  apart();
-  body_.end();
+  else
+    whole_or_apart(whole, apart);
   return row;
 }
 
@@ -128,13 +118,7 @@ void LaneCode::store_row(const MemoryPlace& place, const Value& index, const Val
   };
   const auto apart = [&] { for_active_lanes([&](int l) { store_one(place, index, b_.lane(value, l), l); }); };
   if (is_narrow(place.storage)) return apart();
-  if (!mask_) return whole();
-  b_.push(b_.all(mask_));
-  body_.if_();
-  whole();
-  body_.else_();
-  apart();
-  body_.end();
+  whole_or_apart(whole, apart);
 }
 
 /// Lanes that are off read the first element, which is there since some lane reads.

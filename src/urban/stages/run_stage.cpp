@@ -104,6 +104,14 @@ const RunnableStage& stage_named(std::string_view name) {
       .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
 }
 
+io::NpzArrays run_stage(const RunnableStage& stage, const io::NpzArrays& arrays) {
+  StageInput input(arrays);
+  for (const StageArray& entry : stage.reads)
+    if (!entry.optional && !input.has(entry.name)) input.all(entry.name);  // says what is missing
+  input.use_shape_of(stage.reads);
+  return stage.run(input);
+}
+
 std::vector<std::string> names_of(const std::vector<StageArray>& arrays) {
   std::vector<std::string> names;
   for (const StageArray& array : arrays) names.push_back(array.name);
@@ -118,12 +126,7 @@ const std::vector<Stage>& urban_stages() {
 }
 
 io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays) {
-  const RunnableStage& stage = stage_named(name);
-  StageInput input(arrays);
-  for (const StageArray& entry : stage.reads)
-    if (!entry.optional && !input.has(entry.name)) input.all(entry.name);  // says what is missing
-  input.use_shape_of(stage.reads);
-  return stage.run(input);
+  return run_stage(stage_named(name), arrays);
 }
 
 NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays) {
@@ -136,8 +139,8 @@ StageRun run(const StageOptions& options) {
   StageRun run{options.name, {}, {}};
   const RunnableStage& stage = stage_named(options.name);
   const io::NpzArrays given = io::read_npz(options.input, names_of(stage.reads));
-  const io::NpzArrays results = host_stage(run.host_stages, "urban." + options.name,
-                                           [&] { return run_urban_stage(options.name, given); });
+  const io::NpzArrays results =
+      host_stage(run.host_stages, "urban." + options.name, [&] { return run_stage(stage, given); });
   if (!options.out.empty()) {
     io::NpzLabels labels{"urban stage " + options.name, {}};
     for (const StageArray& array : stage.writes) labels.units.emplace_back(array.name, array.unit);

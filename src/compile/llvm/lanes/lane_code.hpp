@@ -100,8 +100,6 @@ class LaneCode {
                          llvm::BasicBlock* body);
   void next_pass(const ir::Instruction& i, const Counter& counter);
   bool jump(ir::Id id, llvm::BasicBlock* end);
-  bool may_lose_lanes(ir::Id id);
-  bool loses(uint32_t block, bool in_loop);
   bool continue_with_remaining(llvm::Value* before, llvm::BasicBlock* end);
   llvm::Value* any(llvm::Value* mask);
   llvm::Value* without(llvm::Value* mask, llvm::Value* lost);
@@ -199,7 +197,6 @@ class LaneCode {
   std::unordered_map<ir::Id, Variable> storage_;
   std::unordered_map<uint64_t, llvm::Value*> local_arrays_;
   std::vector<Loop> loops_;
-  std::unordered_map<ir::Id, bool> may_lose_;
   llvm::Value* returned_ = nullptr;
   llvm::BasicBlock* all_done_ = nullptr;
   int depth_ = 0;  // nesting inside run()

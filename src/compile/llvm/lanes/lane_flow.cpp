@@ -86,27 +86,6 @@ void LaneCode::add_to(Value* set, Value* mask) {
   b_.CreateStore(b_.CreateOr(old, mask ? mask : full_mask()), set);
 }
 
-bool LaneCode::loses(uint32_t block, bool in_loop) {
-  if (block == ir::kNoBlock) return false;
-  for (Id id : f_.blocks[block]) {
-    const Instruction& i = f_[id];
-    const bool leaves_loop = i.op == Op::break_ || i.op == Op::continue_;
-    if ((i.op == Op::return_ || (leaves_loop && !in_loop)) && divergence_.parting(id)) return true;
-    const bool inner = in_loop || i.op == Op::for_ || i.op == Op::loop;
-    if (loses(i.blocks[0], inner) || loses(i.blocks[1], inner)) return true;
-  }
-  return false;
-}
-/// Lanes may be gone behind this if_ or loop that ran before it.
-bool LaneCode::may_lose_lanes(Id id) {
-  const auto [entry, first] = may_lose_.emplace(id, false);
-  if (first) {
-    const bool is_loop = f_[id].op != Op::if_;
-    entry->second = loses(f_[id].blocks[0], is_loop) || loses(f_[id].blocks[1], is_loop);
-  }
-  return entry->second;
-}
-
 /// Behind a statement that may have parted lanes: go on with those of `before` that remain, else skip to
 /// `end`.
 bool LaneCode::continue_with_remaining(Value* before, BasicBlock* end) {
@@ -168,7 +147,7 @@ bool LaneCode::branch(Id id, BasicBlock* end) {
     b_.CreateUnreachable();
     return false;
   }
-  return may_lose_lanes(id) ? continue_with_remaining(before, end) : true;
+  return divergence_.may_lose_lanes(id) ? continue_with_remaining(before, end) : true;
 }
 
 bool LaneCode::jump(Id id, BasicBlock* end) {
@@ -219,7 +198,7 @@ bool LaneCode::loop(Id id, BasicBlock* end) {
     b_.CreateUnreachable();
     return false;
   }
-  return may_lose_lanes(id) ? continue_with_remaining(before, end) : true;
+  return divergence_.may_lose_lanes(id) ? continue_with_remaining(before, end) : true;
 }
 
 /// Blocks of a loop, and the sets of the lanes that left it or this pass.

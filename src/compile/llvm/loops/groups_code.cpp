@@ -180,34 +180,14 @@ class GroupCode {
   }
 
   bool block(uint32_t number) {
-    std::vector<Id> open;
-    const auto flush = [&] {
-      if (!open.empty()) region(open);
-      open.clear();
-    };
-    for (Id id : f.blocks[number]) {
-      const Instruction& i = f[id];
-      if (i.op == Op::loop_index) continue;
-      if (!plan.at_group_level(id)) {
-        if (!open.empty() && plan.region(id) != plan.region(open[0])) flush();
-        if (plan.hoisted(id))
-          group_values[id] = at_group->compute(id);
-        else
-          open.push_back(id);
-        continue;
-      }
-      if (i.op == Op::group_reduce) {
-        open.push_back(id);
-        reduced = i.args[0];
-        flush();
-        reduce(id);
-        continue;
-      }
-      flush();
-      if (!group_statement(id)) return false;
-    }
-    flush();
-    return true;
+    return plan.walk(
+        number, [&](Id id) { group_values[id] = at_group->compute(id); },
+        [&](std::vector<Id>& ids, Id reduction) {
+          if (reduction != ir::kNone) reduced = f[reduction].args[0];
+          region(ids);
+          if (reduction != ir::kNone) reduce(reduction);
+        },
+        [&](Id id) { return group_statement(id); });
   }
 
   bool group_statement(Id id) {
