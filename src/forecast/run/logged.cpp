@@ -8,6 +8,7 @@
 #include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
+#include "forecast/curve/advice.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/error.hpp"
@@ -55,8 +56,10 @@ CurveRun run_curve(const CurveRunOptions& options) {
   CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = options.out};
   run.forecast = host_stage(run.host_stages, "forecast.curve",
                             [&] { return forecast_curve(loss.steps, loss.values, options.curve, file); });
-  if (!run.forecast.prediction.empty())
+  if (!run.forecast.prediction.empty()) {
     journal::found("horizon", fmt::format("{}", run.forecast.prediction.back().step));
+    journal::found("least_gain", fmt::format("{}", least_gain(run.forecast, options.curve)));
+  }
   if (!options.out.empty())
     draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
   return run;
