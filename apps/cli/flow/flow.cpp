@@ -10,6 +10,7 @@
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
 #include "flow_text.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/memory.hpp"
 
 namespace lockstep::cli {

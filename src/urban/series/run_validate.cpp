@@ -16,8 +16,8 @@
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
-#include "urban/run/report.hpp"
 #include "urban/series/inputs/measured.hpp"
 
 namespace lockstep::urban {
@@ -162,7 +162,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   return result;
 }
 
-std::string to_json(const ValidationResult& result) {
+nlohmann::ordered_json document_of(const ValidationResult& result) {
   nlohmann::ordered_json document;
   const auto number = [](double v) {
     return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
@@ -175,7 +175,8 @@ std::string to_json(const ValidationResult& result) {
                                        {"d", number(a.d)}};
   document["plot"] = result.plot.string();
   document["run"] = document_of(result.series);
-  return json_text(document);
+  return document;
 }
+std::string to_json(const ValidationResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::urban
