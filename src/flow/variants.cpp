@@ -19,6 +19,10 @@ std::pair<flow::Model, flow::Stepping> tuned_steps(int64_t n, std::string_view v
   return {model, stepping};
 }
 
+Storage tuned_precision(const Device& device) {
+  return device.info().limits.f64 ? Storage::f64 : Storage::f32;
+}
+
 }  // namespace
 
 void add_flow_variants(std::vector<variants::Subject>& subjects) {
@@ -30,14 +34,15 @@ void add_flow_variants(std::vector<variants::Subject>& subjects) {
   s.position = [](const Device&, int64_t n) { return double(n * n); };
   s.bind = [](const Device& device, int64_t n, std::string_view variant) {
     const auto [model, stepping] = tuned_steps(n, variant);
-    const auto solver = std::make_shared<flow::Solver>(device, model, stepping);
+    const auto solver = std::make_shared<flow::Solver>(device, model, stepping, tuned_precision(device));
     solver->set_vorticity(flow::initial_field(model.grid, flow::Initial::vortices));
     return CaseRun{[solver] { solver->advance(4); },
                    [solver] { return std::vector<Array>{solver->spectrum()}; }};
   };
   s.memory = [](const Device& device, int64_t n, std::string_view variant) {
     const auto [model, stepping] = tuned_steps(n, variant);
-    return variants::VariantMemory{0, flow::memory_bytes(model, stepping, Storage::f32, 1, device.info())};
+    return variants::VariantMemory{
+        0, flow::memory_bytes(model, stepping, tuned_precision(device), 1, device.info())};
   };
   subjects.push_back(std::move(s));
 }

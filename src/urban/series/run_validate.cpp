@@ -140,7 +140,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   ValidationResult result;
   const std::string text = io::read_text_file(options.measured, "measurements (CSV)");
   const std::string where = options.measured.string();
-  // What cannot be read is refused before the run.
+  // Read before the run: a table that cannot be read is refused at once.
   const std::optional<double> clock = clock_of(options, parse_measured(text, where, 0));
   if (clock) journal::found("measured_utc_offset", fmt::format("{}", *clock));
   result.series = run(context, series);

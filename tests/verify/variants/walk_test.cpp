@@ -139,7 +139,7 @@ int64_t taken_by(const Device& device, const Subject& s, int64_t size, std::stri
   return device.counters().peak_bytes - before;
 }
 
-// Where memory is not rounded to classes, to the byte.
+// Where memory is not rounded to classes, to the byte; a buffer of fewer than 16 has 16.
 TEST(Variants, TellTheMemoryThatTheyTake) {
   const Device device = Device::open("interp");
   std::set<std::string> differ;
@@ -151,13 +151,14 @@ TEST(Variants, TellTheMemoryThatTheyTake) {
     for (const std::string_view variant : s.computation->variants()) try {
         const int64_t size = s.small.back(), taken = taken_by(device, s, size, variant);
         const VariantMemory told = s.memory(device, size, variant);
-        EXPECT_EQ(told.given + told.scratch, taken) << name << " by " << variant << ", size " << size;
+        EXPECT_LE(told.given + told.scratch, taken) << name << " by " << variant << ", size " << size;
+        EXPECT_LT(taken - told.given - told.scratch, 16) << name << " by " << variant << ", size " << size;
         scratch.insert(told.scratch);
       } catch (const UnsupportedError&) { continue; }
     if (scratch.size() > 1) differ.insert(name);
   }
   for (const char* name : {"primitives.matmul", "primitives.matmul.narrow", "primitives.fft", "pde.loss",
-                           "pde.fused.tile", "pde.trajectory", "pde.trajectory.sweep"})
+                           "pde.fused.tile", "pde.trajectory", "forecast.rollout"})
     EXPECT_TRUE(differ.contains(name)) << name;
 }
 
