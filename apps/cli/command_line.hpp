@@ -1,4 +1,4 @@
-// What was typed, in the order that the parser needs: a command first, its options behind it.
+// The command line in the order that the parser needs: a command first, its options behind it.
 #pragma once
 
 #include <string>
