@@ -24,10 +24,10 @@ UNCHECKED = {
     "docs/solve.md": "rewritten with the code of solve",
     "docs/urban.md": "rewritten with the code of urban",
     "src/": "READMEs of folders, rewritten with their code",
-    "CHANGELOG.md": "next",
+   
 }
 FENCE = re.compile(r"^( *)(```+|~~~+)[^\n]*\n.*?^\1\2 *$", re.S | re.M)
-MARKED = re.compile(r"^<!-- (?!/|end)[^\n]*? -->\n.*?^<!-- (?:/[^\n]*|end) -->$", re.S | re.M)
+MARKED = re.compile(r"^<!-- (?!/|end)(\S+)[^\n]* -->\n(?:(?!<!-- ).)*^<!-- (?:/\1|end) -->$", re.S | re.M)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 TARGET = re.compile(r"\]\([^)\s]*\)|https?://[^\s)>]+")
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")

@@ -50,10 +50,12 @@ class CheckWords(unittest.TestCase):
         self.assertEqual(code, 0, text)
 
     def test_prose_after_a_block_of_code_is_checked(self):
-        code, text = run("words", {"docs/a.md": "```sh\nx\n```\nIt stands.\n\n<!-- t -->\nx\n<!-- /t -->\nIt stands.\n"})
+        code, text = run("words", {"docs/a.md": "```sh\nx\n```\nIt stands.\n\n<!-- t -->\nx\n<!-- /t -->\nIt stands.\n"
+                                                "<!-- a remark -->\nIt stands.\n<!-- t -->\nstands\n<!-- /t -->\n"})
         self.assertEqual(code, 1, text)
-        self.assertIn("docs/a.md:4:", text)
-        self.assertIn("docs/a.md:9:", text)
+        for line in (4, 9, 11):
+            self.assertIn(f"docs/a.md:{line}:", text)
+        self.assertIn("3 findings", text)
 
     def test_long_lines_are_found(self):
         code, text = run("words", {"docs/a.md": "word " * 23 + "words\n" + "word " * 24 + "w\n"})
