@@ -23,8 +23,11 @@ UNCHECKED = {
     "docs/design/": "design notes, rewritten area by area",
     "docs/solve.md": "rewritten with the code of solve",
     "docs/urban.md": "rewritten with the code of urban",
-    "src/": "READMEs of folders, rewritten with their code",
-   
+    "docs/web.md": "rewritten with the code of the web",
+    "src/core/platform/web/": "rewritten with the code of the web",
+    "src/io/": "rewritten with the code of io",
+    "src/solve/": "rewritten with the code of solve",
+    "src/urban/": "rewritten with the code of urban",
 }
 FENCE = re.compile(r"^( *)(```+|~~~+)[^\n]*\n.*?^\1\2 *$", re.S | re.M)
 MARKED = re.compile(r"^<!-- (?!/|end)(\S+)[^\n]* -->\n(?:(?!<!-- ).)*^<!-- (?:/\1|end) -->$", re.S | re.M)
