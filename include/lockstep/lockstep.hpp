@@ -44,6 +44,7 @@
 #include "lockstep/solve/evaluation.hpp"   // IWYU pragma: export
 #include "lockstep/solve/factors.hpp"      // IWYU pragma: export
 #include "lockstep/solve/files.hpp"        // IWYU pragma: export
+#include "lockstep/solve/marginalize.hpp"  // IWYU pragma: export
 #include "lockstep/solve/run.hpp"          // IWYU pragma: export
 #include "lockstep/stage.hpp"              // IWYU pragma: export
 #include "lockstep/types.hpp"              // IWYU pragma: export

@@ -56,7 +56,7 @@ std::vector<std::vector<int64_t>> parts_of(const Problem::State& state) {
 
 std::string name_of(const Problem::State& state, int64_t block) {
   const SetState& set = state.set_of(block);
-  return set.count == 1 ? set.name : fmt::format("{} {}", set.name, block - set.first_block);
+  return set.count == 1 ? set.name : fmt::format("{} {}", set.name, set.number(block - set.first_block));
 }
 
 std::string list_of(const Problem::State& state, const std::vector<int64_t>& blocks) {
