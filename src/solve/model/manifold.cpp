@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lockstep/solve.hpp"
 #include "solve/model/pose_math.hpp"
@@ -115,24 +114,13 @@ Manifold se3() {
           }};
 }
 
-namespace {
-
-/// The tangent basis of Duff et al., "Building an Orthonormal Basis, Revisited" (JCGT 2017): smooth but at z = 0, where
-/// its sign changes.
-std::array<Vec3, 2> basis_at(std::span<const Value> n) {
-  const Value s = copysign(n[0].graph().constant(1), n[2]), a = -1.0 / (s + n[2]), b = n[0] * n[1] * a;
-  return {Vec3{{1 + s * n[0] * n[0] * a, s * b, -(s * n[0])}}, Vec3{{b, s + n[1] * n[1] * a, -n[1]}}};
-}
-
-}  // namespace
-
 // Steps follow great circles.
 Manifold sphere2() {
   return {"sphere2",
           3,
           2,
           plain([](std::span<const Value> n, std::span<const Value> d) {
-            const auto [b1, b2] = basis_at(n);
+            const auto [b1, b2] = basis_at(Vec3{{n[0], n[1], n[2]}});
             const Value t = d[0] * d[0] + d[1] * d[1];
             const Condition large = t > 1e-6;
             const Value angle = sqrt(select(large, t, 1));
@@ -146,16 +134,8 @@ Manifold sphere2() {
           }),
           {{0, 3}},
           [](std::span<const Value> n, std::span<const Value> from) {
-            const auto [b1, b2] = basis_at(from);
-            const Vec3 to{{n[0], n[1], n[2]}};
-            const Value u = dot(b1, to), v = dot(b2, to), t = u * u + v * v;
-            const Value cosine = n[0] * from[0] + n[1] * from[1] + n[2] * from[2];
-            const Condition large = t > 1e-6 || cosine < 0;
-            const Value sine = sqrt(select(large, t, 1));
-            // asin(x) / x as a series in t = x^2; the next term is below 1e-20.
-            const Value factor = select(large, atan2(sine, cosine) / sine,
-                                        1 + t * (1.0 / 6 + t * (3.0 / 40 + t * (15.0 / 336))));
-            return std::vector<Value>{u * factor, v * factor};
+            const auto [u, v] = sphere_log(Vec3{{n[0], n[1], n[2]}}, Vec3{{from[0], from[1], from[2]}});
+            return std::vector<Value>{u, v};
           }};
 }
 
