@@ -41,6 +41,7 @@
 #include "lockstep/primitives.hpp"         // IWYU pragma: export
 #include "lockstep/solve.hpp"              // IWYU pragma: export
 #include "lockstep/solve/covariance.hpp"   // IWYU pragma: export
+#include "lockstep/solve/doctor.hpp"       // IWYU pragma: export
 #include "lockstep/solve/evaluation.hpp"   // IWYU pragma: export
 #include "lockstep/solve/factors.hpp"      // IWYU pragma: export
 #include "lockstep/solve/files.hpp"        // IWYU pragma: export

@@ -199,6 +199,15 @@ class Problem:
         found["terms"] = TermSet(found["terms"], name, 0, self._core)
         return found
 
+    def report(self, *, named=5, device=None):
+        """What the problem at its values tells of itself, as `lockstep solve doctor`: pieces that no residual connects, gauges
+        and other directions that change no residual with the blocks that carry them, badly scaled columns of the Jacobian,
+        instances without effect, duplicates. `well` says that there is none of it; lists have the first `named`."""
+        device = chosen(device)
+        found = Summary(self._core.report(device._core, int(named)))
+        warn_fallbacks(device)
+        return found
+
     def instance_count(self, terms):
         """Disabled ones too."""
         return self._core.instance_count(self._own(terms))
@@ -490,6 +499,12 @@ def posegraph(file, *, device=None, callback=None, **options):
 def bundle(file=None, *, device=None, callback=None, **options):
     """A BAL file, or a synthetic scene of so many cameras and observations, as `lockstep solve bal`."""
     return _command("bundle", device, options, file=file, callback=callback)
+
+
+@described("solve.doctor")
+def doctor(file, *, device=None, **options):
+    """What a g2o or BAL file's problem tells of itself, as `lockstep solve doctor`."""
+    return _command("doctor", device, options, file=file)
 
 
 @described("solve.sketch")

@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "io/meshes/mesh.hpp"
 #include "lockstep/solve/covariance.hpp"
+#include "lockstep/solve/doctor.hpp"
 #include "lockstep/solve/evaluation.hpp"
 #include "lockstep/solve/files.hpp"
 #include "lockstep/solve/marginalize.hpp"
@@ -279,6 +280,11 @@ void bind_runs(nb::module_& module) {
   bind_run<PoseGraphRun>(module, "solve_posegraph", "lockstep.solve.posegraph");
   bind_run<BundleRun>(module, "solve_bundle", "lockstep.solve.bundle");
   bind_run<SketchRun>(module, "solve_sketch", "lockstep.solve.sketch");
+  module.def("solve_doctor", [](OpenDevice& open, const nb::dict& arguments) {
+    return from_json(with_options<DoctorRun>(arguments, "lockstep.solve.doctor", [&](const DoctorRun& o) {
+      return to_json(run(*open.context, o));
+    }));
+  });
 }
 
 template <class Work>
@@ -322,6 +328,10 @@ void bind_solve(nb::module_& module) {
       .def("add_host_terms", &add_host_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
       .def("marginalize", &marginalize_blocks)
+      .def("report",
+           [](const Problem& p, OpenDevice& open, int named) {
+             return from_json(freely([&] { return to_json(diagnose(p, *open.context, named)); }));
+           })
       .def("erase_terms", [](Problem& p, int terms) { p.erase(TermSet{terms}); })
       .def("erase_blocks",
            [](Problem& p, int set, const std::vector<int64_t>& blocks) { p.erase(BlockSet{set}, blocks); })

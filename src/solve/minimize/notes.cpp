@@ -93,7 +93,8 @@ bool surely_full(const NormalEquations& equations, const std::vector<HostBatch>&
   return Eigen::LLT<Eigen::MatrixXd>(s).info() == Eigen::Success;
 }
 
-/// By unknown, its squared share in the directions that change no residual; and their number.
+}  // namespace
+
 std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
   const Eigen::Index n = j.cols();
   for (Eigen::Index k = 0; k < n; ++k)
@@ -111,8 +112,6 @@ std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
   const Eigen::MatrixXd basis = qr.colsPermutation() * svd.matrixV().rightCols(n - rank);
   return {basis.rowwise().squaredNorm(), n - rank};
 }
-
-}  // namespace
 
 std::vector<std::string> notes_of_parts(const Problem& problem) {
   const Problem::State& state = problem.state();
