@@ -225,6 +225,13 @@ TEST(Summary, HoursOfSunOfStepsInParts) {
     }
 }
 
+// Chunks are compressed by all threads and written past netCDF where it brings an HDF5 that can.
+TEST(GridSeriesFile, Hdf5IsFoundWhereNetcdfBringsIt) {
+  if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
+  const io::NetcdfApi& api = io::require_netcdf("a test");
+  EXPECT_EQ(api.hdf5.has_value(), api.library.symbol("H5Dwrite_chunk") != nullptr);
+}
+
 TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {
   if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
   io::SeriesDescription d;
