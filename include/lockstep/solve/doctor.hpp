@@ -1,5 +1,5 @@
-// What a problem at its values tells of itself, without a minimisation: what no residual holds, what changes nothing, what
-// is there twice.
+// Diagnosis of a problem at its values, without a minimisation: directions that no residual holds, instances without effect,
+// duplicates.
 #pragma once
 
 #include <cstdint>

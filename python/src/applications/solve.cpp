@@ -146,7 +146,7 @@ int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots
   return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
 }
 
-nb::object array_of(std::span<const double> numbers) {
+nb::object numpy_of(std::span<const double> numbers) {
   return to_numpy(std::vector<double>(numbers.begin(), numbers.end()), {numbers.size()});
 }
 
@@ -156,8 +156,8 @@ std::function<void(const HostInstance&, std::span<double>)> host_function(nb::ob
   return [kept = keep<void>(std::move(function))](const HostInstance& at, std::span<double> out) {
     const nb::gil_scoped_acquire lock;
     nb::list arguments;
-    for (const std::span<const double> block : at.blocks) arguments.append(array_of(block));
-    if (!at.data.empty()) arguments.append(array_of(at.data));
+    for (const std::span<const double> block : at.blocks) arguments.append(numpy_of(block));
+    if (!at.data.empty()) arguments.append(numpy_of(at.data));
     const nb::handle call(static_cast<PyObject*>(kept.get()));
     const auto numbers = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
         call(*nb::tuple(arguments)));
@@ -326,7 +326,7 @@ void bind_solve(nb::module_& module) {
           })
       .def("add_terms", &add_terms)
       .def("add_host_terms", &add_host_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-           nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
+           nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
       .def("marginalize", &marginalize_blocks)
       .def("report",
            [](const Problem& p, OpenDevice& open, int named) {

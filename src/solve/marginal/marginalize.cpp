@@ -150,7 +150,7 @@ void scale_columns(MatrixXd& a) {
     if (const double length = a.col(c).norm(); length > 0) a.col(c) /= length;
 }
 
-/// What is left of rows [A b] when x of A is free: Q^T [rest b] below the rank of A.
+/// The rest of rows [A b] when x of A is free: Q^T [rest b] below the rank of A.
 MatrixXd eliminated(const MatrixXd& rows, Index leaving, double tolerance, Index& rank) {
   MatrixXd a = rows.leftCols(leaving);
   scale_columns(a);

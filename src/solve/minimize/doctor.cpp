@@ -1,4 +1,4 @@
-// What a problem tells of itself: pieces, directions that nothing holds, columns, idle and double instances.
+// Diagnosis of a problem: pieces, directions that nothing holds, columns, idle and double instances.
 #include "lockstep/solve/doctor.hpp"
 
 #include <Eigen/Dense>

@@ -1,4 +1,4 @@
-// What tests of ready-made residuals share: poses as Eigen's transformations, weights, residuals beside expected ones.
+// Shared by tests of ready-made residuals: poses as Eigen's transformations, weights, residuals beside expected ones.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,8 @@
 // Blocks and terms that leave a problem: what is left is a problem that was built without them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
 
 #include "../evaluate/problems.hpp"
@@ -34,8 +36,9 @@ struct Model {
   std::map<int64_t, std::vector<double>> values;  // by number of the block
   std::map<int64_t, bool> fixed;
   std::vector<Spring> springs;
+  std::mt19937_64 random;
 
-  Model() {
+  explicit Model(uint64_t seed = 0) : random(seed) {
     // Sets around the one that changes: their numbers move.
     before = problem.add_blocks("before", euclidean(3), random_numbers(6, 1));
     points = problem.add_blocks("points", euclidean(3), {});
@@ -75,88 +78,83 @@ struct Model {
     }
     return p;
   }
+
+  size_t below(size_t n) { return size_t(random() % n); }
+  std::vector<int64_t> numbers() const {
+    std::vector<int64_t> out;
+    for (const auto& [number, v] : values) out.push_back(number);
+    return out;
+  }
+  void append() {
+    const std::vector<double> v = random_numbers(3, random());
+    problem.append_blocks(points, v);
+    const int64_t number = problem.block_numbers(points).back();
+    EXPECT_FALSE(values.contains(number));
+    values[number] = v, fixed[number] = false;
+    const TermSet terms = problem.add_terms(anchor(3), {points}, std::vector<int32_t>{int32_t(number)},
+                                            std::vector<double>{0.5});
+    springs.push_back({terms, {number}, 0.5});
+  }
+  void connect() {
+    const std::vector<int64_t> all = numbers();
+    if (all.size() < 2) return;
+    const size_t a = below(all.size()), b = (a + 1 + below(all.size() - 1)) % all.size();
+    const double length = double(random() % 100) / 100;
+    const TermSet terms = problem.add_terms(spring_type({RobustLoss::Kind::huber, 0.5}), {points, points},
+                                            std::vector<int32_t>{int32_t(all[a]), int32_t(all[b])},
+                                            std::vector<double>{length});
+    springs.push_back({terms, {all[a], all[b]}, length});
+  }
+  void erase_spring() {
+    if (springs.empty()) return;
+    const size_t k = below(springs.size());
+    problem.erase(springs[k].terms);
+    EXPECT_NE(refusal([&] { problem.enable(springs[k].terms); }).find("erased"), std::string::npos);
+    springs.erase(springs.begin() + int64_t(k));
+  }
+  void erase_point() {
+    const std::vector<int64_t> all = numbers();
+    if (all.empty()) return;
+    const std::vector<int64_t> gone{all[below(all.size())]};
+    const auto has = [&](const Spring& s) { return std::ranges::find(s.blocks, gone[0]) != s.blocks.end(); };
+    if (std::ranges::any_of(springs, has))
+      EXPECT_NE(refusal([&] { problem.erase(points, gone); }).find("is in instance"), std::string::npos);
+    for (const Spring& s : springs)
+      if (has(s)) problem.erase(s.terms);
+    std::erase_if(springs, has);
+    problem.erase(points, gone);
+    values.erase(gone[0]), fixed.erase(gone[0]);
+    EXPECT_NE(refusal([&] { problem.fix(points, gone[0]); }).find("was erased"), std::string::npos);
+  }
+  void change() {
+    if (springs.empty()) return;
+    Spring& s = springs[below(springs.size())];
+    if (random() % 2)
+      problem.enable(s.terms, s.enabled = !s.enabled);
+    else
+      problem.weigh(s.terms, s.weight = 2);
+    const int64_t number = s.blocks[0];
+    problem.fix(points, number, fixed[number] = random() % 2);
+    problem.value(points, number)[1] = values[number][1] = double(random() % 100);
+  }
+  void step() {
+    switch (below(7)) {
+      case 0:
+      case 1: return append();
+      case 2:
+      case 3: return connect();
+      case 4: return erase_spring();
+      case 5: return erase_point();
+      default: return change();
+    }
+  }
 };
 
 TEST(Erase, RandomSequencesEqualProblemsBuiltAnew) {
   Context context = cpu();
   for (uint64_t seed = 0; seed < 40; ++seed) {
-    std::mt19937_64 random(seed);
-    const auto below = [&](size_t n) { return size_t(random() % n); };
-    Model m;
-    for (int step = 0; step < 25; ++step) {
-      std::vector<int64_t> numbers;
-      for (const auto& [number, v] : m.values) numbers.push_back(number);
-      switch (below(7)) {
-        case 0:
-        case 1: {
-          const std::vector<double> v = random_numbers(3, random());
-          m.problem.append_blocks(m.points, v);
-          const int64_t number = m.problem.block_numbers(m.points).back();
-          EXPECT_FALSE(m.values.contains(number));
-          m.values[number] = v, m.fixed[number] = false;
-          m.springs.push_back(
-              {m.problem.add_terms(Model::anchor(3), {m.points}, std::vector<int32_t>{int32_t(number)},
-                                   std::vector<double>{0.5}),
-               {number},
-               0.5});
-          break;
-        }
-        case 2:
-        case 3: {
-          if (numbers.size() < 2) break;
-          const size_t a = below(numbers.size()), b = (a + 1 + below(numbers.size() - 1)) % numbers.size();
-          const double length = double(random() % 100) / 100;
-          m.springs.push_back(
-              {m.problem.add_terms(spring_type({RobustLoss::Kind::huber, 0.5}), {m.points, m.points},
-                                   std::vector<int32_t>{int32_t(numbers[a]), int32_t(numbers[b])},
-                                   std::vector<double>{length}),
-               {numbers[a], numbers[b]},
-               length});
-          break;
-        }
-        case 4: {
-          if (m.springs.empty()) break;
-          const size_t k = below(m.springs.size());
-          m.problem.erase(m.springs[k].terms);
-          EXPECT_NE(refusal([&] { m.problem.enable(m.springs[k].terms); }).find("erased"), std::string::npos);
-          m.springs.erase(m.springs.begin() + int64_t(k));
-          break;
-        }
-        case 5: {
-          if (numbers.empty()) break;
-          const int64_t gone = numbers[below(numbers.size())];
-          const bool used = std::ranges::any_of(m.springs, [&](const Model::Spring& s) {
-            return std::ranges::find(s.blocks, gone) != s.blocks.end();
-          });
-          if (used) {
-            EXPECT_NE(refusal([&] {
-                        m.problem.erase(m.points, std::vector<int64_t>{gone});
-                      }).find("is in instance"),
-                      std::string::npos);
-            std::erase_if(m.springs, [&](const Model::Spring& s) {
-              if (std::ranges::find(s.blocks, gone) == s.blocks.end()) return false;
-              m.problem.erase(s.terms);
-              return true;
-            });
-          }
-          m.problem.erase(m.points, std::vector<int64_t>{gone});
-          m.values.erase(gone), m.fixed.erase(gone);
-          EXPECT_NE(refusal([&] { m.problem.fix(m.points, gone); }).find("was erased"), std::string::npos);
-          break;
-        }
-        default: {
-          if (m.springs.empty()) break;
-          Model::Spring& s = m.springs[below(m.springs.size())];
-          if (random() % 2)
-            m.problem.enable(s.terms, s.enabled = !s.enabled);
-          else
-            m.problem.weigh(s.terms, s.weight = 2);
-          const int64_t number = s.blocks[0];
-          m.problem.fix(m.points, number, m.fixed[number] = random() % 2);
-          m.problem.value(m.points, number)[1] = m.values[number][1] = double(random() % 100);
-        }
-      }
-    }
+    Model m(seed);
+    for (int step = 0; step < 25; ++step) m.step();
     const Problem other = m.anew();
     EXPECT_EQ(m.problem.residual_count(), other.residual_count());
     EXPECT_EQ(m.problem.variable_count(), other.variable_count());

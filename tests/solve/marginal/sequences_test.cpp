@@ -242,7 +242,7 @@ class Life {
     problem_.erase(points_, {&block, 1});
     live_.erase(block), fixed_.erase(block), gone_ = block;
   }
-  /// What is refused leaves the problem as it is; the checks that follow would see it.
+  /// A refusal leaves the problem as it is; the checks that follow would see it.
   void refuse() {
     const auto refused = [&](std::vector<int64_t> blocks) {
       EXPECT_THROW(marginalize(problem_, context_, points_, blocks), InputError);
