@@ -8,6 +8,7 @@
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/doctor.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::cli {

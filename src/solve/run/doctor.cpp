@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include "core/reports/json_text.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/files.hpp"
 #include "solve/run/common.hpp"
 
@@ -48,7 +50,9 @@ ordered_json json_of(const ProblemReport::Piece& p) {
           {"carriers", carriers}};
 }
 
-ordered_json json_of(const ProblemReport& r) {
+}  // namespace
+
+nlohmann::ordered_json document_of(const ProblemReport& r) {
   ordered_json pieces = ordered_json::array(), scaled = pieces, idle = pieces, doubles = pieces;
   for (const ProblemReport::Piece& p : r.pieces) pieces.push_back(json_of(p));
   for (const ProblemReport::Scale& s : r.badly_scaled)
@@ -82,14 +86,7 @@ ordered_json json_of(const ProblemReport& r) {
           {"duplicate_count", r.duplicate_count},
           {"duplicates", doubles}};
 }
-
-std::string document(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-}  // namespace
-
-std::string to_json(const ProblemReport& report) { return document(json_of(report)); }
+std::string to_json(const ProblemReport& report) { return json_text(document_of(report)); }
 
 std::string to_text(const ProblemReport& r) {
   std::string text = fmt::format(
@@ -132,11 +129,12 @@ DoctorResult run(Context& context, const DoctorRun& wanted) {
   return out;
 }
 
-std::string to_json(const DoctorResult& r) {
+nlohmann::ordered_json document_of(const DoctorResult& r) {
   ordered_json whole{{"kind", r.kind}};
-  whole.update(json_of(r.report));
-  return document(whole);
+  whole.update(document_of(r.report));
+  return whole;
 }
+std::string to_json(const DoctorResult& r) { return json_text(document_of(r)); }
 std::string to_text(const DoctorResult& r) { return to_text(r.report); }
 
 }  // namespace lockstep::solve
