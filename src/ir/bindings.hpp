@@ -1,4 +1,4 @@
-// What bindings of other languages (python/, web/) trace kernels with: words by their names, buffers whose type, rank and
+// Tracing for bindings of other languages (python/, web/): words by their names, buffers whose type, rank and
 // access are known while tracing, blocks that are opened and closed by two calls, lines of the author's source.
 #pragma once
 
@@ -60,7 +60,7 @@ struct Parameter {
 /// Declares it as kernels with typed parameters do: b0, b1 … and p0, p1 …
 std::variant<AnyVal, TracedBuffer> declare(ir::Builder& builder, const Parameter& parameter);
 
-/// What is traced from here on comes from this line of the author's.
+/// All that is traced from here on comes from this line of the author's.
 void mark(ir::Builder& builder, const std::string& file, uint32_t line);
 
 /// A block that the author's language fills in.

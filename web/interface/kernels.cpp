@@ -15,7 +15,7 @@ namespace lockstep::web {
 
 namespace {
 
-/// What a kernel's function holds by handles. They end with the trace, so that a later kernel cannot take them.
+/// Objects that a kernel's function holds by handles. They end with the trace, so that a later kernel cannot take them.
 using Traced = std::variant<AnyVal, bindings::TracedBuffer, std::shared_ptr<AnyVar>, AnyLocal, AnyShared,
                             bindings::OpenBlock, bindings::ClosedIf>;
 struct Trace {

@@ -1,4 +1,4 @@
-// What a page holds by its handles.
+// Objects that a page holds by its handles.
 #pragma once
 
 #include "calls.hpp"
