@@ -44,10 +44,12 @@
 #include "lockstep/primitives.hpp"          // IWYU pragma: export
 #include "lockstep/solve.hpp"               // IWYU pragma: export
 #include "lockstep/solve/covariance.hpp"    // IWYU pragma: export
+#include "lockstep/solve/doctor.hpp"        // IWYU pragma: export
 #include "lockstep/solve/documents.hpp"     // IWYU pragma: export
 #include "lockstep/solve/evaluation.hpp"    // IWYU pragma: export
 #include "lockstep/solve/factors.hpp"       // IWYU pragma: export
 #include "lockstep/solve/files.hpp"         // IWYU pragma: export
+#include "lockstep/solve/marginalize.hpp"   // IWYU pragma: export
 #include "lockstep/solve/run.hpp"           // IWYU pragma: export
 #include "lockstep/stage.hpp"               // IWYU pragma: export
 #include "lockstep/types.hpp"               // IWYU pragma: export

@@ -48,6 +48,8 @@ struct Manifold {
     bool operator==(const UnitVector&) const = default;
   };
   std::vector<UnitVector> unit_vectors = {};
+  /// The delta with plus(from, delta) = x that is nearest to 0; smooth at x = from. Priors need it.
+  std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> from)> minus = {};
 };
 Manifold euclidean(int size);
 /// An angle, kept in [-pi, pi).
@@ -140,6 +142,29 @@ struct TermType {
   bool energy = false;
 };
 
+/// An instance of a host term: the numbers of the block in each slot, and its data.
+struct HostInstance {
+  std::span<const std::span<const double>> blocks;
+  std::span<const double> data;
+};
+
+/// A residual that is a function of numbers on the host: a simulator, a table, an image. It stands beside traced terms in
+/// one problem, on any device; solvers by conjugate gradients do not take it. It must give the same
+/// for the same numbers.
+struct HostTerm {
+  std::string name;
+  std::vector<int> slots;  // ambient size of each slot
+  int residuals = 1;       // of an instance
+  int data = 0;            // numbers of an instance
+  std::function<void(const HostInstance& at, std::span<double> residuals)> residual;
+  /// (residuals, numbers of all slots one after the other), row-major; checked against differences when terms are
+  /// added. Without it derivatives are differences along the tangent coordinates, extrapolated (Ridders 1982).
+  std::function<void(const HostInstance& at, std::span<double> jacobian)> jacobian = {};
+  RobustLoss loss = {};
+  /// Whether several threads may call the functions at once.
+  bool parallel = true;
+};
+
 /// Blocks that were added together. Belongs to one Problem, which refuses the sets of others.
 struct BlockSet {
   int id = -1;
@@ -173,6 +198,15 @@ class Problem {
     return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
+  /// The same of a host term. Throws InputError where, of the first instances at the values that their blocks have, a
+  /// function throws, numbers are not finite, or differences contradict the Jacobian.
+  TermSet add_terms(const HostTerm& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
+                    std::span<const double> data = {});
+  TermSet add_terms(const HostTerm& type, std::initializer_list<BlockSet> sets,
+                    std::span<const int32_t> indices, std::span<const double> data = {}) {
+    return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
+  }
+
   /// Loose residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
   /// one topology become one batch; literals in the expressions are data of the instance.
   autodiff::Tape& graph();
@@ -182,8 +216,8 @@ class Problem {
   // A problem may change between minimisations. Expressions that were seen before compile nothing, also in
   // other problems of the process.
 
-  /// More blocks at the end of a set; its numbers stay. Spans of values() end.
-  void append_blocks(BlockSet set, std::span<const double> values);
+  /// More blocks at the end of a set; gives the number of the first. Numbers of others stay, spans of values() end.
+  int64_t append_blocks(BlockSet set, std::span<const double> values);
   /// Data of the instances from `first` on: (n, type.data). Not of loose residuals, whose numbers are theirs.
   void set_data(TermSet terms, std::span<const double> data, int64_t first = 0);
   /// Instances that are disabled count nowhere, as if they were not there; their places stay.
@@ -199,6 +233,13 @@ class Problem {
   void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
   /// Takes the instances out for good. The others keep their numbers and their order.
   void remove(TermSet terms);
+  /// The same, and the handle ends: nothing is left of the set. What a problem holds depends on what is in it, not on
+  /// what ever was.
+  void erase(TermSet terms);
+  /// Blocks leave the problem. The others keep their numbers, and new ones get numbers that none had; values() and
+  /// marginals() have the blocks that are left in the order of their numbers. Throws InputError for a block that a term
+  /// has, disabled ones included.
+  void erase(BlockSet set, std::span<const int64_t> blocks);
   int64_t instance_count(TermSet terms) const;  // disabled ones too
 
   /// Holds a block.
@@ -213,7 +254,12 @@ class Problem {
   /// (count, ambient), until blocks are added.
   std::span<const double> values(BlockSet set) const;
   std::span<double> values(BlockSet set);
+  /// The numbers of one block.
+  std::span<const double> value(BlockSet set, int64_t block) const;
+  std::span<double> value(BlockSet set, int64_t block);
   int64_t block_count(BlockSet set) const;
+  /// Ascending: 0 to block_count() - 1 where none was erased.
+  std::vector<int64_t> block_numbers(BlockSet set) const;
   int64_t residual_count() const;  // scalar residuals; an energy counts as one
   int64_t variable_count() const;  // tangent coordinates that are not held
   /// Topologies, hence kernels of each kind.

@@ -78,6 +78,7 @@ class Problem:
 
     def __init__(self, *, _core_problem=None):
         self._core = _core_problem or _core.Problem()
+        self._sets = {}  # by number
 
     def _own(self, handle):
         """The number of a handle, which must be of this problem."""
@@ -92,7 +93,11 @@ class Problem:
         text(name, "a name of blocks", "lockstep.solve.Problem.add_blocks", "a string")
         text(manifold, "a manifold", "lockstep.solve.Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2")
         array = _numbers(values, f"blocks {name}")
-        return BlockSet(self._core.add_blocks(name, manifold, array), name, array.shape[1], self._core)
+        return self._known(self._core.add_blocks(name, manifold, array), name, array.shape[1])
+
+    def _known(self, number, name, size):
+        self._sets[number] = BlockSet(number, name, size, self._core)
+        return self._sets[number]
 
     def add_terms(self, name, residual, blocks, indices, data=None, *, loss="none", energy=False):
         """One instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
@@ -102,6 +107,28 @@ class Problem:
         "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
         rho'(0) = 1. energy: the one output is added to the cost as it is. Gives a TermSet.
         """
+        blocks, table, numbers = self._instances(name, blocks, indices, data)
+        number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None),
+                                      self._loss(loss), energy, [self._own(b) for b in blocks], table, numbers)
+        return TermSet(number, name, numbers.shape[1], self._core)
+
+    def add_host_terms(self, name, residual, blocks, indices, data=None, *, residuals=1, jacobian=None, loss="none"):
+        """The same of a function of numbers, such as a simulator: residual(*blocks, data) gets an array for each block and,
+        where there is data, one of it; it gives `residuals` numbers. It is called for one instance at a time.
+
+        jacobian(*blocks, data): (residuals, numbers of all blocks); compared with differences when terms are added. Without
+        it, derivatives are differences. Solvers by conjugate gradients refuse these terms. Gives a TermSet.
+        """
+        blocks, table, numbers = self._instances(name, blocks, indices, data)
+
+        def flat(function):
+            return None if function is None else lambda *a: np.ascontiguousarray(function(*a), dtype=np.float64).reshape(-1)
+
+        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], int(residuals), flat(residual),
+                                           flat(jacobian), self._loss(loss), [self._own(b) for b in blocks], table, numbers)
+        return TermSet(number, name, numbers.shape[1], self._core)
+
+    def _instances(self, name, blocks, indices, data):
         blocks = tuple(blocks)
         table = np.ascontiguousarray(indices, dtype=np.int32)
         if table.ndim == 1:
@@ -111,21 +138,16 @@ class Problem:
         numbers = np.zeros((len(table), 0)) if data is None else _numbers(data, f"terms {name}, data")
         if len(numbers) != len(table):
             raise InputError(f"{len(numbers)} rows of data", f"terms {name}", f"{len(table)}, one for each instance")
-        if callable(loss):
-            rho = loss
-            loss = lambda s: rho(Value(s, self._core))._v  # noqa: E731
-        number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1],
-                                      _traced(residual, self._core, None), loss, energy, [self._own(b) for b in blocks], table,
-                                      numbers)
-        return TermSet(number, name, numbers.shape[1], self._core)
+        return blocks, table, numbers
+
+    def _loss(self, loss):
+        return (lambda s: loss(Value(s, self._core))._v) if callable(loss) else loss
 
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
     def append_blocks(self, blocks, values):
         """More blocks at the end of a set; gives the number of the first."""
-        first = self._core.block_count(self._own(blocks))
-        self._core.append_blocks(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
-        return first
+        return self._core.append_blocks(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
 
     def set_data(self, terms, data, first=0):
         """Data (n, k) of the instances from `first` on."""
@@ -149,6 +171,42 @@ class Problem:
     def remove(self, terms):
         """Takes instances out for good."""
         self._core.remove(self._own(terms))
+
+    def erase(self, handle, blocks=None):
+        """Terms of a TermSet, whose handle ends; or blocks of a BlockSet, by their numbers, that no term has. Other blocks
+        keep their numbers."""
+        if isinstance(handle, TermSet):
+            self._core.erase_terms(self._own(handle))
+        else:
+            self._core.erase_blocks(self._own(handle), [int(b) for b in np.atleast_1d([] if blocks is None else blocks)])
+
+    def block_numbers(self, blocks):
+        """The numbers of a set's blocks in the order of `values`: 0, 1, … where none was erased."""
+        return np.asarray(self._core.block_numbers(self._own(blocks)), dtype=np.int64)
+
+    def marginalize(self, blocks, *, name="prior", first_estimates=(), device=None):
+        """Takes blocks [(block set, number), …] out; what their terms said of the others stays as a prior,
+        1/2 |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised where the problem stands, or at
+        first_estimates [(block set, number, values), …]. Gives blocks (as given, those that stay), values, root, offset,
+        constant (cost that no block takes away), free_directions and undetermined (directions of the blocks that left
+        which no term held)."""
+        device = chosen(device)
+        found = Summary(self._core.marginalize(
+            device._core, [(self._own(s), int(k)) for s, k in blocks], name,
+            [(self._own(s), int(k), [float(v) for v in np.ravel(values)]) for s, k, values in first_estimates]))
+        warn_fallbacks(device)
+        found["blocks"] = [(self._sets[s], k) for s, k in found["blocks"]]
+        found["terms"] = TermSet(found["terms"], name, 0, self._core)
+        return found
+
+    def report(self, *, named=5, device=None):
+        """What the problem at its values tells of itself, as `lockstep solve doctor`: pieces that no residual connects, gauges
+        and other directions that change no residual with the blocks that carry them, badly scaled columns of the Jacobian,
+        instances without effect, duplicates. `well` says that there is none of it; lists have the first `named`."""
+        device = chosen(device)
+        found = Summary(self._core.report(device._core, int(named)))
+        warn_fallbacks(device)
+        return found
 
     def instance_count(self, terms):
         """Disabled ones too."""
@@ -443,6 +501,12 @@ def bundle(file=None, *, device=None, callback=None, **options):
     return _command("bundle", device, options, file=file, callback=callback)
 
 
+@described("solve.doctor")
+def doctor(file, *, device=None, **options):
+    """What a g2o or BAL file's problem tells of itself, as `lockstep solve doctor`."""
+    return _command("doctor", device, options, file=file)
+
+
 @described("solve.sketch")
 def sketch(file, *, device=None, callback=None, **options):
     """A sketch of constraints (TOML), as `lockstep solve sketch`."""
@@ -492,4 +556,4 @@ read_obj = read_mesh
 
 
 def _set(problem, number, name):
-    return None if number < 0 else BlockSet(number, name, problem._core.values(number).shape[1], problem._core)
+    return None if number < 0 else problem._known(number, name, problem._core.values(number).shape[1])

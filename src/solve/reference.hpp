@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "solve/model/host_function.hpp"
 #include "solve/model/problem.hpp"
 #include "solve/model/robust_loss.hpp"
 
@@ -29,6 +30,26 @@ struct Traced {
   }
 };
 
+inline void host_residuals(const Problem::State& state, const Batch& batch, std::span<const double> x,
+                           std::vector<double>& result) {
+  const ExpressionKey& t = *batch.expression;
+  const HostFunction function(t);
+  for (const Segment& s : batch.segments)
+    for (int64_t i = 0; i < s.count; ++i) {
+      if (!s.counts(i)) continue;
+      std::vector<std::span<const double>> blocks;
+      for (size_t k = 0; k < t.slots.size(); ++k) {
+        const int64_t block = s.blocks[size_t(i) * t.slots.size() + k];
+        const SetState& set = state.set_of(block);
+        blocks.push_back(x.subspan(size_t(set.first_ambient + (block - set.first_block) * set.ambient()),
+                                   size_t(set.ambient())));
+      }
+      result.resize(result.size() + size_t(t.rows));
+      function.residuals({blocks, std::span(s.data).subspan(size_t(i * t.data), size_t(t.data)), i},
+                         std::span(result).last(size_t(t.rows)));
+    }
+}
+
 /// All residuals, instance after instance of each batch, without loss; an energy is one number.
 template <class T>
 std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
@@ -36,6 +57,10 @@ std::vector<T> residuals(const Problem& problem, std::span<const T> x) {
   std::vector<T> result;
   for (const Batch& batch : state.batches) {
     const ExpressionKey& t = *batch.expression;
+    if (t.host) {
+      if constexpr (std::is_same_v<T, double>) host_residuals(state, batch, x, result);
+      continue;
+    }
     const Traced traced(t);
     for (const Segment& s : batch.segments)
       for (int64_t i = 0; i < s.count; ++i) {

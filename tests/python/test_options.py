@@ -19,7 +19,7 @@ DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, 
              "flow.pipeline": flow.pipeline, "forecast.curve": forecast.curve, "forecast.rollout": forecast.rollout, "forecast.train": forecast.train,
              "forecast.compute_encode": forecast.encode, "forecast.compute_sweep": forecast.sweep,
              "pde.example": pde.example, "pde.study": pde.study, "pde.convergence": pde.convergence, "solve.minimize": solve.Problem.minimize, "solve.fit": solve.fit,
-             "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch,
+             "solve.posegraph": solve.posegraph, "solve.bundle": solve.bundle, "solve.mesh": solve.mesh, "solve.sketch": solve.sketch, "solve.doctor": solve.doctor,
              "urban.compute_shadows": urban.shadows, "urban.compute_walls": urban.walls,
              "urban.compute_svf": urban.svf, "urban.run": urban.run, "urban.check": urban.check, "urban.validate": urban.validate,
              "urban.gates": urban.gates, "urban.sample": urban.sample, "urban.umep": urban.umep, "urban.compute_pet": urban.pet}
@@ -61,7 +61,8 @@ def calls(tmp_path):
             "solve.posegraph": lambda **o: solve.posegraph("ring.g2o", device=HOST, **o),
             "solve.bundle": lambda **o: solve.bundle(device=HOST, **o),
             "solve.mesh": lambda **o: solve.mesh("icosphere:1", device=HOST, **{"energy": "springs", **o}),
-            "solve.sketch": lambda **o: solve.sketch("t.toml", device=HOST, **o)}
+            "solve.sketch": lambda **o: solve.sketch("t.toml", device=HOST, **o),
+            "solve.doctor": lambda **o: solve.doctor("t.g2o", device=HOST, **o)}
 
 
 @pytest.mark.parametrize("command", DESCRIBED)

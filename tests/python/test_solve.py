@@ -198,6 +198,72 @@ def test_a_problem_lives(device):
     assert [row["name"] for row in problem.instances(device=device)] == ["pin", "pin", "far"]
 
 
+def test_host_terms_are_the_traced_ones(device):
+    rng = np.random.default_rng(3)
+    start, edges, lengths = rng.standard_normal((6, 3)), [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0], [0, 3]], rng.random(7)
+    found = []
+    for kind in ("traced", "differences", "jacobian"):
+        problem = solve.Problem()
+        points = problem.add_blocks("points", start)
+        if kind == "traced":
+            problem.add_terms("spring", lambda p, q, d: ls.norm(p - q) - d[0], (points, points), edges, lengths, loss="huber:0.3")
+        else:
+            def slopes(p, q, d):
+                along = (p - q) / np.linalg.norm(p - q)
+                return np.concatenate([along, -along])
+            problem.add_host_terms("spring", lambda p, q, d: np.linalg.norm(p - q) - d[0], (points, points), edges, lengths,
+                                   jacobian=slopes if kind == "jacobian" else None, loss="huber:0.3")
+        found.append(problem.evaluate(device=device))
+        assert problem.minimize(device=device).converged
+    for other in found[1:]:
+        assert other.cost == pytest.approx(found[0].cost, rel=1e-13)
+        np.testing.assert_allclose(other.gradient, found[0].gradient, atol=1e-8)
+    with pytest.raises(ls.InputError, match="no table"):
+        def broken(p):
+            raise ValueError("no table")
+        problem.add_host_terms("broken", broken, (points,), [[0]])
+    with pytest.raises(ls.InputError, match="2 numbers"):
+        problem.add_host_terms("wide", lambda p: [1.0, 2.0], (points,), [[0]])
+
+
+def test_a_window_slides(device):
+    """Of linear terms a prior says all: the window's estimate is that of everything."""
+    rng = np.random.default_rng(4)
+    steps, fixes = rng.standard_normal((30, 2)), rng.standard_normal((31, 2))
+
+    def move(p, q, d):
+        return q - p - d
+
+    def fix(p, d):
+        return 0.5 * (p - d)
+    whole = solve.Problem()
+    all_points = whole.add_blocks("points", np.zeros((31, 2)))
+    whole.add_terms("move", lambda p, q, d: [q[0] - p[0] - d[0], q[1] - p[1] - d[1]], (all_points, all_points),
+                    [[k, k + 1] for k in range(30)], steps)
+    whole.add_terms("fix", lambda p, d: [0.5 * (p[0] - d[0]), 0.5 * (p[1] - d[1])], (all_points,), [[k] for k in range(31)], fixes)
+    whole.minimize(device=device)
+    problem = solve.Problem()
+    points = problem.add_blocks("points", np.zeros((1, 2)))
+    fixed = problem.add_host_terms("fix", fix, (points,), [[0]], fixes[:1], residuals=2)
+    for k in range(30):
+        new = problem.append_blocks(points, np.zeros((1, 2)))
+        assert new == k + 1
+        problem.add_host_terms("move", move, (points, points), [[k, new]], steps[k:k + 1], residuals=2)
+        problem.add_host_terms("fix", fix, (points,), [[new]], fixes[new:new + 1], residuals=2)
+        if k >= 4:
+            prior = problem.marginalize([(points, k - 4)], device=device)
+            assert prior.blocks == [(points, k - 3)] and prior.free_directions == 0 and prior.root.shape == (2, 2)
+        problem.minimize(device=device)
+    np.testing.assert_array_equal(problem.block_numbers(points), [26, 27, 28, 29, 30])
+    np.testing.assert_allclose(problem.values(points)[-1], whole.values(all_points)[-1], atol=1e-7)
+    with pytest.raises(ls.InputError, match="term set 0, which was erased"):
+        problem.enable(fixed)
+    with pytest.raises(ls.InputError, match="block 2 of points, which was erased"):
+        problem.fix(points, 2)
+    with pytest.raises(ls.InputError, match="block 30 of points is in instance 0 of"):
+        problem.erase(points, [30])
+
+
 def test_losses_by_name_and_by_expression():
     found = []
     for loss in ("cauchy:1", lambda s: ls.log(1 + s)):

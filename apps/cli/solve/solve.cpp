@@ -7,6 +7,7 @@
 #include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/doctor.hpp"
 #include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/run.hpp"
 
@@ -107,6 +108,14 @@ void add_solve(CommandList& commands, CLI::App& root) {
       "twisted.obj --picture twisted.png");
   add_run<solve::SketchRun>(commands, solve, "sketch", "points, lines and circles under constraints",
                             "lockstep solve sketch examples/sketches/bracket.toml --out bracket.svg");
+  add_call<solve::DoctorRun>(commands, *solve.app, "doctor",
+                             "what a problem tells of itself: gauges, pieces, idle and double residuals",
+                             "lockstep solve doctor sphere2500.g2o --json",
+                             [](Session& session, const solve::DoctorRun& run) {
+                               const solve::DoctorResult result = solve::run(session.context(), run);
+                               show(session, result, to_text(result));
+                               return 0;
+                             });
 }
 
 }  // namespace lockstep::cli

@@ -8,10 +8,12 @@
 namespace lockstep::solve {
 
 struct BundleResult;
+struct DoctorResult;
 struct FitRunResult;
 struct MeshRunResult;
 struct NistRunResult;
 struct PoseGraphResult;
+struct ProblemReport;
 struct SketchRunResult;
 struct Summary;
 
@@ -22,6 +24,8 @@ nlohmann::ordered_json document_of(const NistRunResult& result);
 nlohmann::ordered_json document_of(const PoseGraphResult& result);
 nlohmann::ordered_json document_of(const MeshRunResult& result);
 nlohmann::ordered_json document_of(const BundleResult& result);
+nlohmann::ordered_json document_of(const ProblemReport& result);
+nlohmann::ordered_json document_of(const DoctorResult& result);
 
 }  // namespace lockstep::solve
 

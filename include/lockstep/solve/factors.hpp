@@ -42,6 +42,9 @@ TermType se3_between(const RobustLoss& loss = {});
 TermType se2_pose_prior(const RobustLoss& loss = {});
 /// W (translation, vec q) of Z^-1 X. Data as se3_between.
 TermType se3_pose_prior(const RobustLoss& loss = {});
+/// W se2_log(Z^-1 Xi^-1 Xj), and W se2_log(Z^-1 X). Data as se2_between.
+TermType se2_between_log(const RobustLoss& loss = {});
+TermType se2_pose_prior_log(const RobustLoss& loss = {});
 /// W se3_log(Z^-1 Xi^-1 Xj), and W se3_log(Z^-1 X): rotation vectors in radians. Data: z (7), W: 28 numbers.
 TermType se3_between_log(const RobustLoss& loss = {});
 TermType se3_pose_prior_log(const RobustLoss& loss = {});
@@ -52,7 +55,7 @@ TermType se3_pose_prior_log(const RobustLoss& loss = {});
 std::vector<double> w_from_standard_deviations(std::span<const double> deviations);
 std::vector<double> w_from_covariance(std::span<const double> covariance);
 std::vector<double> w_from_information(std::span<const double> information);
-/// Rows of data of se2_between() and se2_pose_prior(). `w`: (6).
+/// Rows of data of se2_between(), se2_pose_prior() and the same by logarithm. `w`: (6).
 std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w);
 /// Rows of data of se3_between_log() and se3_pose_prior_log(). `w`: (21), rotations in radians.
 std::vector<double> se3_between_log_data(std::span<const double> z, std::span<const double> w);
@@ -67,8 +70,39 @@ TermType se2_point(const RobustLoss& loss = {});
 TermType se3_point(const RobustLoss& loss = {});
 /// (angle of R^T (l - t), less z) / sigma, in [-pi, pi) / sigma. Slots: pose of the plane, point. Data: z, sigma.
 TermType se2_bearing_to(const RobustLoss& loss = {});
+/// The direction of R^T (l - t) less the unit vector z, along the great circle from z, in radians over sigma: 2 residuals
+/// that span an angle of up to pi. Slots: pose of space, point. Data: z (3), sigma.
+TermType se3_bearing_to(const RobustLoss& loss = {});
 /// (|l - t| - z) / sigma. Slots: pose, point of the same dimension (2 or 3). Data: z, sigma.
 TermType range_to(int dimension, const RobustLoss& loss = {});
+/// Rows of data of se2_point() and se3_point(): z of 2 or 3 numbers, `w` of 3 or 6.
+std::vector<double> point_data(std::span<const double> z, std::span<const double> w);
+/// Rows of data of range_to() and se2_bearing_to(), and of se3_bearing_to(), whose z need not have length 1.
+std::vector<double> range_data(double z, double standard_deviation);
+std::vector<double> bearing_data(double angle, double standard_deviation);
+std::vector<double> bearing_data(std::span<const double> direction, double standard_deviation);
+
+// ── scans ──
+//
+// A point p of a body, matched with a point q, or with the plane (in the plane: the line) through q with the unit normal n.
+
+/// W (X p - q), q in the world. Slot: a pose. Data: p, q, W: 7 numbers in the plane, 12 in space.
+TermType se2_point_to_point(const RobustLoss& loss = {});
+TermType se3_point_to_point(const RobustLoss& loss = {});
+/// n . (X p - q) / sigma. Slot: a pose. Data: p, q, n, sigma: 7 numbers in the plane, 10 in space.
+TermType se2_point_to_line(const RobustLoss& loss = {});
+TermType se3_point_to_plane(const RobustLoss& loss = {});
+/// The same with q and n in the body of the first pose and p in that of the second: Xi^-1 Xj p for X p. Slots: two poses.
+TermType se2_point_to_point_between(const RobustLoss& loss = {});
+TermType se3_point_to_point_between(const RobustLoss& loss = {});
+TermType se2_point_to_line_between(const RobustLoss& loss = {});
+TermType se3_point_to_plane_between(const RobustLoss& loss = {});
+/// Their rows of data. `normal` need not have length 1. Throws InputError for sizes that are not those of one dimension, a
+/// normal without length and a deviation that is not positive.
+std::vector<double> point_to_point_data(std::span<const double> p, std::span<const double> q,
+                                        std::span<const double> w);
+std::vector<double> point_to_plane_data(std::span<const double> p, std::span<const double> q,
+                                        std::span<const double> normal, double standard_deviation);
 
 // ── cameras ──
 //
@@ -86,5 +120,7 @@ int intrinsics(CameraModel model);
 /// Pixel of a point P in the camera's frame.
 autodiff::Vec2 project(CameraModel model, std::span<const Value> intrinsics, const autodiff::Vec3& point);
 TermType projection(CameraModel model, const RobustLoss& loss = {});
+/// Its row of data.
+std::vector<double> projection_data(double u, double v, double standard_deviation);
 
 }  // namespace lockstep::solve

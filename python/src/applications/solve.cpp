@@ -4,8 +4,10 @@
 #include "arrays.hpp"
 #include "io/meshes/mesh.hpp"
 #include "lockstep/solve/covariance.hpp"
+#include "lockstep/solve/doctor.hpp"
 #include "lockstep/solve/evaluation.hpp"
 #include "lockstep/solve/files.hpp"
+#include "lockstep/solve/marginalize.hpp"
 #include "lockstep/solve/run.hpp"
 #include "option_values.hpp"
 
@@ -144,6 +146,61 @@ int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots
   return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
 }
 
+nb::object numpy_of(std::span<const double> numbers) {
+  return to_numpy(std::vector<double>(numbers.begin(), numbers.end()), {numbers.size()});
+}
+
+/// A function of Python on arrays of the blocks' numbers and one of data, which fills an array.
+std::function<void(const HostInstance&, std::span<double>)> host_function(nb::object function) {
+  if (function.is_none()) return {};
+  return [kept = keep<void>(std::move(function))](const HostInstance& at, std::span<double> out) {
+    const nb::gil_scoped_acquire lock;
+    nb::list arguments;
+    for (const std::span<const double> block : at.blocks) arguments.append(numpy_of(block));
+    if (!at.data.empty()) arguments.append(numpy_of(at.data));
+    const nb::handle call(static_cast<PyObject*>(kept.get()));
+    const auto numbers = nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(
+        call(*nb::tuple(arguments)));
+    if (numbers.shape(0) != out.size())
+      throw InputError(std::to_string(numbers.shape(0)) + " numbers", "a function of a host term",
+                       std::to_string(out.size()));
+    std::copy_n(numbers.data(), out.size(), out.begin());
+  };
+}
+
+int add_host_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
+                   int residuals, nb::object residual, nb::object jacobian, const nb::object& loss,
+                   const std::vector<int>& sets, const Matrix<int32_t>& indices,
+                   const Matrix<double>& numbers) {
+  HostTerm type;
+  type.name = name, type.slots = slots, type.data = data, type.residuals = residuals;
+  type.residual = host_function(std::move(residual)), type.jacobian = host_function(std::move(jacobian));
+  type.loss = loss_of(loss);
+  type.parallel = false;  // one thread of Python at a time
+  std::vector<BlockSet> blocks;
+  for (int id : sets) blocks.push_back({id});
+  return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
+}
+
+nb::dict marginalize_blocks(
+    Problem& p, OpenDevice& open, const std::vector<std::pair<int, int64_t>>& blocks, const std::string& name,
+    const std::vector<std::tuple<int, int64_t, std::vector<double>>>& first_estimates) {
+  std::vector<std::pair<BlockSet, int64_t>> list;
+  for (const auto& [set, block] : blocks) list.push_back({BlockSet{set}, block});
+  MarginalizeOptions options;
+  options.name = name;
+  for (const auto& [set, block, values] : first_estimates)
+    options.first_estimates.push_back({{set}, block, values});
+  LinearPrior prior = freely([&] { return marginalize(p, *open.context, list, options); });
+  nb::list of;
+  for (const auto& [set, block] : prior.blocks) of.append(nb::make_tuple(set.id, block));
+  const auto rows = size_t(prior.rows), columns = size_t(prior.columns), numbers = prior.from.size();
+  return dict_of("blocks", of, "terms", prior.terms.id, "values", to_numpy(std::move(prior.from), {numbers}),
+                 "root", to_numpy(std::move(prior.root), {rows, columns}), "offset",
+                 to_numpy(std::move(prior.offset), {rows}), "constant", prior.constant, "free_directions",
+                 prior.free_directions(), "undetermined", prior.undetermined);
+}
+
 void bind_readers(nb::module_& module) {
   module.def("read_mesh", [](const std::string& file) {
     io::TriangleMesh mesh = io::read_mesh(file);
@@ -223,6 +280,11 @@ void bind_runs(nb::module_& module) {
   bind_run<PoseGraphRun>(module, "solve_posegraph", "lockstep.solve.posegraph");
   bind_run<BundleRun>(module, "solve_bundle", "lockstep.solve.bundle");
   bind_run<SketchRun>(module, "solve_sketch", "lockstep.solve.sketch");
+  module.def("solve_doctor", [](OpenDevice& open, const nb::dict& arguments) {
+    return from_json(with_options<DoctorRun>(arguments, "lockstep.solve.doctor", [&](const DoctorRun& o) {
+      return to_json(run(*open.context, o));
+    }));
+  });
 }
 
 template <class Work>
@@ -263,8 +325,21 @@ void bind_solve(nb::module_& module) {
             return p.add_blocks(name, manifold_of(manifold, int(values.shape(1))), span_of(values)).id;
           })
       .def("add_terms", &add_terms)
+      .def("add_host_terms", &add_host_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
+      .def("marginalize", &marginalize_blocks)
+      .def("report",
+           [](const Problem& p, OpenDevice& open, int named) {
+             return from_json(freely([&] { return to_json(diagnose(p, *open.context, named)); }));
+           })
+      .def("erase_terms", [](Problem& p, int terms) { p.erase(TermSet{terms}); })
+      .def("erase_blocks",
+           [](Problem& p, int set, const std::vector<int64_t>& blocks) { p.erase(BlockSet{set}, blocks); })
+      .def("block_numbers", [](const Problem& p, int set) { return p.block_numbers({set}); })
       .def("append_blocks",
-           [](Problem& p, int set, const Matrix<double>& values) { p.append_blocks({set}, span_of(values)); })
+           [](Problem& p, int set, const Matrix<double>& values) {
+             return p.append_blocks({set}, span_of(values));
+           })
       .def("set_data", [](Problem& p, int terms, const Matrix<double>& data,
                           int64_t first) { p.set_data({terms}, span_of(data), first); })
       .def("enable",

@@ -23,11 +23,11 @@ struct RowPlan {
 /// adding.
 template <class F>
 void each_instance_added(const Problem::State& state, F f) {
-  for (size_t r = 0; r < state.terms.size(); ++r) {
+  for (const auto& [number, record] : state.terms) {
     int64_t instance = 0;
-    for (const TermRecord::Part& part : state.terms[r].parts)
+    for (const TermRecord::Part& part : record.parts)
       for (int64_t i = part.first; i < part.first + part.count; ++i, ++instance)
-        f(r, instance, size_t(part.batch), size_t(part.segment), i);
+        f(number, instance, size_t(part.batch), size_t(part.segment), i);
   }
 }
 
@@ -50,7 +50,7 @@ RowPlan plan_rows(const Problem::State& state) {
   const auto places = places_of(state);
   RowPlan plan;
   for (const Batch& batch : state.batches) plan.first.emplace_back(size_t(batch.instances), -1);
-  each_instance_added(state, [&](size_t, int64_t, size_t batch, size_t segment, int64_t i) {
+  each_instance_added(state, [&](int, int64_t, size_t batch, size_t segment, int64_t i) {
     const int64_t place = places[batch][segment][size_t(i)];
     const ExpressionKey& expression = *state.batches[batch].expression;
     if (place < 0 || expression.energy) return;
@@ -306,12 +306,10 @@ Evaluation evaluate(const Problem& given, Context& context, const EvaluateOption
 int64_t first_column(const Problem& problem, BlockSet set, int64_t block) {
   const Problem::State& state = problem.state();
   const SetState& s = state.set(set, "solve first_column");
-  if (block < 0 || block >= s.count)
-    throw InputError(fmt::format("block {} of {}", block, s.name), "solve first_column",
-                     fmt::format("0 to {}", s.count - 1));
+  const int64_t place = s.place(block, "solve first_column");
   const std::vector<int32_t> columns = plan_columns(state);
   for (int c = 0; c < s.tangent(); ++c)
-    if (const int32_t at = columns[size_t(s.first_tangent + block * s.tangent() + c)]; at >= 0) return at;
+    if (const int32_t at = columns[size_t(s.first_tangent + place * s.tangent() + c)]; at >= 0) return at;
   return -1;
 }
 
@@ -332,11 +330,15 @@ std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Cont
         return;
       }
       const int64_t rows = batch.term->rows();
-      const Buffer plain = device.allocate(Storage::f64, {rows, batch.n});
-      device.launch(instance_kernel(batch.term, s.values, kPlain | kSlope), {batch.n},
-                    s.instance_arguments(batch, s.x, s.values).set("plain", plain).set("slope", out));
-      const std::vector<double> r = download_numbers(device, plain);
-      weights[b] = download_numbers(device, out);
+      std::vector<double> r;
+      if (batch.host) {
+        r = batch.host->output(state.values, kPlain), weights[b] = batch.host->output(state.values, kSlope);
+      } else {
+        const Buffer plain = device.allocate(Storage::f64, {rows, batch.n});
+        device.launch(instance_kernel(batch.term, s.values, kPlain | kSlope), {batch.n},
+                      s.instance_arguments(batch, s.x, s.values).set("plain", plain).set("slope", out));
+        r = download_numbers(device, plain), weights[b] = download_numbers(device, out);
+      }
       for (int64_t i = 0; i < batch.n; ++i) {
         double squares = 0;
         for (int64_t k = 0; k < rows; ++k) squares += r[size_t(k * batch.n + i)] * r[size_t(k * batch.n + i)];
@@ -350,9 +352,9 @@ std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Cont
     context.run_stage_on_cpu("solve.evaluate", work);
   const auto places = places_of(state);
   std::vector<InstanceResidual> out;
-  each_instance_added(state, [&](size_t r, int64_t instance, size_t b, size_t segment, int64_t i) {
+  each_instance_added(state, [&](int r, int64_t instance, size_t b, size_t segment, int64_t i) {
     InstanceResidual& next = out.emplace_back();
-    next.terms = {int(r), state.number}, next.name = state.terms[r].name, next.instance = instance;
+    next.terms = {r, state.number}, next.name = state.terms.at(r).name, next.instance = instance;
     const int64_t place = places[b][segment][size_t(i)];
     next.enabled = place >= 0;
     next.norm = place < 0 ? 0 : norms[b][size_t(place)];
@@ -443,8 +445,11 @@ DeviceEvaluation evaluate_on(const Problem& problem, const Device& device) {
     scatter(device, plan.sources[size_t(&batch - s.batches.data())], batch.jacobian, out.values);
     const int64_t width = batch.term->rows();
     const Buffer own = device.allocate(Storage::f64, {width, batch.n});
-    device.launch(instance_kernel(batch.term, s.values, kResiduals), {batch.n},
-                  s.instance_arguments(batch, s.x, s.values).set("residuals", own));
+    if (batch.host)
+      write_numbers(device, batch.host->output(state.values, kResiduals), own);
+    else
+      device.launch(instance_kernel(batch.term, s.values, kResiduals), {batch.n},
+                    s.instance_arguments(batch, s.x, s.values).set("residuals", own));
     JacobianPlan::Source residuals;
     for (int64_t k = 0; k < width; ++k)
       for (int64_t i = 0; i < batch.n; ++i) {

@@ -94,8 +94,20 @@ Arguments Evaluator::State::instance_arguments(const BatchState& batch, const Bu
   return arguments;
 }
 
+void Evaluator::State::compute_instances(const BatchState& batch, const Buffer& state,
+                                         unsigned outputs) const {
+  const std::vector<double> at = download_numbers(device, state);
+  for (const auto& [output, to] : {std::pair(kCost, &batch.costs),
+                                   {kGradient, &batch.gradient_slots},
+                                   {kJacobian, &batch.jacobian},
+                                   {kDiagonal, &batch.diagonal_slots},
+                                   {kResiduals, &batch.residuals}})
+    if (outputs & output) write_numbers(device, batch.host->output(at, output), *to);
+}
+
 void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state,
                                         const ElementTypes& types, unsigned outputs) const {
+  if (batch.host) return compute_instances(batch, state, outputs);
   const InstanceOutputs wanted = outputs_of(*batch.term, outputs);
   if (batch.n == 0) return;
   if (wanted.columns)
@@ -285,10 +297,16 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
     }
     const SlotMask mask = masks.empty() ? SlotMask() : masks[k];
     if (mask.inputs == 0 || mask.outputs == 0) continue;
-    Arguments arguments;
-    arguments.set("p", p).set("blocks", batch.tangent_at).set("slots", batch.slots);
-    if (batch.term->stored_count() > 0) arguments.set("jacobian", batch.jacobian);
-    launch(device, product_kernel(batch.term, values.real, mask), batch.n, arguments);
+    if (batch.host) {
+      write_numbers(device,
+                    batch.host->product(download_numbers(device, x), download_numbers(device, p), mask),
+                    batch.slots);
+    } else {
+      Arguments arguments;
+      arguments.set("p", p).set("blocks", batch.tangent_at).set("slots", batch.slots);
+      if (batch.term->stored_count() > 0) arguments.set("jacobian", batch.jacobian);
+      launch(device, product_kernel(batch.term, values.real, mask), batch.n, arguments);
+    }
     for (const ClassSums& c : batch.sums) {
       const auto& slots = c.slots.slots;
       if (std::none_of(slots.begin(), slots.end(),
@@ -442,7 +460,8 @@ std::vector<double> Evaluator::State::host_residuals(const BatchState& batch) co
     return residuals;
   }
   const std::vector<double> by_row =
-      residuals_current && batch.residuals
+      batch.host ? batch.host->output(download_numbers(device, x), kResiduals)
+      : residuals_current && batch.residuals
           ? download_numbers(device, batch.residuals)
           : run(kResiduals, "residuals", device.allocate(storage_of(values.compute), {rows, n}));
   for (int64_t i = 0; i < n; ++i)

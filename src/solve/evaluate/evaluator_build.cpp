@@ -25,6 +25,12 @@ std::vector<double> download_numbers(const Device& device, const Buffer& buffer)
   return {narrow.begin(), narrow.end()};
 }
 
+void write_numbers(const Device& device, std::span<const double> numbers, const Buffer& to) {
+  if (to.storage() == Storage::f64) return device.write(to, numbers.data(), to.bytes());
+  const std::vector<float> narrow(numbers.begin(), numbers.end());
+  device.write(to, narrow.data(), to.bytes());
+}
+
 const SetState& Evaluator::State::set_of(int64_t block) const {
   const auto next = std::upper_bound(sets.begin(), sets.end(), block,
                                      [](int64_t b, const SetState& s) { return b < s.first_block; });
@@ -359,7 +365,12 @@ void Evaluator::State::upload(BatchState& batch) const {
 void Evaluator::State::upload_plain(BatchState& batch, const PlainTables& tables) const {
   const TermDerivatives& p = *batch.term;
   const int64_t n = batch.n, slots = int64_t(p.widths().size());
-  if (!batch.numbers.empty())
+  if (p.host()) {
+    batch.host = std::make_shared<HostInstances>(
+        batch.term,
+        HostInstances::Layout{n, tables.ambient, tables.tangent.empty() ? tables.ambient : tables.tangent,
+                              batch.numbers, batch.uniforms});
+  } else if (!batch.numbers.empty())
     batch.data = upload_numbers(device, values.state, batch.numbers, {p.data_columns(), n});
   batch.ambient_at = device.upload(std::span<const int32_t>(tables.ambient), {slots, n});
   batch.tangent_at = tables.tangent.empty()
@@ -419,6 +430,7 @@ bool Evaluator::State::compiled_before(std::string_view what, uint64_t variant) 
 
 void Evaluator::State::compile_ahead(const std::shared_ptr<const TermDerivatives>& term,
                                      const Grouping& grouping, bool first) const {
+  if (term->host()) return;
   if (compiled_before(term->key(),
                       uint64_t(grouping.grouped) | uint64_t(grouping.overwrites) << 1 | uint64_t(first) << 2))
     return;

@@ -13,6 +13,7 @@
 #include "solve/evaluate/batch_kernels.hpp"
 #include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator.hpp"
+#include "solve/evaluate/host_instances.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
@@ -44,8 +45,9 @@ struct BatchState {
   std::shared_ptr<const TermDerivatives> term;
   int64_t n = 0;
   std::shared_ptr<const Assembly> assembly;
-  std::vector<int32_t> blocks;  // (slots, n): block numbers
-  std::vector<double> numbers;  // (columns, n)
+  std::shared_ptr<HostInstances> host;  // of a host term
+  std::vector<int32_t> blocks;          // (slots, n): block numbers
+  std::vector<double> numbers;          // (columns, n)
   std::vector<double> uniforms;
   // Still to be uploaded; empty afterwards.
   std::optional<AssemblyPlan> plan;
@@ -146,6 +148,8 @@ struct Evaluator::State {
   void prepare_plain();
   /// The numbers of a batch's instances, for kernels of batch_kernels.hpp; outputs are added by the caller.
   Arguments instance_arguments(const BatchState& batch, const Buffer& state, const ElementTypes& types) const;
+  /// The same outputs of a host term.
+  void compute_instances(const BatchState& batch, const Buffer& state, unsigned outputs) const;
   void launch_instances(const BatchState& batch, const Buffer& state, const ElementTypes& types,
                         unsigned outputs) const;
   /// candidate = x [+] step
@@ -182,5 +186,6 @@ std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch);
 /// numbers[i] as the storage (f32 or f64) on the device.
 Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape);
 std::vector<double> download_numbers(const Device& device, const Buffer& buffer);
+void write_numbers(const Device& device, std::span<const double> numbers, const Buffer& to);
 
 }  // namespace lockstep::solve

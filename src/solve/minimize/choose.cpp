@@ -74,6 +74,11 @@ int eliminable_set(const Problem& problem) {
   return -1;
 }
 
+bool has_host_terms(const Problem& problem) {
+  return std::ranges::any_of(problem.state().batches,
+                             [](const Batch& b) { return b.expression->host && b.instances > 0; });
+}
+
 bool has_linear_solver(Method method) {
   return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
 }
@@ -88,6 +93,7 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   if (unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers && !energies)
     return Linear::dense_qr;
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
+  if (has_host_terms(problem)) return Linear::cholesky;
   if (const int set = eliminable_set(problem); set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
     return rest > kDenseSchur || second_variant(eliminated_computation(), problem, device)

@@ -13,11 +13,14 @@ namespace lockstep::solve {
 /// together have that are not fixed. -1 where there is none.
 int eliminable_set(const Problem& problem);
 
+/// Whether functions on the host give some of the residuals.
+bool has_host_terms(const Problem& problem);
 /// Whether steps are solutions of linear systems.
 bool has_linear_solver(Method method);
 /// The meaning of `automatic`; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
+/// - sparse Cholesky where there are host terms;
 /// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement
 /// from
 ///   20,000 residuals on a GPU or where more than 3,000 other unknowns are left, else the dense complement;

@@ -82,13 +82,11 @@ struct Covariance::State {
   /// The unknowns of a block's coordinates.
   std::vector<int64_t> unknowns(BlockSet set, int64_t block) const {
     const SetState& s = set_of(set);
-    if (block < 0 || block >= s.count)
-      throw InputError(fmt::format("block {} of {}", block, s.name), "solve covariance",
-                       fmt::format("0 to {}", s.count - 1));
-    if (fixed[size_t(s.first_block + block)])
+    const int64_t place = s.place(block, "solve covariance");
+    if (fixed[size_t(s.first_block + place)])
       throw InputError(fmt::format("block {} of {} is fixed", block, s.name), "solve covariance",
                        "blocks that move");
-    const int64_t at = equations.block_at(s.first_tangent + block * s.tangent());
+    const int64_t at = equations.block_at(s.first_tangent + place * s.tangent());
     if (at < 0) singular("a variable without residuals");
     std::vector<int64_t> out;
     for (int64_t k = 0; k < s.tangent(); ++k) out.push_back(equations.pattern().first[size_t(at)] + k);
@@ -254,7 +252,7 @@ std::vector<double> Covariance::marginals(BlockSet set) const {
   }
   for (int64_t b = 0; b < own.count; ++b) {
     if (s.fixed[size_t(own.first_block + b)]) continue;
-    const std::vector<int64_t> unknowns = s.unknowns(set, b);
+    const std::vector<int64_t> unknowns = s.unknowns(set, own.number(b));
     const int64_t at = s.equations.block_at(own.first_tangent + b * own.tangent());
     double* const to = out.data() + size_t(b) * t * t;
     for (size_t i = 0; i < t; ++i)

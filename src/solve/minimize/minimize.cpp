@@ -56,9 +56,12 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
       for (int c = 0; c < set.tangent(); ++c)
         moves = moves || state.moves(int64_t(block), set.first_tangent + b * set.tangent() + c);
       if (!used[block] && moves)
-        throw InputError(fmt::format("block {} of {} has no residuals", b, set.name), "solve",
+        throw InputError(fmt::format("block {} of {} has no residuals", set.number(b), set.name), "solve",
                          "a term that depends on it, or fix() it");
     }
+  if (has_linear_solver(options.method) && iterative(linear) && has_host_terms(problem))
+    throw InputError(fmt::format("{} with host terms", name(linear)), "solve",
+                     "cholesky, dense_cholesky, dense_qr or dense_schur: launches are recorded else");
   if (has_linear_solver(options.method) && linear == Linear::dense_qr && energies)
     throw InputError("dense QR with energy terms", "solve", "a solver by Cholesky or conjugate gradients");
   if (options.method == Method::adamw && options.weight_decay > 0 && state.ambient != state.tangent)

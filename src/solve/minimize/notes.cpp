@@ -56,7 +56,7 @@ std::vector<std::vector<int64_t>> parts_of(const Problem::State& state) {
 
 std::string name_of(const Problem::State& state, int64_t block) {
   const SetState& set = state.set_of(block);
-  return set.count == 1 ? set.name : fmt::format("{} {}", set.name, block - set.first_block);
+  return set.count == 1 ? set.name : fmt::format("{} {}", set.name, set.number(block - set.first_block));
 }
 
 std::string list_of(const Problem::State& state, const std::vector<int64_t>& blocks) {
@@ -66,7 +66,35 @@ std::string list_of(const Problem::State& state, const std::vector<int64_t>& blo
   return fmt::format("{}{}", fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-/// By unknown, its squared share in the directions that change no residual; and their number.
+/// Whether J has full rank beyond doubt: with columns of length 1, J^T J - t I is positive definite, so that the least
+/// singular value is above sqrt(t). A fraction of the time of a factorisation of J; false says nothing.
+bool surely_full(const NormalEquations& equations, const std::vector<HostBatch>& batches,
+                 const std::vector<int64_t>& kept) {
+  constexpr double kLeast = 1e-8;  // t; rounding of the products is far below
+  const BlockPattern& pattern = equations.pattern();
+  std::vector<double> values;
+  equations.assemble(batches, values);
+  const Eigen::Index n = equations.unknowns();
+  Eigen::MatrixXd s = Eigen::MatrixXd::Zero(n, n);
+  const double* from = values.data();
+  for (size_t e = 0; e < pattern.rows.size(); ++e) {
+    const int64_t row = pattern.first[size_t(pattern.rows[e])],
+                  column = pattern.first[size_t(pattern.columns[e])];
+    const int64_t height = pattern.width(pattern.rows[e]), width = pattern.width(pattern.columns[e]);
+    s.block(row, column, height, width) = Eigen::Map<const Eigen::MatrixXd>(from, height, width);
+    from += height * width;
+  }
+  if (int64_t(kept.size()) < n) s = Eigen::MatrixXd(s.selfadjointView<Eigen::Lower>())(kept, kept);
+  const Eigen::VectorXd length = s.diagonal().cwiseSqrt();
+  if (!(length.minCoeff() > 0) || !length.allFinite()) return false;
+  const Eigen::VectorXd scale = length.cwiseInverse();
+  s = scale.asDiagonal() * s * scale.asDiagonal();
+  s.diagonal().array() -= kLeast;
+  return Eigen::LLT<Eigen::MatrixXd>(s).info() == Eigen::Success;
+}
+
+}  // namespace
+
 std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
   const Eigen::Index n = j.cols();
   for (Eigen::Index k = 0; k < n; ++k)
@@ -84,8 +112,6 @@ std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
   const Eigen::MatrixXd basis = qr.colsPermutation() * svd.matrixV().rightCols(n - rank);
   return {basis.rowwise().squaredNorm(), n - rank};
 }
-
-}  // namespace
 
 std::vector<std::string> notes_of_parts(const Problem& problem) {
   const Problem::State& state = problem.state();
@@ -111,7 +137,6 @@ std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
     if (!run.solves_on_host()) run.evaluator().linearize();
     batches = run.evaluator().host_batches();
   });
-  const Eigen::MatrixXd all = dense_jacobian(batches, equations, rows);
   std::vector<int64_t> kept, owner;  // unknowns that move, and their blocks
   for (int64_t b = 0; b < equations.pattern().blocks(); ++b) {
     const int64_t first = equations.columns()[size_t(b)];
@@ -125,7 +150,9 @@ std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
         owner.push_back(block);
       }
   }
-  if (kept.empty() || !all.allFinite()) return {};
+  if (kept.empty() || surely_full(equations, batches, kept)) return {};
+  const Eigen::MatrixXd all = dense_jacobian(batches, equations, rows);
+  if (!all.allFinite()) return {};
   const auto [share, directions] = null_space(all(Eigen::all, kept));
   if (directions == 0) return {};
   std::vector<int64_t> blocks;

@@ -25,16 +25,6 @@ class ResidualFunctions {
     residuals_ = key.residuals(graph_, leaves, constants);
     for (const Value& r : residuals_)
       for (const Value& slope : autodiff::gradient(r, leaves)) slopes_.push_back(slope);
-    for (const auto& slot : key.slots) {
-      const Manifold& m = slot->manifold;
-      autodiff::Tape& graph = *graphs_.emplace_back(std::make_unique<autodiff::Tape>());
-      std::vector<Value> x, delta;
-      for (int c = 0; c < m.ambient; ++c) x.push_back(graph.variable("x"));
-      for (int c = 0; c < m.tangent; ++c) delta.push_back(graph.variable("delta"));
-      moves_.emplace_back();
-      for (const Value& v : m.plus(x, delta))
-        for (const Value& slope : autodiff::gradient(v, delta)) moves_.back().push_back(slope);
-    }
   }
 
   using Blocks = std::vector<std::vector<double>>;
@@ -55,8 +45,8 @@ class ResidualFunctions {
     const Manifold& m = key_.slots[slot]->manifold;
     const size_t tangent = size_t(m.tangent), leaves = key_.leaves.size();
     const std::vector<double> slopes = run(slopes_, blocks);
-    const std::vector<double> moves =
-        autodiff::evaluate<double>(moves_[slot], joined(blocks[slot], std::vector<double>(tangent, 0.0)));
+    const std::vector<double> moves = autodiff::evaluate<double>(
+        key_.slots[slot]->slopes, joined(blocks[slot], std::vector<double>(tangent, 0.0)));
     std::vector<double> out(residuals_.size() * tangent, 0);
     for (size_t r = 0; r < residuals_.size(); ++r)
       for (size_t k = 0; k < leaves; ++k)
@@ -84,8 +74,6 @@ class ResidualFunctions {
   const ExpressionKey& key_;
   autodiff::Tape graph_;
   std::vector<Value> residuals_, slopes_;
-  std::vector<std::unique_ptr<autodiff::Tape>> graphs_;  // of moves_
-  std::vector<std::vector<Value>> moves_;                // by slot: d plus / d delta, (ambient, tangent)
   std::span<const double> data_, constants_;
 };
 
@@ -186,8 +174,8 @@ std::vector<DerivativeFault> check_derivatives(const Problem& problem, const Der
           const int32_t block = segment.blocks[size_t(i) * key.slots.size() + fault->slot];
           const SetState& set = state.set_of(block);
           faults.push_back({name, instance, fault->row,
-                            fmt::format("{} {}", set.name, block - set.first_block), fault->coordinate,
-                            fault->derivative, fault->difference});
+                            fmt::format("{} {}", set.name, set.number(block - set.first_block)),
+                            fault->coordinate, fault->derivative, fault->difference});
           break;
         }
         ++place;

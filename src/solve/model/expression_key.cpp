@@ -49,6 +49,26 @@ std::shared_ptr<const TracedManifold> trace_anew(const Manifold& manifold, const
   for (const Value& v : traced->plus)
     if (!v.valid() || &v.graph() != traced->graph.get())
       throw InputError("plus gives a value of another graph", place, "values made of x and delta");
+  for (const Value& v : traced->plus)
+    for (const Value& slope : autodiff::gradient(v, delta)) traced->slopes.push_back(slope);
+
+  if (manifold.minus) {
+    traced->minus_graph = std::make_unique<autodiff::Tape>();
+    std::vector<Value> to, from;
+    for (int k = 0; k < manifold.ambient; ++k)
+      to.push_back(traced->minus_graph->variable(fmt::format("to{}", k)));
+    for (int k = 0; k < manifold.ambient; ++k)
+      from.push_back(traced->minus_graph->variable(fmt::format("from{}", k)));
+    traced->minus = manifold.minus(to, from);
+    if (int(traced->minus.size()) != manifold.tangent)
+      throw InputError(fmt::format("minus gives {} values", traced->minus.size()), place,
+                       fmt::format("{}", manifold.tangent));
+    for (const Value& v : traced->minus) {
+      if (!v.valid() || &v.graph() != traced->minus_graph.get())
+        throw InputError("minus gives a value of another graph", place, "values made of x and from");
+      for (const Value& slope : autodiff::gradient(v, to)) traced->minus_slopes.push_back(slope);
+    }
+  }
 
   const autodiff::Topology s = autodiff::topology(traced->plus);
   append(traced->key, manifold.ambient);
@@ -140,6 +160,7 @@ void complete_key(ExpressionKey& t) {
     t.key.append(t.loss_expression->bytes.begin(), t.loss_expression->bytes.end());
   }
   if (t.weighted) t.key += 'w';
+  if (t.host) append(t.key, t.host_number), append(t.key, t.host->name), append(t.key, int32_t(t.rows));
 }
 
 void ExpressionKey::set_loss(const RobustLoss& given, std::vector<double>& numbers,

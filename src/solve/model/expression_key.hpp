@@ -14,9 +14,12 @@ namespace lockstep::solve {
 /// A manifold whose plus() was traced: leaves 0 … ambient - 1 are x, the next ones delta.
 struct TracedManifold {
   Manifold manifold;
-  std::unique_ptr<autodiff::Tape> graph;
+  std::unique_ptr<autodiff::Tape> graph, minus_graph;
   std::vector<Value> plus;
-  std::string key;  // equal for equal formulas
+  std::vector<Value> slopes;        // d plus / d delta, (ambient, tangent)
+  std::vector<Value> minus;         // of x, then from; empty where the manifold has none
+  std::vector<Value> minus_slopes;  // d minus / d x, (tangent, ambient)
+  std::string key;                  // equal for equal formulas
   bool euclidean = false;
 };
 /// Throws InputError where sizes are not positive or plus() gives another number of values.
@@ -38,7 +41,9 @@ struct ExpressionKey {
   RobustLoss::Kind loss = RobustLoss::Kind::none;
   std::shared_ptr<const autodiff::Topology> loss_expression;  // of s, where the loss is an expression
   bool energy = false;
-  bool weighted = false;  // an instance has a weight
+  bool weighted = false;                 // an instance has a weight
+  std::shared_ptr<const HostTerm> host;  // the residuals are its, not the topology's
+  int host_number = 0;                   // of the host terms of a problem, from 1 on
   std::string key;
   std::string label;  // for kernel names: the first term type's name; no part of the key
 

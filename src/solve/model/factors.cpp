@@ -42,6 +42,12 @@ std::vector<Value> se3_log_error(const TermArguments& a, const std::vector<Value
   return whitened(a, 7, se3_log(se3_compose(se3_inverse(z), x)));
 }
 
+/// W log(Z^-1 X), X = (t, angle).
+std::vector<Value> se2_log_error(const TermArguments& a, const std::vector<Value>& x) {
+  const Vec2 off = turn(Vec2{{x[0], x[1]}} - Vec2{{a.data(0), a.data(1)}}, a.data(3), -a.data(4));
+  return whitened(a, 5, se2_log(std::vector<Value>{off[0], off[1], x[2] - a.data(2)}));
+}
+
 /// The upper triangle by rows.
 std::vector<double> triangle(const Eigen::MatrixXd& w) {
   std::vector<double> out;
@@ -176,6 +182,22 @@ TermType se3_pose_prior(const RobustLoss& loss) {
           [](const TermArguments& a) { return se3_error(a, {a.block(0).begin(), a.block(0).end()}); },
           loss};
 }
+TermType se2_between_log(const RobustLoss& loss) {
+  return {"se2_between_log",
+          {3, 3},
+          11,
+          [](const TermArguments& a) {
+            return se2_log_error(a, se2_compose(se2_inverse(a.block(0)), a.block(1)));
+          },
+          loss};
+}
+TermType se2_pose_prior_log(const RobustLoss& loss) {
+  return {"se2_prior_log",
+          {3},
+          11,
+          [](const TermArguments& a) { return se2_log_error(a, {a.block(0).begin(), a.block(0).end()}); },
+          loss};
+}
 TermType se3_between_log(const RobustLoss& loss) {
   return {"se3_between_log",
           {7, 7},
@@ -261,6 +283,17 @@ TermType se2_bearing_to(const RobustLoss& loss) {
           [](const TermArguments& a) {
             const Vec2 seen = turn(a.vec2(1) - a.vec2(0), cos(a.x(0, 2)), -sin(a.x(0, 2)));
             return std::vector<Value>{wrap(atan2(seen[1], seen[0]) - a.data(0)) / a.data(1)};
+          },
+          loss};
+}
+TermType se3_bearing_to(const RobustLoss& loss) {
+  return {"se3_bearing",
+          {7, 3},
+          4,
+          [](const TermArguments& a) {
+            const Vec3 seen = se3_act_inverse(a.block(0), a.vec3(1));
+            const auto [u, v] = sphere_log(seen * (1 / norm(seen)), Vec3{{a.data(0), a.data(1), a.data(2)}});
+            return std::vector<Value>{u / a.data(3), v / a.data(3)};
           },
           loss};
 }

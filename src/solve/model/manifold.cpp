@@ -25,6 +25,19 @@ std::vector<Value> sum_of(std::span<const Value> x, std::span<const Value> delta
   return r;
 }
 
+std::vector<Value> difference_of(std::span<const Value> x, std::span<const Value> from) {
+  std::vector<Value> r;
+  for (size_t k = 0; k < x.size(); ++k) r.push_back(x[k] - from[k]);
+  return r;
+}
+
+Quaternion quaternion_of(std::span<const Value> q) { return {q[0], q[1], q[2], q[3]}; }
+
+/// The rotation vector that takes `from` to `q`, in the frame of `from`.
+Vec3 turn_between(std::span<const Value> q, std::span<const Value> from) {
+  return log_map(conjugate(quaternion_of(from)) * quaternion_of(q));
+}
+
 Quaternion turned(std::span<const Value> q, std::span<const Value> rotation_vector) {
   return Quaternion{q[0], q[1], q[2], q[3]} *
          exp_map(Vec3{{rotation_vector[0], rotation_vector[1], rotation_vector[2]}});
@@ -38,13 +51,20 @@ void check_size(int size, const char* where) {
 
 Manifold euclidean(int size) {
   check_size(size, "solve euclidean");
-  return {fmt::format("euclidean{}", size), size, size, sum_of};
+  return {fmt::format("euclidean{}", size), size, size, sum_of, {}, difference_of};
 }
 
 Manifold so2() {
-  return {"so2", 1, 1, plain([](std::span<const Value> x, std::span<const Value> d) {
+  return {"so2",
+          1,
+          1,
+          plain([](std::span<const Value> x, std::span<const Value> d) {
             return std::vector<Value>{wrap(x[0] + d[0])};
-          })};
+          }),
+          {},
+          [](std::span<const Value> x, std::span<const Value> from) {
+            return std::vector<Value>{wrap(x[0] - from[0])};
+          }};
 }
 
 Manifold so3() {
@@ -55,13 +75,24 @@ Manifold so3() {
             const Quaternion q = turned(x, d);
             return std::vector<Value>{q.w, q.x, q.y, q.z};
           }),
-          {{0, 4}}};
+          {{0, 4}},
+          [](std::span<const Value> x, std::span<const Value> from) {
+            const Vec3 d = turn_between(x, from);
+            return std::vector<Value>{d[0], d[1], d[2]};
+          }};
 }
 
 Manifold se2() {
-  return {"se2", 3, 3, plain([](std::span<const Value> x, std::span<const Value> d) {
+  return {"se2",
+          3,
+          3,
+          plain([](std::span<const Value> x, std::span<const Value> d) {
             return std::vector<Value>{x[0] + d[0], x[1] + d[1], wrap(x[2] + d[2])};
-          })};
+          }),
+          {},
+          [](std::span<const Value> x, std::span<const Value> from) {
+            return std::vector<Value>{x[0] - from[0], x[1] - from[1], wrap(x[2] - from[2])};
+          }};
 }
 
 Manifold se3() {
@@ -74,19 +105,22 @@ Manifold se3() {
             const Quaternion r = turned(x.subspan(3), d.subspan(3));
             return std::vector<Value>{x[0] + moved[0], x[1] + moved[1], x[2] + moved[2], r.w, r.x, r.y, r.z};
           }),
-          {{3, 4}}};
+          {{3, 4}},
+          [](std::span<const Value> x, std::span<const Value> from) {
+            const Vec3 d = rotate(conjugate(quaternion_of(from.subspan(3))),
+                                  Vec3{{x[0] - from[0], x[1] - from[1], x[2] - from[2]}});
+            const Vec3 turn = turn_between(x.subspan(3), from.subspan(3));
+            return std::vector<Value>{d[0], d[1], d[2], turn[0], turn[1], turn[2]};
+          }};
 }
 
-// The tangent basis of Duff et al., "Building an Orthonormal Basis, Revisited" (JCGT 2017): smooth but at
-// z = 0, where its sign changes. The step follows the great circle.
+// Steps follow great circles.
 Manifold sphere2() {
   return {"sphere2",
           3,
           2,
           plain([](std::span<const Value> n, std::span<const Value> d) {
-            autodiff::Tape& g = n[0].graph();
-            const Value s = copysign(g.constant(1), n[2]), a = -1.0 / (s + n[2]), b = n[0] * n[1] * a;
-            const Vec3 b1{{1 + s * n[0] * n[0] * a, s * b, -(s * n[0])}}, b2{{b, s + n[1] * n[1] * a, -n[1]}};
+            const auto [b1, b2] = basis_at(Vec3{{n[0], n[1], n[2]}});
             const Value t = d[0] * d[0] + d[1] * d[1];
             const Condition large = t > 1e-6;
             const Value angle = sqrt(select(large, t, 1));
@@ -98,7 +132,11 @@ Manifold sphere2() {
               r.push_back(n[size_t(k)] * cosine + (b1[k] * d[0] + b2[k] * d[1]) * sine);
             return r;
           }),
-          {{0, 3}}};
+          {{0, 3}},
+          [](std::span<const Value> n, std::span<const Value> from) {
+            const auto [u, v] = sphere_log(Vec3{{n[0], n[1], n[2]}}, Vec3{{from[0], from[1], from[2]}});
+            return std::vector<Value>{u, v};
+          }};
 }
 
 Manifold subset(const Manifold& inner, std::vector<int> fixed) {
@@ -114,7 +152,18 @@ Manifold subset(const Manifold& inner, std::vector<int> fixed) {
   if (int(fixed.size()) == inner.tangent)
     throw InputError("all coordinates fixed", "solve subset", "one free coordinate or more; use fix() else");
   const int free = inner.tangent - int(fixed.size());
-  return {name, inner.ambient, free,
+  decltype(Manifold::minus) minus;
+  if (inner.minus)
+    minus = [inner, fixed](std::span<const Value> x, std::span<const Value> from) {
+      const std::vector<Value> whole = inner.minus(x, from);
+      std::vector<Value> out;
+      for (int k = 0; k < inner.tangent; ++k)
+        if (!std::binary_search(fixed.begin(), fixed.end(), k)) out.push_back(whole[size_t(k)]);
+      return out;
+    };
+  return {name,
+          inner.ambient,
+          free,
           [inner, fixed](std::span<const Value> x, std::span<const Value> d) {
             std::vector<Value> whole;
             size_t next = 0;
@@ -123,20 +172,32 @@ Manifold subset(const Manifold& inner, std::vector<int> fixed) {
                                                                                 : d[next++]);
             return inner.plus(x, whole);
           },
-          inner.unit_vectors};
+          inner.unit_vectors,
+          minus};
 }
 
 Manifold product(const Manifold& a, const Manifold& b) {
   std::vector<Manifold::UnitVector> unit_vectors = a.unit_vectors;
   for (const Manifold::UnitVector& u : b.unit_vectors) unit_vectors.push_back({a.ambient + u.first, u.count});
-  return {a.name + " x " + b.name, a.ambient + b.ambient, a.tangent + b.tangent,
+  decltype(Manifold::minus) minus;
+  if (a.minus && b.minus)
+    minus = [a, b](std::span<const Value> x, std::span<const Value> from) {
+      const size_t own = size_t(a.ambient);
+      std::vector<Value> out = a.minus(x.first(own), from.first(own));
+      for (const Value& v : b.minus(x.subspan(own), from.subspan(own))) out.push_back(v);
+      return out;
+    };
+  return {a.name + " x " + b.name,
+          a.ambient + b.ambient,
+          a.tangent + b.tangent,
           [a, b](std::span<const Value> x, std::span<const Value> d) {
             std::vector<Value> r = a.plus(x.first(size_t(a.ambient)), d.first(size_t(a.tangent)));
             for (const Value& v : b.plus(x.subspan(size_t(a.ambient)), d.subspan(size_t(a.tangent))))
               r.push_back(v);
             return r;
           },
-          std::move(unit_vectors)};
+          std::move(unit_vectors),
+          std::move(minus)};
 }
 
 }  // namespace lockstep::solve

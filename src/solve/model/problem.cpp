@@ -9,8 +9,10 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
 #include "lockstep/error.hpp"
+#include "solve/model/host_function.hpp"
 #include "solve/model/robust_loss.hpp"
 
 namespace lockstep::solve {
@@ -20,22 +22,24 @@ namespace {
 constexpr double kWholeTurn = 2 * std::numbers::pi;
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
-const SetState& find_block(const Problem::State& state, BlockSet set, int64_t block,
-                           const std::string& where) {
+/// A set, and the place of one of its blocks.
+struct Found {
+  const SetState& set;
+  int64_t place;
+  size_t block() const { return size_t(set.first_block + place); }
+};
+Found find_block(const Problem::State& state, BlockSet set, int64_t block, const std::string& where) {
   const SetState& s = state.set(set, where);
-  if (block < 0 || block >= s.count)
-    throw InputError(fmt::format("block {} of {}", block, s.name), where,
-                     fmt::format("0 to {}", s.count - 1));
-  return s;
+  return {s, s.place(block, where)};
 }
 
-const SetState& find_component(const Problem::State& state, BlockSet set, int64_t block, int component,
-                               const std::string& where) {
-  const SetState& s = find_block(state, set, block, where);
-  if (component < 0 || component >= s.ambient())
-    throw InputError(fmt::format("component {} of {}", component, s.name), where,
-                     fmt::format("0 to {}", s.ambient() - 1));
-  return s;
+Found find_component(const Problem::State& state, BlockSet set, int64_t block, int component,
+                     const std::string& where) {
+  const Found found = find_block(state, set, block, where);
+  if (component < 0 || component >= found.set.ambient())
+    throw InputError(fmt::format("component {} of {}", component, found.set.name), where,
+                     fmt::format("0 to {}", found.set.ambient() - 1));
+  return found;
 }
 
 /// Throws InputError where a unit vector of the manifold, in one of the blocks `values`, has another length.
@@ -120,6 +124,61 @@ void trace(const TermType& type, const std::string& where, Traced& traced) {
       throw InputError("a residual of another graph", where, "values made of the arguments");
 }
 
+/// Throws InputError unless sets, indices and data are those of instances of a term; gives their number.
+int64_t check_instances(const Problem::State& state, std::span<const int> slots, int data_count,
+                        std::span<const BlockSet> sets, std::span<const int32_t> indices,
+                        std::span<const double> data, const std::string& where) {
+  if (slots.empty()) throw InputError("no slots", where, "one or more");
+  if (data_count < 0) throw InputError(fmt::format("{} data", data_count), where, "0 or more");
+  if (sets.size() != slots.size())
+    throw InputError(fmt::format("{} block sets", sets.size()), where,
+                     fmt::format("{}, one a slot", slots.size()));
+  for (size_t s = 0; s < slots.size(); ++s) {
+    const SetState& set = state.set(sets[s], where);
+    if (set.ambient() != slots[s])
+      throw InputError(fmt::format("{} with {} numbers in slot {}", set.name, set.ambient(), s), where,
+                       fmt::format("blocks of {}", slots[s]));
+  }
+  if (indices.size() % slots.size() != 0)
+    throw InputError(fmt::format("{} indices", indices.size()), where,
+                     fmt::format("{} an instance", slots.size()));
+  const int64_t count = int64_t(indices.size() / slots.size());
+  if (int64_t(data.size()) != count * data_count)
+    throw InputError(fmt::format("{} data for {} instances", data.size(), count), where,
+                     fmt::format("{} an instance", data_count));
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const SetState& set = state.sets[size_t(sets[k % slots.size()].id)];
+    if (set.whole() && indices[k] >= 0 && indices[k] < set.count) continue;
+    set.place(indices[k],
+              fmt::format("{}, slot {} of instance {}", where, k % slots.size(), k / slots.size()));
+  }
+  for (size_t k = 0; k < data.size(); ++k)
+    if (!std::isfinite(data[k]))
+      throw InputError(fmt::format("datum {} of instance {} is {}", k % size_t(data_count),
+                                   k / size_t(data_count), data[k]),
+                       where, "finite numbers");
+  return count;
+}
+
+/// The number of a block over all sets.
+int32_t block_of(const Problem::State& state, BlockSet set, int64_t block, const std::string& where) {
+  const SetState& s = state.sets[size_t(set.id)];
+  return int32_t(s.first_block + (s.whole() ? block : s.place(block, where)));
+}
+
+/// Instances of one expression at the end of its batch.
+TermSet append_instances(Problem::State& state, ExpressionKey&& expression, const std::string& name,
+                         TermRecord&& record, Segment&& segment) {
+  const int64_t count = segment.count;
+  state.rows += count * expression.rows;
+  const size_t number = state.batch(std::move(expression), name);
+  Batch& batch = state.batches[number];
+  batch.instances += count;
+  record.parts.push_back({int32_t(number), int32_t(batch.segments.size()), 0, count});
+  batch.segments.push_back(std::move(segment));
+  return state.add(std::move(record));
+}
+
 /// "slots 0 to 2".
 std::string range_text(const char* what, size_t count) {
   return count == 0 ? fmt::format("no {}", what) : fmt::format("{} 0 to {}", what, count - 1);
@@ -167,6 +226,27 @@ const SetState& Problem::State::set_of(int64_t block) const {
   return *(next - 1);
 }
 
+std::span<const double> Problem::State::value(int64_t block) const {
+  const SetState& s = set_of(block);
+  return std::span(values).subspan(size_t(s.first_ambient + (block - s.first_block) * s.ambient()),
+                                   size_t(s.ambient()));
+}
+std::span<double> Problem::State::value(int64_t block) {
+  const std::span<const double> own = std::as_const(*this).value(block);
+  return std::span(values).subspan(size_t(own.data() - values.data()), own.size());
+}
+
+int64_t SetState::place(int64_t number, const std::string& where) const {
+  if (number < 0 || number >= added)
+    throw InputError(fmt::format("block {} of {}", number, name), where, fmt::format("0 to {}", added - 1));
+  if (whole()) return number;
+  const auto at = std::lower_bound(numbers.begin(), numbers.end(), number);
+  if (at == numbers.end() || *at != number)
+    throw InputError(fmt::format("block {} of {}, which was erased", number, name), where,
+                     fmt::format("one of the {} that are left", count));
+  return at - numbers.begin();
+}
+
 void Problem::State::check_unit_vectors() const {
   for (const SetState& set : sets)
     solve::check_unit_vectors(
@@ -196,7 +276,7 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
   check_values(*set.manifold, values, where);
   if (state.ambient + int64_t(values.size()) > kMost) too_many(state.ambient + int64_t(values.size()), where);
   set.name = std::move(name);
-  set.count = int64_t(values.size()) / manifold.ambient;
+  set.count = set.added = int64_t(values.size()) / manifold.ambient;
   set.first_block = state.blocks, set.first_ambient = state.ambient, set.first_tangent = state.tangent;
   state.blocks += set.count;
   state.ambient += int64_t(values.size());
@@ -212,7 +292,7 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
   return {int(state.sets.size()) - 1, state.number};
 }
 
-void Problem::append_blocks(BlockSet given, std::span<const double> values) {
+int64_t Problem::append_blocks(BlockSet given, std::span<const double> values) {
   State& state = *state_;
   const std::string& name = state.set(given, "solve append_blocks").name;
   const std::string where = fmt::format("solve blocks {}", name);
@@ -220,7 +300,8 @@ void Problem::append_blocks(BlockSet given, std::span<const double> values) {
   check_values(*set.manifold, values, where);
   if (state.ambient + int64_t(values.size()) > kMost) too_many(state.ambient + int64_t(values.size()), where);
   const int64_t count = int64_t(values.size()) / set.ambient(), tangent = count * set.tangent();
-  if (count == 0) return;
+  const int64_t first = set.added;
+  if (count == 0) return first;
   const int64_t block = set.first_block + set.count, at = set.first_ambient + set.count * set.ambient(),
                 coordinate = set.first_tangent + set.count * set.tangent();
   const bool last = size_t(given.id) + 1 == state.sets.size();
@@ -232,9 +313,11 @@ void Problem::append_blocks(BlockSet given, std::span<const double> values) {
     state.upper.insert(state.upper.begin() + at, values.size(), INFINITY);
   }
   if (int64_t(state.leaf_of.size()) > at) state.leaf_of.insert(state.leaf_of.begin() + at, values.size(), 0);
-  set.count += count;
+  if (!set.whole())
+    for (int64_t k = 0; k < count; ++k) set.numbers.push_back(set.added + k);
+  set.count += count, set.added += count;
   state.blocks += count, state.ambient += int64_t(values.size()), state.tangent += tangent;
-  if (last) return;
+  if (last) return first;
   // Blocks of later sets have new numbers.
   for (size_t k = size_t(given.id) + 1; k < state.sets.size(); ++k) {
     SetState& later = state.sets[k];
@@ -246,6 +329,7 @@ void Problem::append_blocks(BlockSet given, std::span<const double> values) {
         if (b >= block) b += int32_t(count);
   for (State::LooseLeaf& leaf : state.loose_leaves)
     if (leaf.block >= block) leaf.block += int32_t(count);
+  return first;
 }
 
 TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
@@ -253,35 +337,8 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   const std::string where = fmt::format("solve term {}", type.name);
   State& state = *state_;
   const size_t slots = type.slots.size();
-  if (slots == 0) throw InputError("no slots", where, "one or more");
-  if (type.data < 0) throw InputError(fmt::format("{} data", type.data), where, "0 or more");
   check_robust_loss(type.loss, where);
-  if (sets.size() != slots)
-    throw InputError(fmt::format("{} block sets", sets.size()), where, fmt::format("{}, one a slot", slots));
-  for (size_t s = 0; s < slots; ++s) {
-    const SetState& set = state.set(sets[s], where);
-    if (set.ambient() != type.slots[s])
-      throw InputError(fmt::format("{} with {} numbers in slot {}", set.name, set.ambient(), s), where,
-                       fmt::format("blocks of {}", type.slots[s]));
-  }
-  if (indices.size() % slots != 0)
-    throw InputError(fmt::format("{} indices", indices.size()), where, fmt::format("{} an instance", slots));
-  const int64_t count = int64_t(indices.size() / slots);
-  if (int64_t(data.size()) != count * type.data)
-    throw InputError(fmt::format("{} data for {} instances", data.size(), count), where,
-                     fmt::format("{} an instance", type.data));
-  for (size_t k = 0; k < indices.size(); ++k) {
-    const SetState& set = state.sets[size_t(sets[k % slots].id)];
-    if (indices[k] < 0 || indices[k] >= set.count)
-      throw InputError(
-          fmt::format("block {} of {} in slot {} of instance {}", indices[k], set.name, k % slots, k / slots),
-          where, fmt::format("0 to {}", set.count - 1));
-  }
-  for (size_t k = 0; k < data.size(); ++k)
-    if (!std::isfinite(data[k]))
-      throw InputError(
-          fmt::format("datum {} of instance {} is {}", k % size_t(type.data), k / size_t(type.data), data[k]),
-          where, "finite numbers");
+  const int64_t count = check_instances(state, type.slots, type.data, sets, indices, data, where);
 
   Traced traced;
   trace(type, where, traced);
@@ -292,10 +349,7 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   });
   if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
   TermRecord record{type.name, {}, c.data, type.data, false};
-  if (count == 0) {
-    state.terms.push_back(std::move(record));
-    return {int(state.terms.size()) - 1, state.number};
-  }
+  if (count == 0) return state.add(std::move(record));
   ExpressionKey& t = c.expression;
   for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
   t.energy = type.energy;
@@ -309,31 +363,62 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
   segment.data.reserve(size_t(count) * c.data.size());
   for (int64_t i = 0; i < count; ++i) {
     for (const int64_t slot : c.blocks)
-      segment.blocks.push_back(int32_t(state.sets[size_t(sets[size_t(slot)].id)].first_block) +
-                               indices[size_t(i) * slots + size_t(slot)]);
+      segment.blocks.push_back(
+          block_of(state, sets[size_t(slot)], indices[size_t(i) * slots + size_t(slot)], where));
     for (const int datum : c.data) segment.data.push_back(data[size_t(i * type.data + datum)]);
   }
-  state.rows += count * t.rows;
-  const size_t number = state.batch(std::move(t), type.name);
-  Batch& batch = state.batches[number];
-  batch.instances += count;
-  record.parts.push_back({int32_t(number), int32_t(batch.segments.size()), 0, count});
-  batch.segments.push_back(std::move(segment));
-  state.terms.push_back(std::move(record));
-  return {int(state.terms.size()) - 1, state.number};
+  return append_instances(state, std::move(t), type.name, std::move(record), std::move(segment));
+}
+
+TermSet Problem::add_terms(const HostTerm& type, std::span<const BlockSet> sets,
+                           std::span<const int32_t> indices, std::span<const double> data) {
+  constexpr int64_t kChecked = 3;  // instances whose Jacobian is compared with differences
+  return state_->add(type, sets, indices, data, kChecked);
+}
+
+TermSet Problem::State::add(const HostTerm& type, std::span<const BlockSet> from,
+                            std::span<const int32_t> indices, std::span<const double> data, int64_t checked) {
+  const std::string where = fmt::format("solve term {}", type.name);
+  const size_t slots = type.slots.size();
+  if (!type.residual) throw InputError("no residual", where, "a function");
+  if (type.residuals < 1) throw InputError(fmt::format("{} residuals", type.residuals), where, "1 or more");
+  check_robust_loss(type.loss, where);
+  const int64_t count = check_instances(*this, type.slots, type.data, from, indices, data, where);
+  ExpressionKey expression;
+  expression.host = std::make_shared<const HostTerm>(type);
+  expression.host_number = host_terms + 1;
+  expression.rows = type.residuals, expression.data = type.data;
+  for (const BlockSet set : from) expression.slots.push_back(sets[size_t(set.id)].manifold);
+  Segment segment;
+  expression.set_loss(type.loss, segment.constants, where);
+  complete_key(expression);
+  TermRecord record{type.name, {}, {}, type.data, false};
+  for (int k = 0; k < type.data; ++k) record.data.push_back(k);
+  segment.count = count, segment.data.assign(data.begin(), data.end());
+  for (size_t k = 0; k < indices.size(); ++k)
+    segment.blocks.push_back(block_of(*this, from[k % slots], indices[k], where));
+  const HostFunction function(expression);
+  for (int64_t i = 0; i < std::min(count, checked); ++i) {
+    std::vector<std::span<const double>> blocks;
+    for (size_t k = 0; k < slots; ++k) blocks.push_back(value(segment.blocks[size_t(i) * slots + k]));
+    function.check({blocks, data.subspan(size_t(i * type.data), size_t(type.data)), i});
+  }
+  ++host_terms;
+  if (count == 0) return add(std::move(record));
+  return append_instances(*this, std::move(expression), type.name, std::move(record), std::move(segment));
 }
 
 autodiff::Tape& Problem::graph() { return *state_->graph; }
 
 Value Problem::variable(BlockSet set, int64_t block, int component) {
   State& state = *state_;
-  const SetState& s = find_component(state, set, block, component, "solve variable");
-  const size_t at = size_t(s.first_ambient + block * s.ambient() + component);
+  const auto [s, place] = find_component(state, set, block, component, "solve variable");
+  const size_t at = size_t(s.first_ambient + place * s.ambient() + component);
   if (state.leaf_of.size() <= at) state.leaf_of.resize(size_t(state.ambient), 0);
   if (state.leaf_of[at] == 0) {
     const Value leaf = state.graph->variable(fmt::format("{}[{}].{}", s.name, block, component));
     state.loose_leaves.resize(state.graph->leaf_count(), {-1, 0, 0});
-    state.loose_leaves.back() = {int32_t(s.first_block + block), component, set.id};
+    state.loose_leaves.back() = {int32_t(s.first_block + place), component, set.id};
     state.leaf_of[at] = state.graph->leaf_count();
     return leaf;
   }
@@ -383,22 +468,19 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
     segment.constants.insert(segment.constants.end(), c.constants.begin(), c.constants.end());
     ++segment.count, ++batch.instances, ++state.rows;
   }
-  state.terms.push_back(std::move(record));
-  return {int(state.terms.size()) - 1, state.number};
+  return state.add(std::move(record));
 }
 
 void Problem::fix(BlockSet set, int64_t block, bool fixed) {
-  const SetState& s = find_block(*state_, set, block, "solve fix");
-  state_->fixed[size_t(s.first_block + block)] = fixed;
+  state_->fixed[find_block(*state_, set, block, "solve fix").block()] = fixed;
 }
 bool Problem::fixed(BlockSet set, int64_t block) const {
-  const SetState& s = find_block(*state_, set, block, "solve fixed");
-  return state_->fixed[size_t(s.first_block + block)] != 0;
+  return state_->fixed[find_block(*state_, set, block, "solve fixed").block()] != 0;
 }
 
 void Problem::bound(BlockSet set, int64_t block, int component, double lower, double upper) {
   State& state = *state_;
-  const SetState& s = find_component(state, set, block, component, "solve bound");
+  const auto [s, place] = find_component(state, set, block, component, "solve bound");
   if (!s.manifold->euclidean)
     throw InputError(fmt::format("a bound of {} on {}", s.name, s.manifold->manifold.name), "solve bound",
                      "a Euclidean block");
@@ -409,7 +491,7 @@ void Problem::bound(BlockSet set, int64_t block, int component, double lower, do
     state.lower.assign(size_t(state.ambient), -INFINITY);
     state.upper.assign(size_t(state.ambient), INFINITY);
   }
-  const size_t at = size_t(s.first_ambient + block * s.ambient() + component);
+  const size_t at = size_t(s.first_ambient + place * s.ambient() + component);
   state.lower[at] = lower, state.upper[at] = upper;
 }
 
@@ -420,6 +502,18 @@ std::span<const double> Problem::values(BlockSet set) const {
 std::span<double> Problem::values(BlockSet set) {
   const SetState& s = state_->set(set, "solve values");
   return std::span(state_->values).subspan(size_t(s.first_ambient), size_t(s.count * s.ambient()));
+}
+std::span<const double> Problem::value(BlockSet set, int64_t block) const {
+  return std::as_const(*state_).value(int64_t(find_block(*state_, set, block, "solve value").block()));
+}
+std::span<double> Problem::value(BlockSet set, int64_t block) {
+  return state_->value(int64_t(find_block(*state_, set, block, "solve value").block()));
+}
+std::vector<int64_t> Problem::block_numbers(BlockSet set) const {
+  const SetState& s = state_->set(set, "solve block_numbers");
+  std::vector<int64_t> numbers;
+  for (int64_t k = 0; k < s.count; ++k) numbers.push_back(s.number(k));
+  return numbers;
 }
 int64_t Problem::block_count(BlockSet set) const { return state_->set(set, "solve block_count").count; }
 int64_t Problem::residual_count() const { return state_->rows; }

@@ -1,6 +1,7 @@
 // The content of a Problem.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,7 +17,13 @@ struct SetState {
   std::string name;
   std::shared_ptr<const TracedManifold> manifold;
   int64_t count = 0, first_block = 0, first_ambient = 0, first_tangent = 0;
+  int64_t added = 0;             // blocks that the set ever had: the number of the next one
+  std::vector<int64_t> numbers;  // of the blocks, ascending; empty where none was erased
 
+  bool whole() const { return count == added; }  // nothing was erased
+  int64_t number(int64_t place) const { return whole() ? place : numbers[size_t(place)]; }
+  /// The place of a block by its number. Throws InputError where the set has no such block, or no more.
+  int64_t place(int64_t number, const std::string& where) const;
   int ambient() const { return manifold->manifold.ambient; }
   int tangent() const { return manifold->manifold.tangent; }
 };
@@ -32,6 +39,7 @@ struct Segment {
   std::vector<uint8_t> off;       // by instance: disabled or taken out; empty: all count
 
   bool counts(int64_t instance) const { return off.empty() || off[size_t(instance)] == 0; }
+  bool stays(int64_t instance) const { return off.empty() || (off[size_t(instance)] & kGone) == 0; }
   static constexpr uint8_t kDisabled = 1, kGone = 2;
 };
 
@@ -65,8 +73,10 @@ struct Problem::State {
   std::vector<double> lower, upper;  // by ambient number; empty where nothing is bound
   std::vector<Batch> batches;
   std::unordered_map<std::string, size_t> batch_of;  // by the expression's key
-  std::vector<TermRecord> terms;
+  std::map<int, TermRecord> terms;                   // by number, in the order of adding
+  int next_term = 0;
   int64_t blocks = 0, ambient = 0, tangent = 0, rows = 0;
+  int host_terms = 0;  // that were added
 
   struct LooseLeaf {
     int32_t block;
@@ -82,10 +92,24 @@ struct Problem::State {
   const SetState& set(BlockSet set, const std::string& where) const;
   /// The set a block belongs to.
   const SetState& set_of(int64_t block) const;
+  /// The numbers of a block, by its number over all sets.
+  std::span<const double> value(int64_t block) const;
+  std::span<double> value(int64_t block);
   /// The number of the batch of an expression.
   size_t batch(ExpressionKey&& expression, const std::string& name);
   /// Disables or enables instances; what is gone stays so.
   void mark(const TermRecord::Part& part, int64_t first, int64_t count, uint8_t mark);
+  TermSet add(TermRecord&& record) {
+    terms.emplace(next_term, std::move(record));
+    return {next_term++, number};
+  }
+  /// Problem::add_terms, with the functions tried on the first `checked` instances.
+  TermSet add(const HostTerm& type, std::span<const BlockSet> from, std::span<const int32_t> indices,
+              std::span<const double> data, int64_t checked);
+  /// Blocks (numbers over all sets) that no instance has leave the problem.
+  void erase_blocks(const std::vector<int64_t>& blocks);
+  /// Segments and expressions without instances go, where they are most.
+  void compact();
   /// Takes a part out of its segment.
   void take_out(const TermRecord::Part& part);
   /// Name and number, within its term set, of the instance of a batch that counts as its `place`th.

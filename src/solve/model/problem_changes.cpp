@@ -14,10 +14,85 @@ const TermRecord& Problem::State::record(TermSet set, const std::string& where) 
   if (set.problem != 0 && set.problem != number)
     throw InputError(fmt::format("term set {} of another problem", set.id), where,
                      "a set that add_terms or add_residuals of this problem gave");
-  if (set.id < 0 || size_t(set.id) >= terms.size())
-    throw InputError(fmt::format("term set {}", set.id), where,
-                     fmt::format("one that add_terms or add_residuals gave, of {}", terms.size()));
-  return terms[size_t(set.id)];
+  const auto found = terms.find(set.id);
+  if (found != terms.end()) return found->second;
+  const bool gone = set.id >= 0 && set.id < next_term;
+  throw InputError(fmt::format("term set {}{}", set.id, gone ? ", which was erased" : ""), where,
+                   fmt::format("one that add_terms or add_residuals gave, of {}", terms.size()));
+}
+
+void Problem::State::erase_blocks(const std::vector<int64_t>& blocks) {
+  std::vector<int32_t> left(static_cast<size_t>(this->blocks),
+                            0);  // the new number of each block; -1: erased
+  for (const int64_t b : blocks) left[size_t(b)] = -1;
+  int64_t ambient_at = 0, tangent_at = 0;
+  int32_t next = 0;
+  const auto keep = [](auto& all, int64_t from, int64_t to, int64_t count) {
+    if (from != to && int64_t(all.size()) >= from + count)
+      std::copy_n(all.begin() + from, count, all.begin() + to);
+  };
+  for (SetState& set : sets) {
+    SetState own = set;
+    own.first_block = next, own.first_ambient = ambient_at, own.first_tangent = tangent_at;
+    own.count = 0, own.numbers.clear();
+    for (int64_t k = 0; k < set.count; ++k) {
+      const int64_t block = set.first_block + k, from = set.first_ambient + k * set.ambient(),
+                    coordinate = set.first_tangent + k * set.tangent();
+      if (left[size_t(block)] < 0) continue;
+      left[size_t(block)] = next;
+      keep(values, from, ambient_at, set.ambient());
+      keep(lower, from, ambient_at, set.ambient()), keep(upper, from, ambient_at, set.ambient());
+      keep(leaf_of, from, ambient_at, set.ambient());
+      keep(held, coordinate, tangent_at, set.tangent());
+      keep(fixed, block, next, 1);
+      own.numbers.push_back(set.number(k));
+      ++own.count, ++next, ambient_at += set.ambient(), tangent_at += set.tangent();
+    }
+    if (own.whole()) own.numbers.clear();
+    set = std::move(own);
+  }
+  this->blocks = next, ambient = ambient_at, tangent = tangent_at;
+  values.resize(size_t(ambient)), fixed.resize(size_t(next));
+  for (std::vector<double>* bounds : {&lower, &upper})
+    if (!bounds->empty()) bounds->resize(size_t(ambient));
+  if (!held.empty()) held.resize(size_t(tangent));
+  if (int64_t(leaf_of.size()) > ambient) leaf_of.resize(size_t(ambient));
+  // Instances that are gone may have had erased blocks; nothing reads theirs.
+  for (Batch& batch : batches)
+    for (Segment& segment : batch.segments)
+      for (int32_t& b : segment.blocks) b = std::max(left[size_t(b)], 0);
+  for (LooseLeaf& leaf : loose_leaves)
+    if (leaf.block >= 0) leaf.block = left[size_t(leaf.block)];
+}
+
+void Problem::State::compact() {
+  constexpr size_t kFew = 16;
+  size_t empty = 0, all = 0;
+  for (const Batch& batch : batches)
+    for (const Segment& segment : batch.segments) ++all, empty += segment.count == 0;
+  if (empty < kFew || 2 * empty < all) return;
+  std::vector<Batch> left;
+  std::vector<std::pair<int32_t, std::vector<int32_t>>>
+      moved;  // by batch: its new number, and those of its segments
+  batch_of.clear();
+  for (Batch& batch : batches) {
+    auto& [number, segments] = moved.emplace_back(int32_t(left.size()), std::vector<int32_t>());
+    std::vector<Segment> own;
+    for (Segment& segment : batch.segments) {
+      segments.push_back(int32_t(own.size()));
+      if (segment.count > 0) own.push_back(std::move(segment));
+    }
+    if (own.empty()) continue;
+    batch.segments = std::move(own);
+    batch_of.emplace(batch.expression->key, left.size());
+    left.push_back(std::move(batch));
+  }
+  batches = std::move(left);
+  for (auto& [id, record] : terms)
+    for (TermRecord::Part& part : record.parts) {
+      const auto& [number, segments] = moved[size_t(part.batch)];
+      part.segment = segments[size_t(part.segment)], part.batch = number;
+    }
 }
 
 void Problem::State::mark(const TermRecord::Part& part, int64_t first, int64_t count, uint8_t mark) {
@@ -51,7 +126,7 @@ std::pair<std::string, int64_t> Problem::State::origin(size_t batch, int64_t pla
   for (size_t s = 0; s < segments.size(); ++s)
     for (int64_t i = 0; i < segments[s].count; ++i) {
       if (!segments[s].counts(i) || place-- > 0) continue;
-      for (const TermRecord& record : terms) {
+      for (const auto& [id, record] : terms) {
         int64_t first = 0;
         for (const TermRecord::Part& part : record.parts) {
           if (size_t(part.batch) == batch && size_t(part.segment) == s && i >= part.first &&
@@ -165,7 +240,7 @@ bool Problem::enabled(TermSet terms, int64_t instance) const {
 void Problem::weigh(TermSet terms, std::span<const double> weights) {
   State& state = *state_;
   state.record(terms, "solve weigh");
-  TermRecord& record = state.terms[size_t(terms.id)];
+  TermRecord& record = state.terms.at(terms.id);
   const std::string where = fmt::format("solve weigh of {}", record.name);
   const int64_t count = count_of(record);
   if (weights.size() != 1 && int64_t(weights.size()) != count)
@@ -203,23 +278,56 @@ void Problem::weigh(TermSet terms, std::span<const double> weights) {
 
 void Problem::remove(TermSet terms) {
   state_->record(terms, "solve remove");
-  TermRecord& record = state_->terms[size_t(terms.id)];
+  TermRecord& record = state_->terms.at(terms.id);
   for (const TermRecord::Part& part : record.parts) state_->take_out(part);
   record.parts.clear();
+}
+
+void Problem::erase(TermSet terms) {
+  state_->record(terms, "solve erase");
+  remove(terms);
+  state_->terms.erase(terms.id);
+  state_->compact();
+}
+
+void Problem::erase(BlockSet set, std::span<const int64_t> blocks) {
+  const std::string where = "solve erase";
+  State& state = *state_;
+  const SetState& s = state.set(set, where);
+  std::vector<int64_t> gone;
+  for (const int64_t b : blocks) gone.push_back(s.first_block + s.place(b, where));
+  std::vector<uint8_t> marked(size_t(state.blocks), 0);
+  for (const int64_t b : gone) marked[size_t(b)] = 1;
+  for (const auto& [id, record] : state.terms) {
+    int64_t first = 0;
+    for (const TermRecord::Part& part : record.parts) {
+      const Batch& batch = state.batches[size_t(part.batch)];
+      const Segment& segment = batch.segments[size_t(part.segment)];
+      const size_t slots = batch.expression->slots.size();
+      for (int64_t i = part.first; i < part.first + part.count; ++i)
+        for (size_t k = 0; k < slots && segment.stays(i); ++k)
+          if (const int32_t b = segment.blocks[size_t(i) * slots + k]; marked[size_t(b)])
+            throw InputError(
+                fmt::format("block {} of {} is in instance {} of {}", s.number(b - s.first_block), s.name,
+                            first + i - part.first, record.name),
+                where, "blocks without terms: erase those first, or marginalize the block");
+      first += part.count;
+    }
+  }
+  state.erase_blocks(gone);
+  state.compact();
 }
 
 void Problem::fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates) {
   State& state = *state_;
   const SetState& s = state.set(set, "solve fix_coordinates");
-  if (block < 0 || block >= s.count)
-    throw InputError(fmt::format("block {} of {}", block, s.name), "solve fix_coordinates",
-                     fmt::format("0 to {}", s.count - 1));
+  const int64_t place = s.place(block, "solve fix_coordinates");
   for (const int c : coordinates)
     if (c < 0 || c >= s.tangent())
       throw InputError(fmt::format("tangent coordinate {} of {}", c, s.name), "solve fix_coordinates",
                        fmt::format("0 to {}", s.tangent() - 1));
   if (state.held.empty()) state.held.assign(size_t(state.tangent), 0);
-  const size_t first = size_t(s.first_tangent + block * s.tangent());
+  const size_t first = size_t(s.first_tangent + place * s.tangent());
   std::fill_n(state.held.begin() + int64_t(first), s.tangent(), uint8_t(0));
   for (const int c : coordinates) state.held[first + size_t(c)] = 1;
   if (std::find(state.held.begin(), state.held.end(), 1) == state.held.end()) state.held.clear();

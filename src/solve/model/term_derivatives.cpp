@@ -60,6 +60,8 @@ std::string TermDerivatives::key_of(const ExpressionKey& expression, std::span<c
 std::shared_ptr<const TermDerivatives> TermDerivatives::shared(
     const std::shared_ptr<const ExpressionKey>& expression, std::vector<ConstantUse> constants) {
   static Memo<std::string, std::shared_ptr<const TermDerivatives>> known;
+  if (expression->host)  // a function is no one else's, whatever its name
+    return std::make_shared<const TermDerivatives>(expression, std::move(constants));
   return known.get(key_of(*expression, constants),
                    [&] { return std::make_shared<const TermDerivatives>(expression, std::move(constants)); });
 }
@@ -75,9 +77,21 @@ TermDerivatives::TermDerivatives(std::shared_ptr<const ExpressionKey> expression
     widths_.push_back(slot->manifold.tangent);
     columns_ += widths_.back();
   }
-  differentiate();
+  if (host())
+    lay_out_host();
+  else
+    differentiate();
   order_rows();
   build_free_product();
+}
+
+void TermDerivatives::lay_out_host() {
+  data_columns_ = expression_->data + int(expression_->weighted);
+  for (const ConstantUse& c : constants_) {
+    data_columns_ += c.where == ConstantUse::Where::column;
+    uniforms_ += c.where == ConstantUse::Where::uniform;
+  }
+  for (int k = 0; k < rows() * columns_; ++k) entries_.push_back({k, 1});
 }
 
 Value TermDerivatives::leaf(Leaf::Kind kind, int slot, int index) {
@@ -277,7 +291,7 @@ void TermDerivatives::store_jacobian(std::span<const Value> jacobian) {
 void TermDerivatives::find_aliases() {
   for (int s = 0; s < int(widths_.size()); ++s) {
     aliases_.push_back({s, 1});
-    for (int other = 0; other < s && !energy() && aliases_.back().slot == s; ++other) {
+    for (int other = 0; other < s && !energy() && !host() && aliases_.back().slot == s; ++other) {
       if (aliases_[size_t(other)].slot != other || widths_[size_t(other)] != widths_[size_t(s)]) continue;
       for (const int sign : {1, -1}) {
         bool same = true;
@@ -308,7 +322,7 @@ void TermDerivatives::order_rows() {
     c.first_row = slot_rows_, c.first_diagonal = diagonal_rows_;
     slot_rows_ += width * int(c.slots.size());
     diagonal_rows_ += diagonal_parts(width) * int(c.slots.size());
-    if (!energy()) {
+    if (!energy() && !host()) {
       const auto value = [&](int row, int column) {
         const Entry& e = entry(row, column);
         return e.stored < 0 ? graph_.constant(e.factor) : e.factor * stored_[size_t(e.stored)];
@@ -324,7 +338,7 @@ void TermDerivatives::order_rows() {
     }
     classes_.push_back(c);
   }
-  gradient_ = by_slot_rows(gradient_);
+  if (!host()) gradient_ = by_slot_rows(gradient_);
 }
 
 std::vector<Value> TermDerivatives::by_slot_rows(const std::vector<Value>& by_column) const {
@@ -336,7 +350,7 @@ std::vector<Value> TermDerivatives::by_slot_rows(const std::vector<Value>& by_co
 }
 
 void TermDerivatives::build_free_product() {
-  if (energy()) return;
+  if (energy() || host()) return;
   for (const auto& slot : expression_->slots)
     if (!slot->euclidean) return;
   std::vector<Value> t = autodiff::jvp(derived_, inputs_, directions());

@@ -75,6 +75,8 @@ class TermDerivatives {
   int rows() const { return energy() ? columns_ : expression_->rows; }  // of the Jacobian, or of the Hessian
   int columns() const { return columns_; }
   bool energy() const { return expression_->energy; }
+  /// The residuals are a function on the host: all entries of J are stored, row by row, and nothing is an expression.
+  bool host() const { return expression_->host != nullptr; }
   const std::vector<int>& widths() const { return widths_; }
   const std::vector<int>& first_column() const { return first_column_; }
   const std::vector<SlotClass>& classes() const { return classes_; }
@@ -96,6 +98,7 @@ class TermDerivatives {
   const std::vector<Value>& stored() const { return stored_; }
   /// How many numbers of an instance are stored.
   int stored_count() const {
+    if (host()) return rows() * columns_;
     return hessian_product_.empty() ? int(stored_.size()) : columns_ * (columns_ + 1) / 2;
   }
   /// H p of an energy by column, with p in leaves of kind `direction` (slot and component); where the
@@ -141,6 +144,7 @@ class TermDerivatives {
   Moved move_blocks();
   std::vector<Value> at_delta_zero(const Moved& moved, std::span<const Value> values);
   void differentiate();
+  void lay_out_host();
   void derive_energy(const Value& plain, const Value& derived, const Moved& moved);
   void derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
                         const Moved& moved, std::span<const Value> loss_numbers);

@@ -3,6 +3,7 @@
 
 #include "core/schema/assignments.hpp"
 #include "core/schema/shell_flags.hpp"
+#include "lockstep/solve/doctor.hpp"
 #include "lockstep/solve/run.hpp"
 #include "solve/options/texts.hpp"
 
@@ -63,6 +64,22 @@ void add_graduation(Schema<Run>& s) {
       "nothing uses it with this {loss}", "{loss} with a scale");
 }
 
+template <class Run>
+void add_loss(Schema<Run>& s) {
+  s.text(
+       "loss", &Run::loss,
+       "robust loss: none, or huber, cauchy, tukey, geman_mcclure, arctan, soft_l1 with a scale: huber:1.5; "
+       "tolerant:A,B",
+       "none, or huber, cauchy, tukey, geman_mcclure, arctan or soft_l1 with a positive scale as in "
+       "huber:1.5, "
+       "or tolerant:A,B",
+       &to_text, &parse_robust_loss)
+      .flag("robust")
+      .shown("LOSS")
+      .parts(":")
+      .example("huber:1.5");
+}
+
 std::vector<Choice<std::string>> energies() {
   static const std::vector<std::string> names = mesh_energies();
   std::vector<Choice<std::string>> all;
@@ -76,18 +93,7 @@ void describe(Schema<RunOptions>& s) {
   s.of("solve::RunOptions");
   s.heading("Minimisation");
   s.include(&RunOptions::options);
-  s.text(
-       "loss", &RunOptions::loss,
-       "robust loss: none, or huber, cauchy, tukey, geman_mcclure, arctan, soft_l1 with a scale: huber:1.5; "
-       "tolerant:A,B",
-       "none, or huber, cauchy, tukey, geman_mcclure, arctan or soft_l1 with a positive scale as in "
-       "huber:1.5, "
-       "or tolerant:A,B",
-       &to_text, &parse_robust_loss)
-      .flag("robust")
-      .shown("LOSS")
-      .parts(":")
-      .example("huber:1.5");
+  add_loss(s);
   add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)",
              {".png", ".svg"});
   add_shell_flag(s, "verbose", "all iterations in the report instead of ten");
@@ -291,11 +297,22 @@ void describe(Schema<SketchRun>& s) {
   s.include_base<RunOptions>();
 }
 
+void describe(Schema<DoctorRun>& s) {
+  s.of("solve::DoctorRun");
+  add_input(s, "a pose graph (g2o) or a problem in BAL's text format").required();
+  add_loss(s);
+  s.option("named", &DoctorRun::named, "findings of each kind that are listed; counts have all")
+      .at_least(1)
+      .at_most(1e6)
+      .shown("N")
+      .effect(Effect::display);
+}
+
 std::vector<NamedSchema> schemas() {
   return {{"solve.minimize", &schema_of<Options>()}, {"solve.nist", &schema_of<NistRun>()},
           {"solve.fit", &schema_of<FitRun>()},       {"solve.posegraph", &schema_of<PoseGraphRun>()},
           {"solve.bundle", &schema_of<BundleRun>()}, {"solve.mesh", &schema_of<MeshRun>()},
-          {"solve.sketch", &schema_of<SketchRun>()}};
+          {"solve.sketch", &schema_of<SketchRun>()}, {"solve.doctor", &schema_of<DoctorRun>()}};
 }
 
 }  // namespace lockstep::solve

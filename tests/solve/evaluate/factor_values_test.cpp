@@ -2,12 +2,10 @@
 // unit, and derivatives against differences.
 #include <gtest/gtest.h>
 
-#include <Eigen/Geometry>
 #include <cmath>
 
-#include "lockstep/solve/evaluation.hpp"
+#include "factor_checks.hpp"
 #include "lockstep/solve/factors.hpp"
-#include "problems.hpp"
 
 namespace lockstep::solve::test {
 namespace {
@@ -16,44 +14,6 @@ using Eigen::Isometry2d, Eigen::Isometry3d, Eigen::MatrixXd, Eigen::VectorXd;
 using Numbers = std::vector<double>;
 
 constexpr double kPoint3[] = {0.6, -0.4, 5.2}, kPoint2[] = {2.5, -1.2};
-
-Isometry3d isometry3(const double* p) {
-  Isometry3d x = Isometry3d::Identity();
-  x.translation() << p[0], p[1], p[2];
-  x.linear() = Eigen::Quaterniond(p[3], p[4], p[5], p[6]).toRotationMatrix();
-  return x;
-}
-Isometry2d isometry2(const double* p) {
-  Isometry2d x = Isometry2d::Identity();
-  x.translation() << p[0], p[1];
-  x.linear() = Eigen::Rotation2Dd(p[2]).toRotationMatrix();
-  return x;
-}
-/// Rows of poses in space.
-Numbers poses3(size_t count, uint64_t seed) {
-  Numbers x = random_numbers(7 * count, seed);
-  normalize_rows(x, 7, 3, 4);
-  return x;
-}
-/// An upper triangle by rows, appended to `data`, and as a matrix.
-MatrixXd weights(int n, Numbers& data) {
-  MatrixXd w = MatrixXd::Zero(n, n);
-  for (int r = 0, k = 0; r < n; ++r)
-    for (int c = r; c < n; ++c, ++k) data.push_back(w(r, c) = r == c ? 1.5 + r : 0.3 * std::sin(3.0 * k + 1));
-  return w;
-}
-
-void expect_residuals(const Problem& problem, const VectorXd& expected) {
-  ContextOptions interp;
-  interp.device = "interp";
-  Context context(interp);
-  const Evaluation found = evaluate(problem, context);
-  ASSERT_EQ(found.residuals.size(), size_t(expected.size()));
-  for (Eigen::Index k = 0; k < expected.size(); ++k)
-    EXPECT_NEAR(found.residuals[size_t(k)], expected[k], 1e-11 * (1 + std::abs(expected[k]))) << k;
-  for (const DerivativeFault& fault : check_derivatives(problem, {.spread = 0.01}))
-    ADD_FAILURE() << fault.text();
-}
 
 VectorXd error3(const Isometry3d& e) {
   Eigen::Quaterniond q(e.linear());

@@ -3,6 +3,7 @@
 
 #include "core/schema/table.hpp"
 #include "core/schema_walk.hpp"
+#include "lockstep/solve/doctor.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {
@@ -16,6 +17,7 @@ TEST(SolveOptions, EveryOptionIsRefusedInThreeVocabularies) {
   test::walk<BundleRun>();
   test::walk<MeshRun>();
   test::walk<SketchRun>();
+  test::walk<DoctorRun>();
 }
 
 TEST(SolveOptions, DefaultsPassTheirOwnChecks) {

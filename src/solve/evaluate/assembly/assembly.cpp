@@ -334,7 +334,8 @@ Buffer upload_or_none(const Device& device, const std::vector<int32_t>& v) {
 
 bool can_assemble(const TermDerivatives& p, const ElementTypes& values, const ElementTypes& derivatives,
                   const Limits& limits) {
-  if (p.energy() || p.classes().size() != 1 || p.widths()[0] > 4 || p.widths().size() > 16) return false;
+  if (p.energy() || p.host() || p.classes().size() != 1 || p.widths()[0] > 4 || p.widths().size() > 16)
+    return false;
   for (const auto& slot : p.expression().slots)
     if (!slot->euclidean) return false;
   const int width = p.widths()[0];

@@ -26,7 +26,7 @@ std::unique_ptr<HostSums> HostSums::make(Evaluator::State& s) {
   int64_t slots = 0;
   bool plain = true;
   for (const BatchState& batch : s.batches) {
-    plain &= !batch.assembly && !batch.term->energy();
+    plain &= !batch.assembly && !batch.term->energy() && !batch.host;
     slots += batch.n * int64_t(batch.term->widths().size());
   }
   const variants::Axis numbers{"numbers", double(std::max({slots, s.ambient, s.tangent}))};
@@ -35,7 +35,7 @@ std::unique_ptr<HostSums> HostSums::make(Evaluator::State& s) {
     if (!(s.uses & kUseHost) || s.precision != Precision::f64) return "no direct solver in f64";
     if (!capabilities_of(s.device).vectors || s.device.numerics() != Numerics::exact)
       return "not a CPU in exact numerics";
-    return plain ? "" : "energies, or batches in groups";
+    return plain ? "" : "energies, host terms, or batches in groups";
   };
   const bool host =
       variants::choose(sums_computation(), s.device, {{}, {&numbers, 1}}, s.sums, applies).variant == 1;

@@ -26,6 +26,7 @@ class FreeDirections {
                  std::span<const double> added);
 
   int64_t count() const { return basis_.cols(); }
+  const Eigen::MatrixXd& basis() const { return basis_; }
   /// Those to be held: where the basis is largest.
   const std::vector<int64_t>& coordinates() const { return coordinates_; }
   bool holds(int64_t coordinate) const;

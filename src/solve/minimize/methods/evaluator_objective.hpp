@@ -1,6 +1,8 @@
 // An evaluator as the minimisers over device vectors see it.
 #pragma once
 
+#include <algorithm>
+
 #include "lockstep/optimize.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
@@ -15,6 +17,10 @@ class EvaluatorObjective final : public optimize::Objective {
   Buffer trial() const override { return s_.candidate; }
   Buffer gradient() const override { return s_.gradient; }
   Buffer value() const override { return s_.cost; }
+  /// Host terms read the state.
+  bool recordable() const override {
+    return std::ranges::none_of(s_.batches, [](const BatchState& batch) { return batch.host != nullptr; });
+  }
   /// Fixed blocks do not count.
   Buffer counted() const override { return s_.any_fixed ? s_.free_numbers : Buffer(); }
   void launch(const Buffer& step) override {

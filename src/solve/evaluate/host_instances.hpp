@@ -1,0 +1,48 @@
+// The instances of a host term: what the kernels of batch_kernels.hpp give for traced ones, in their layout.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "solve/evaluate/batch_kernels.hpp"
+#include "solve/model/host_function.hpp"
+
+namespace lockstep::solve {
+
+class HostInstances {
+ public:
+  struct Layout {
+    int64_t n = 0;
+    std::vector<int32_t> ambient,
+        tangent;                  // (slots, n): first number, first tangent coordinate of each block
+    std::vector<double> numbers;  // (data columns, n)
+    std::vector<double> uniforms;
+  };
+  HostInstances(std::shared_ptr<const TermDerivatives> term, Layout layout);
+
+  /// One output at a state. What was computed for the last state is kept.
+  std::vector<double> output(std::span<const double> state, Output which);
+  /// J^T J p by slot_rows(), J that of the state.
+  std::vector<double> product(std::span<const double> state, std::span<const double> p, const SlotMask& mask);
+
+ private:
+  void move_to(std::span<const double> state);
+  void differentiate();
+  template <class F>
+  void each_instance(F f) const;
+  /// Calls f(row of the slots, column of J) for the stored slots' coordinates.
+  template <class F>
+  void each_slot_row(F f) const;
+
+  std::shared_ptr<const TermDerivatives> term_;
+  Layout layout_;
+  HostFunction function_;
+  autodiff::Tape graph_;     // of the loss: s, then its numbers
+  std::vector<Value> loss_;  // rho, rho'
+  std::vector<double> state_;
+  std::vector<double> plain_, cost_, slope_;  // (rows, n), (n), (n)
+  std::vector<double> jacobian_;              // (rows, columns, n), without the loss; empty: not computed
+};
+
+}  // namespace lockstep::solve
