@@ -23,8 +23,6 @@ UNCHECKED = {
     "docs/design/": "design notes, rewritten area by area",
     "docs/solve.md": "rewritten with the code of solve",
     "docs/urban.md": "rewritten with the code of urban",
-    "docs/web.md": "rewritten with the code of the web",
-    "src/core/platform/web/": "rewritten with the code of the web",
     "src/io/": "rewritten with the code of io",
     "src/solve/": "rewritten with the code of solve",
     "src/urban/": "rewritten with the code of urban",

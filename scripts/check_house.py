@@ -17,7 +17,7 @@ import sys
 SKIPPED_EXIT_CODE = 77
 LINE_LIMIT = 600
 FUNCTION_LIMIT = 80
-FUNCTION_FOLDERS = ("src/", "include/", "apps/", "examples/", "python/", "tests/", "bench/")
+FUNCTION_FOLDERS = ("src/", "include/", "apps/", "examples/", "python/", "web/", "tests/", "bench/")
 README_LIMIT = 100
 SOURCE_SUFFIXES = (".cpp", ".hpp", ".h", ".cu", ".cuh", ".def", ".wgsl")
 TEXT_SUFFIXES = SOURCE_SUFFIXES + (".py", ".sh", ".cmake", ".txt", ".md", ".js", ".html")

@@ -8,7 +8,7 @@ run=(cmake ninja-build g++ ccache lld-19 llvm-19-dev libfmt-dev libcli11-dev nlo
   libgdal32 libnetcdf19 libpng-dev libfreetype-dev libtomlplusplus-dev libeigen3-dev libzstd-dev libxml2-dev zlib1g-dev libbz2-dev libtinfo-dev python3 python3-pip libvulkan1 mesa-vulkan-drivers)
 test=(git libgtest-dev librapidcheck-dev libbenchmark-dev clang-format-19 clang-tidy-19 chromium-common python3-dev python3-numpy python3-pytest python3-hypothesis
   pkg-config libavcodec-dev libavformat-dev libswscale-dev)
-web=(clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 nodejs)
+web=(clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 nodejs chromium)
 
 wanted=("${run[@]}")
 case "${1:-run}" in

@@ -31,7 +31,7 @@ LANES = {
     "JAX on the CPU": ["python"],
     "films": ["io_video"],
     "source tree": ["house_.*"],
-    "wasm32": ["wasm"],
+    "wasm32": ["wasm", "web"],
 }
 # Lanes that CI does not miss: switched off by the environment, or frameworks that no package registry may have.
 OPTIONAL = {"PyTorch on the CPU", "JAX on the CPU"} | ({"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set())
@@ -39,7 +39,7 @@ NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|
 # Limits of a device by its nature (docs/support.md lists them), and tests that another one of the same case holds.
 CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arrays)|no plain reference"
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
-                    r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off", re.I)
+                    r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off|chromium is not installed", re.I)
 # Frameworks that the Python module works with, and packages that oracles are compared with, that Debian does not have, or not new enough.
 FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|mypy|pvlib|pythermalcomfort) is not installed|^no rasterio:"
                        r"|^could not import '(rasterio|xarray|netCDF4|pyproj|pandas)'", re.I)

@@ -2,6 +2,7 @@
 #include "bind.hpp"
 #include "core/dynamic_library.hpp"
 #include "cuda_number.hpp"
+#include "ir/bindings.hpp"
 #include "lockstep/check.hpp"
 
 namespace lockstep::python {
@@ -20,16 +21,8 @@ std::vector<std::string> OpenDevice::take_fallbacks() {
   return std::exchange(lines->second, {});
 }
 
-Storage storage_of(const std::string& text) {
-  for (int k = 0; k < kStorages; ++k)
-    if (name(Storage(k)) == text) return Storage(k);
-  throw InputError("element type " + text, "lockstep", "f32, f64, i32, u32, i64, u64, f16, bf16 or u8");
-}
-Type type_of(const std::string& text) {
-  for (int k = 1; k < 8; ++k)
-    if (name(Type(k)) == text) return Type(k);
-  throw InputError("type " + text, "lockstep", "bool, i32, u32, i64, u64, f32 or f64");
-}
+Storage storage_of(const std::string& text) { return bindings::storage_named(text); }
+Type type_of(const std::string& text) { return bindings::type_named(text); }
 Shape shape_of(const std::vector<int64_t>& sizes) {
   Shape shape;
   for (int64_t s : sizes) shape.push_back(s);

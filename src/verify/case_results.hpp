@@ -17,6 +17,8 @@ class CaseResults {
   CaseResults(const Case& c, std::string size, uint64_t seed = 1);
   /// As verify_case(). A device is known by its name and numerics.
   VerifyRow verify(const Device& device, Against against, const Device& other);
+  /// Of the results on a device (digest.hpp); empty where it does not run the case.
+  std::string digest(const Device& device);
 
  private:
   const CaseProblem& problem();

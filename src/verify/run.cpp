@@ -8,6 +8,7 @@
 
 #include "core/numbers/statistics.hpp"
 #include "verify/case_results.hpp"
+#include "verify/digest.hpp"
 #include "verify/measured.hpp"
 
 namespace lockstep {
@@ -94,6 +95,10 @@ const std::vector<Array>& CaseResults::of(const Device& device) {
   const auto [found, fresh] = devices_.try_emplace({device.info().name, device.numerics()});
   if (fresh) found->second = run_on(case_, problem(), device);
   return found->second;
+}
+
+std::string CaseResults::digest(const Device& device) {
+  return unsupported(case_, device).empty() ? lockstep::digest(of(device)) : "";
 }
 
 VerifyRow CaseResults::verify(const Device& device, Against against, const Device& other) {

@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <numbers>
+#include <random>
 
 #include "forecast/curve/divergence.hpp"
+#include "forecast/curve/rolling.hpp"
 #include "io/checks.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/forecast/sweep.hpp"
@@ -374,6 +376,43 @@ TEST(LearningCurves, SweepOfRealRuns) {
   EXPECT_THROW(stop_sweep({sweep.steps, {sweep.losses[0]}}), InputError);
   for (const SweepOptions& endless : {SweepOptions{0, 0.1}, {1e-300, 0.1}, {0.05, -1}})
     EXPECT_THROW(stop_sweep(sweep, endless), OptionError);
+}
+
+// The share of later rows that the widened bands would have held, counted over the origins and stretches of docs/forecast.md.
+TEST(RollingOrigins, BandsHoldTheirShareOnEachSide) {
+  std::vector<double> steps, losses;
+  std::mt19937 random(5);
+  std::exponential_distribution<double> lopsided(8);
+  for (int k = 1; k <= 240; ++k) {
+    steps.push_back(k);
+    losses.push_back((0.4 + 3 * std::pow(k, -0.6)) * (1 + lopsided(random)));
+  }
+  constexpr double kCoverage = 0.5, kReach = 1e9;
+  const double z = normal_quantile(kCoverage);
+  const RollingResult result = roll_origins(steps, losses, kReach, kCoverage);
+  double inside = 0, origins = 0, lopsidedness = 0;
+  for (const double share : {0.3, 0.42, 0.55, 0.7, 0.84}) {
+    const size_t seen = size_t(240 * share), later = 240 - seen;
+    const CurveEnsemble ensemble(std::span<const double>(steps).first(seen),
+                                 std::span<const double>(losses).first(seen));
+    double held = 0;
+    for (size_t s = 0; s < 10; ++s) {
+      const size_t a = seen + later * s / 10, b = seen + later * (s + 1) / 10;
+      double step = 0;
+      for (size_t k = a; k < b; ++k) step += steps[k] / double(b - a);
+      const EnsemblePoint p = ensemble.at(step);
+      lopsidedness = std::max(lopsidedness, std::abs(p.side(true) / p.side(false) - 1));
+      for (size_t k = a; k < b; ++k) {
+        const double off = std::log(losses[k] / p.mean);
+        const double width =
+            off < 0 ? result.widening.below * p.side(true) : result.widening.above * p.side(false);
+        held += std::abs(off) <= z * std::hypot(width, ensemble.noise().deviation) ? 1 : 0;
+      }
+    }
+    inside += held / double(later), origins += 1;
+  }
+  EXPECT_GT(lopsidedness, 0.05);
+  EXPECT_NEAR(result.backtest.rows.at(0).coverage, inside / origins, 1e-12);
 }
 
 // Rows alternate by d about plateaus: second differences are 4 d, so rows scatter by 4 d / (0.6745 sqrt 6), and medians of

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "device/devices.hpp"
+#include "forecast/train/log.hpp"
 #include "forecast/train/source.hpp"
 #include "forecast/train/task.hpp"
 #include "io/arrays/idx.hpp"
@@ -103,6 +104,31 @@ TEST_F(Training, ClassesThatOnePartLacksAreNamed) {
   const std::string last = said([](int i) { return i < 48 ? i % 2 : i % 3; });
   EXPECT_NE(last.find("no example of class 2 is for training"), std::string::npos) << last;
   EXPECT_EQ(last.find("is for validation"), std::string::npos) << last;
+}
+
+TEST_F(Training, CurvesHaveAnInkForEachRun) {
+  TrainResult result;
+  for (int r = 0; r < 3; ++r) {
+    TrainRun& run = result.runs.emplace_back();
+    for (int step = 1; step <= 2; ++step) {
+      LogRow& row = run.log.emplace_back();
+      row.step = step, row.train_loss = step;
+      if (step == 2) row.val_loss = 5;
+    }
+  }
+  const std::vector<io::PlotSeries> curves = loss_curves(result);
+  ASSERT_EQ(curves.size(), 6u);
+  for (size_t r = 0; r < 3; ++r) {
+    const io::PlotSeries &training = curves[2 * r], &validation = curves[2 * r + 1];
+    EXPECT_EQ(training.ink, io::series_ink(r));
+    EXPECT_EQ(validation.ink, training.ink);
+    EXPECT_TRUE(validation.dashed && !training.dashed);
+    EXPECT_EQ(training.x, (std::vector<double>{1, 2}));
+    EXPECT_EQ(training.y[0], 1);
+    EXPECT_NEAR(training.y[1], 0.95 * 1 + 0.05 * 2, 1e-15);
+    EXPECT_EQ(validation.x, std::vector<double>{2});
+    EXPECT_EQ(validation.y, std::vector<double>{5});
+  }
 }
 
 TEST_F(Training, XorIsSolvedByEverySeed) {

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
+#include <numbers>
 
 #include "primitives/fft/plan.hpp"
 #include "primitives/fft/reference.hpp"
+#include "primitives/fft/twiddles.hpp"
 #include "verify/inputs.hpp"
 
 namespace lockstep {
@@ -234,6 +237,33 @@ TEST(Fft, DoubleIsRefusedWhereTheDeviceHasNone) {
   const Device device = Device::open("cpu", lowered);
   EXPECT_THROW(Fft(device, options(FftKind::c2c, {8}, Storage::f64)), UnsupportedError);
   EXPECT_NO_THROW(Fft(device, options(FftKind::c2c, {8})));
+}
+
+// They are rounded from more digits than long double has anywhere, so no C library decides a bit.
+TEST(FftTables, HaveTwiceTheDigits) {
+  using primitives::fft::Root, primitives::fft::root_of_unity, primitives::fft::DoubleDouble;
+  for (const int64_t n : {3, 5, 12, 60, 210, 1000, 1024, 99991})
+    for (int64_t k = 0; k < n; k += std::max<int64_t>(n / 301, 1)) {
+      const Root w = root_of_unity(k, n), v = root_of_unity(7 * k + 1, n), both = root_of_unity(8 * k + 1, n);
+      const long double turn = 2 * std::numbers::pi_v<long double> * (long double)(k) / (long double)(n);
+      EXPECT_NEAR(double((long double)(w.re.hi) - std::cos(turn) + w.re.lo), 0, 1e-18) << k << " of " << n;
+      EXPECT_NEAR(double((long double)(w.im.hi) + std::sin(turn) + w.im.lo), 0, 1e-18) << k << " of " << n;
+      const DoubleDouble one{1, 0};
+      EXPECT_LT(std::abs((w.re * w.re + w.im * w.im - one).hi), 0x1p-82) << k << " of " << n;
+      EXPECT_LT(std::abs((w.re * v.re - w.im * v.im - both.re).hi), 0x1p-82) << k << " of " << n;
+      EXPECT_LT(std::abs((w.re * v.im + w.im * v.re - both.im).hi), 0x1p-82) << k << " of " << n;
+    }
+}
+
+TEST(FftTables, AreRoundedOnce) {
+  using primitives::fft::DoubleDouble, primitives::fft::rounded;
+  const double halfway = 1 + 0x1p-24, odd = 1 + 3 * 0x1p-24;
+  EXPECT_EQ(rounded<float>(DoubleDouble{halfway, 0x1p-80}), 1 + 0x1p-23f);
+  EXPECT_EQ(rounded<float>(DoubleDouble{halfway, -0x1p-80}), 1.0f);
+  EXPECT_EQ(rounded<float>(DoubleDouble{halfway, 0}), 1.0f);
+  EXPECT_EQ(rounded<float>(DoubleDouble{odd, -0x1p-80}), 1 + 0x1p-23f);
+  EXPECT_EQ(rounded<float>(DoubleDouble{odd, 0}), 1 + 0x1p-22f);
+  EXPECT_EQ(rounded<double>(DoubleDouble{1, 0x1p-53}), 1.0);
 }
 
 }  // namespace

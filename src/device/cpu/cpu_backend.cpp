@@ -87,6 +87,7 @@ DeviceInfo describe(int threads) {
   info.architecture = compile::simd::native_processor();
   info.description =
       fmt::format("{}, {} thread{}", platform::processor_description(), threads, threads == 1 ? "" : "s");
+  info.limits.buffer_bytes = PTRDIFF_MAX;
   info.limits.bindings = kMaxBuffers;
   info.limits.shared_bytes = 1 << 20;
   info.multiprocessors = threads;

@@ -40,6 +40,7 @@ DeviceInfo describe() {
   info.kind = DeviceKind::interp;
   info.description = "interpreter of the kernel IR, with checks";
   info.architecture = "interp";
+  info.limits.buffer_bytes = PTRDIFF_MAX;
   return info;
 }
 

@@ -43,7 +43,7 @@ void write_logs(const std::filesystem::path& folder, const std::vector<TrainRun>
   write_file(folder / "log.jsonl", lines);
 }
 
-void draw_losses(const std::filesystem::path& file, const TrainResult& result) {
+std::vector<io::PlotSeries> loss_curves(const TrainResult& result) {
   std::vector<io::PlotSeries> series;
   for (const TrainRun& run : result.runs) {
     const std::string seed = result.runs.size() > 1 ? fmt::format(", seed {}", run.seed) : "";
@@ -68,13 +68,17 @@ void draw_losses(const std::filesystem::path& file, const TrainResult& result) {
     series.push_back(std::move(training));
     series.push_back(std::move(validation));
   }
+  return series;
+}
+
+void draw_losses(const std::filesystem::path& file, const TrainResult& result) {
   io::PlotOptions options;
   options.title = fmt::format("{}, {}, {} parameters, {} trainer", result.task, result.model,
                               result.parameters, result.trainer);
   options.x_label = "step";
   options.y_label = "loss";
   options.whole_x = options.log_y = true;
-  io::write_drawing(file, io::draw_plot(series, options));
+  io::write_drawing(file, io::draw_plot(loss_curves(result), options));
 }
 
 }  // namespace lockstep::forecast

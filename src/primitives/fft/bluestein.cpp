@@ -39,12 +39,12 @@ void transform(std::vector<Root>& x) {
 }
 
 template <class T>
-std::vector<T> rounded(const std::vector<Root>& values) {
+std::vector<T> parts_of(const std::vector<Root>& values) {
   std::vector<T> parts;
   parts.reserve(2 * values.size());
   for (const Root& w : values) {
-    parts.push_back(T(w.re));
-    parts.push_back(T(w.im));
+    parts.push_back(rounded<T>(w.re));
+    parts.push_back(rounded<T>(w.im));
   }
   return parts;
 }
@@ -57,21 +57,20 @@ template <class T>
 std::vector<T> bluestein_chirp(int64_t n) {
   std::vector<Root> values;
   for (int64_t j = 0; j < n; ++j) values.push_back(chirp(j, n));
-  return rounded<T>(values);
+  return parts_of<T>(values);
 }
 
 template <class T>
 std::vector<T> bluestein_filter(int64_t n) {
   const int64_t length = bluestein_length(n);
-  std::vector<Root> values(size_t(length), Root{0, 0});
+  std::vector<Root> values(static_cast<size_t>(length));
   for (int64_t j = 0; j < n; ++j) {
     const Root w = chirp(j, n);
     values[size_t(j)] = values[size_t((length - j) % length)] = {w.re, -w.im};
   }
   transform(values);
-  for (Root& v : values)
-    v = {v.re / static_cast<long double>(length), v.im / static_cast<long double>(length)};
-  return rounded<T>(values);
+  for (Root& v : values) v = {v.re / double(length), v.im / double(length)};
+  return parts_of<T>(values);
 }
 
 template std::vector<float> bluestein_chirp(int64_t);

@@ -37,7 +37,7 @@ Complex<T> multiply(const Complex<T>& w, const Complex<T>& a) {
 template <class T>
 Complex<T> constant_root(int64_t k, int64_t n) {
   const Root w = root_of_unity(k, n);
-  return {Val<T>(T(w.re)), Val<T>(T(w.im))};
+  return {Val<T>(rounded<T>(w.re)), Val<T>(rounded<T>(w.im))};
 }
 
 /// u, v = u + w v, u - w v: six fma.
@@ -118,13 +118,13 @@ void odd_stage(ComplexValues<T>& y, bool first, Roots root) {
   for (int k = 1; k <= half; ++k) {
     Complex<T> even = zeroth;
     for (int q = 1; q <= half; ++q) {
-      const T cosine = T(root_of_unity(q * k, size).re);
+      const T cosine = rounded<T>(root_of_unity(q * k, size).re);
       const Complex<T>& s = sum[size_t(q - 1)];
       even = {fma(cosine, s.re, even.re), fma(cosine, s.im, even.im)};
     }
     Complex<T> up = even, down = even;  // even -+ i sine difference
     for (int q = 1; q <= half; ++q) {
-      const T sine = T(root_of_unity(q * k, size).im);
+      const T sine = rounded<T>(root_of_unity(q * k, size).im);
       const Complex<T>& d = difference[size_t(q - 1)];
       up = {fma(-sine, d.im, up.re), fma(sine, d.re, up.im)};
       down = {fma(sine, d.im, down.re), fma(-sine, d.re, down.im)};

@@ -1,22 +1,62 @@
 #include "primitives/fft/twiddles.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cmath>
-#include <numbers>
 
 namespace lockstep::primitives::fft {
+
+namespace {
+
+constexpr int kExactTerms = 6,
+              kTerms = 16;  // of a series; those beyond the exact ones matter to 2^-33 of the whole
+
+/// (-1)^i / (2 i + odd)!
+struct Series {
+  std::array<DoubleDouble, kExactTerms> exact;
+  std::array<double, kTerms> all;
+};
+Series series(int odd) {
+  Series s;
+  double factorial = 1, sign = 1;  // up to 11! exact
+  for (int i = 0; i < kTerms; ++i, sign = -sign) {
+    if (i > 0) factorial *= double(2 * i + odd - 1) * double(2 * i + odd);
+    s.all[size_t(i)] = sign / factorial;
+    if (i < kExactTerms) s.exact[size_t(i)] = DoubleDouble{sign, 0} / factorial;
+  }
+  return s;
+}
+
+/// The series in x^2, for x up to pi / 4.
+DoubleDouble value(const Series& s, const DoubleDouble& square) {
+  double tail = 0;
+  for (int i = kTerms - 1; i >= kExactTerms; --i) tail = tail * square.hi + s.all[size_t(i)];
+  DoubleDouble sum{tail, 0};
+  for (int i = kExactTerms - 1; i >= 0; --i) sum = sum * square + s.exact[size_t(i)];
+  return sum;
+}
+DoubleDouble sine(const DoubleDouble& x) {
+  static const Series kSeries = series(1);
+  return x * value(kSeries, x * x);
+}
+DoubleDouble cosine(const DoubleDouble& x) {
+  static const Series kSeries = series(0);
+  return value(kSeries, x * x);
+}
+
+}  // namespace
 
 Root root_of_unity(int64_t k, int64_t n) {
   k %= n;
   const int64_t quadrant = 4 * k / n, rest = 4 * k - quadrant * n;  // rest / (4 n) of a turn, below a quarter
   const auto angle = [&](int64_t part) {
-    return std::numbers::pi_v<long double> / 2 * static_cast<long double>(part) / static_cast<long double>(n);
+    constexpr DoubleDouble kHalfPi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+    return kHalfPi * DoubleDouble{double(part), 0} / double(n);
   };
   // Beyond half a quarter sine and cosine change places, so that both are computed where they are accurate.
   const bool mirrored = 2 * rest > n;
-  const long double a = angle(mirrored ? n - rest : rest);
-  Root w = mirrored ? Root{std::sin(a), 0 - std::cos(a)} : Root{std::cos(a), 0 - std::sin(a)};
+  const DoubleDouble a = angle(mirrored ? n - rest : rest), zero;
+  Root w = mirrored ? Root{sine(a), zero - cosine(a)} : Root{cosine(a), zero - sine(a)};
   for (int64_t q = 0; q < quadrant; ++q) w = {w.im, -w.re};
   return w;
 }
@@ -50,8 +90,8 @@ std::vector<T> Stages::table() const {
   std::vector<T> table(size_t(2 * table_size()));
   const auto put = [&](int64_t at, int64_t k, int64_t n) {
     const Root w = root_of_unity(k, n);
-    table[size_t(2 * at)] = T(w.re);
-    table[size_t(2 * at + 1)] = T(w.im);
+    table[size_t(2 * at)] = rounded<T>(w.re);
+    table[size_t(2 * at + 1)] = rounded<T>(w.im);
   };
   for (int64_t n = 2; n <= power_of_two_; n *= 2)
     for (int64_t k = 0; k < n / 2; ++k) put(n / 2 + k, k, n);

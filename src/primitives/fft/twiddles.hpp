@@ -14,11 +14,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "primitives/fft/double_double.hpp"
+
 namespace lockstep::primitives::fft {
 
 /// exp(-2 pi i k / n), exactly symmetric: w(k + n/4) = -i w(k).
 struct Root {
-  long double re, im;
+  DoubleDouble re, im;
 };
 Root root_of_unity(int64_t k, int64_t n);
 

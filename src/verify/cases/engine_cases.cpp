@@ -309,7 +309,8 @@ Case storage_case() {
     for (size_t n = 0; n < in->size(); ++n) {
       const uint16_t h = uint16_t(random.u32());
       // Values near f16 numbers and halfway between them; every fourth an arbitrary finite pattern.
-      f32 v = std::ldexp(f32(1024 + (h & 1023)) + f32(random.u32() % 5) * 0.25f, int(random.u32() % 44) - 36);
+      const int exponent = int(random.u32() % 44) - 36;
+      f32 v = std::ldexp(f32(1024 + (h & 1023)) + f32(random.u32() % 5) * 0.25f, exponent);
       if (n % 4 == 3) {
         v = std::bit_cast<f32>(random.u32());
         if (!std::isfinite(v)) v = f32(n);

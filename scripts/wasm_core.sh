@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Compiles the core, the kernel language, the interpreter, the CPU device with kernels as WebAssembly and what stands on them
+# for wasm32 into FOLDER/core_*.o, and units of one's own beside them. Exit code 77 where clang-19's wasm32 packages or node are
+# missing (scripts/packages.sh web).
+# usage: wasm_core.sh FOLDER LEVEL [NAME=SOURCE,SOURCE…]...   (LEVEL: -O0 for tests, -Os for pages)
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=$1 level=$2
+shift 2
+
+skip() { echo "SKIPPED: $1 (scripts/packages.sh web)" >&2; exit 77; }
+[ "${LOCKSTEP_WASM:-on}" != off ] || skip "LOCKSTEP_WASM=off"
+command -v clang++-19 >/dev/null || skip "clang-19 is missing"
+command -v wasm-ld-19 >/dev/null || skip "lld-19 is missing"
+command -v node >/dev/null || skip "node is missing"
+[ -e /usr/lib/wasm32-wasi/libc++.a ] || skip "libc++ for wasm32 is missing"
+
+cd "$root"
+# Headers of the system without its C library.
+mkdir -p "$out/include"
+for name in fmt nlohmann eigen3; do ln -sfn "/usr/include/$name" "$out/include/$name"; done
+
+# A layer is a unit, since clang spends most of its time in headers.
+rm -f "$out"/core_*.{cpp,args,o}
+unit() {  # LEVEL NAME SOURCE...
+  local level=$1 file=$out/core_$2 source; shift 2
+  for source; do echo "#include \"$root/$source\""; done >"$file.cpp"
+  echo "$level -c $file.cpp -o $file.o" >"$file.args"
+}
+# Of what tests run without optimisation, only the interpreter, with its fma, runs for long.
+interp=$level
+if [ "$level" = -O0 ]; then interp=-O1; fi
+unit "$level" base src/core/*.cpp src/core/{numbers,reports}/*.cpp $(ls src/core/platform/web/*.cpp | grep -v fma) src/ir/*.cpp src/math/{expand,reference}.cpp
+unit "$level" compile src/compile/*.cpp src/compile/native/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
+unit "$level" wasm src/compile/wasm/*.cpp
+unit "$level" autodiff src/autodiff/*.cpp
+unit "$level" device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
+unit "$interp" interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
+unit "$level" primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
+unit "$level" fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
+unit "$level" solve src/solve/model/*.cpp
+unit "$level" verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
+for own; do
+  IFS=, read -ra sources <<<"${own#*=}"
+  unit "$level" "${own%%=*}" "${sources[@]}"
+done
+
+flags=(--target=wasm32-wasi -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
+  -DLOCKSTEP_HAS_CPU -DLOCKSTEP_HAS_INTERP "-fmacro-prefix-map=$root/=" -I"$root/include" -I"$root/src" -isystem "$out/include" -isystem "$out/include/eigen3")
+launcher=$(command -v ccache || true)
+printf '%s\n' "$out"/core_*.args |
+  xargs -P "${LOCKSTEP_JOBS:-$(nproc)}" -I '{}' $launcher clang++-19 "${flags[@]}" '@{}'

@@ -1,0 +1,43 @@
+// lockstep.d.ts names what the module has, and nothing else.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { Grid, load, Out, site } from "./site.mjs";
+
+const module = await import(new URL("lockstep/lockstep.js", site));
+const text = await readFile(new URL("lockstep/lockstep.d.ts", site), "utf8");
+
+/** Names of the members of a declaration. */
+function declared(kind, name) {
+  const body = new RegExp(`^export ${kind} ${name}[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(text)[1];
+  return new Set([...body.matchAll(/^ {2}(?:readonly )?(\w+)[(?:]/gm)].map(([, member]) => member));
+}
+/** Names of what an object has, without those that begin with an underscore. */
+function present(object) {
+  const names = new Set(Object.keys(object));
+  for (let of = Object.getPrototypeOf(object); of && of !== Object.prototype; of = Object.getPrototypeOf(of))
+    for (const name of Object.getOwnPropertyNames(of)) names.add(name);
+  return new Set([...names].filter((name) => !name.startsWith("_") && name !== "constructor"));
+}
+const only = (a, b) => [...a].filter((name) => !b.has(name)).sort();
+
+test("every name is declared, and every declared name is there", async () => {
+  const ls = await load(), device = await ls.open("cpu"), buffer = device.array("f32", 2);
+  const seen = {};
+  const kernel = ls.kernel({ x: Grid("f32"), out: Out("f32") }, (at, x, out) => {
+    Object.assign(seen, { At: present(at), Val: present(x.load(at)), Var: present(ls.var(0)), TracedBuffer: present(x), TracedArray: present(ls.local("f32", 2)) });
+    out.store(at, 0);
+  });
+  ls.kernel({ out: Out("f32") }, (group) => { seen.Group = present(group); }, { group: [32] });
+  Object.assign(seen, { Lockstep: present(ls), Device: present(device), Buffer: present(buffer), Kernel: present(kernel),
+    Residual: present(ls.residual(device, ["x"], ["x"])) });
+  const internal = { Lockstep: ["request"], Device: ["handle"], Buffer: ["handle"], Kernel: ["handle", "parameters"], Val: ["toJSON"], At: ["x", "y", "z"],
+    Group: [], Var: [], TracedBuffer: [], TracedArray: [], Residual: [] };
+  for (const [name, names] of Object.entries(seen)) {
+    const types = declared(["Device", "Buffer", "Kernel"].includes(name) ? "class" : "interface", name);
+    types.delete("private");
+    assert.deepEqual(only(types, names), [], `${name}: declared, but not there`);
+    assert.deepEqual(only(names, types), internal[name], `${name}: there, but not declared`);
+  }
+  assert.deepEqual(Object.keys(module).filter((name) => !new RegExp(`^export (class|function) ${name}\\b`, "m").test(text)), []);
+});
