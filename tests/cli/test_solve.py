@@ -64,6 +64,22 @@ class SolveTest(ProgramTest):
 
 
 class G2o(SolveTest):
+    def test_doctor_names_gauges_pieces_and_duplicates(self):
+        well = self.write("ring.g2o", ring2())
+        done = run("solve", "doctor", well, "--device", "cpu", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(json.loads(done.stdout)["well"])
+        loose = self.write("loose.g2o", "".join("VERTEX_SE2 %d %d 0 0\n" % (k, k) for k in range(4))
+                           + "EDGE_SE2 0 1 1 0 0 1 0 0 1 0 1\n" * 2 + "EDGE_SE2 2 3 1 0 0 1 0 0 1 0 1\n")
+        document = json.loads(run("solve", "doctor", loose, "--device", "cpu", "--json").stdout)
+        self.assertEqual((document["well"], document["piece_count"], document["free_directions"]), (False, 2, 3))
+        self.assertTrue(document["pieces"][0]["gauge"])
+        self.assertEqual(document["pieces"][0]["first"], {"set": "poses", "number": 2})
+        self.assertEqual(document["duplicate_count"], 1)
+        text = run("solve", "doctor", loose, "--device", "cpu").stdout
+        self.assertIn("3 directions change no residual to first order, of all of its blocks (a gauge)", text)
+        self.refuses("solve", "doctor", self.path("none.g2o"), saying="none.g2o")
+
     def test_a_consistent_ring_closes(self):
         path = self.write("ring.g2o", ring2())
         document = self.solve("g2o", path, "--out", self.path("out.g2o"))

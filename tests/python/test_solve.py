@@ -264,6 +264,20 @@ def test_a_window_slides(device):
         problem.erase(points, [30])
 
 
+def test_a_report_names_what_floats(device, tmp_path):
+    problem = solve.Problem()
+    points = problem.add_blocks("points", np.eye(3))
+    problem.add_terms("spring", lambda p, q, d: ls.norm(p - q) - d[0], (points, points), [[0, 1], [0, 1]], [1.0, 1.0])
+    problem.fix(points, 0)
+    found = problem.report(device=device)
+    assert not found.well and found.piece_count == 2 and found.free_directions == 5
+    assert [(p["first"]["number"], p["free_directions"]) for p in found.pieces] == [(1, 2), (2, 3)]
+    assert found.duplicates == [{"terms": "spring", "instance": 1, "of": {"terms": "spring", "instance": 0}}]
+    graph = tmp_path / "pair.g2o"
+    graph.write_text("VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\nEDGE_SE2 0 1 1 0 0 1 0 0 1 0 1\n")
+    assert solve.doctor(graph, device=device).well
+
+
 def test_losses_by_name_and_by_expression():
     found = []
     for loss in ("cauchy:1", lambda s: ls.log(1 + s)):

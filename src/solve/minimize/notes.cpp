@@ -70,7 +70,7 @@ std::string list_of(const Problem::State& state, const std::vector<int64_t>& blo
 /// singular value is above sqrt(t). A fraction of the time of a factorisation of J; false says nothing.
 bool surely_full(const NormalEquations& equations, const std::vector<HostBatch>& batches,
                  const std::vector<int64_t>& kept) {
-  constexpr double kLeast = 1e-8;  // t; rounding of the products is far below
+  constexpr double kLeast = 1e-11;  // t; rounding of the products is far below
   const BlockPattern& pattern = equations.pattern();
   std::vector<double> values;
   equations.assemble(batches, values);
