@@ -136,6 +136,7 @@ void RunFolder::find_grids() {
     throw InputError(fmt::format("{} x {} pixels", found.rows, found.cols), any.string(),
                      fmt::format("{} x {} as in run.json", grid_.rows, grid_.cols));
   grid_ = found;
+  if (!grid_.has_transform) take_place_of_dsm();
   if (!grid_.has_transform) grid_.place(pixel_size_m_);
   if (mask.empty()) return;
   std::vector<float> values(cells());
@@ -143,6 +144,14 @@ void RunFolder::find_grids() {
   journal::input(mask);
   ground_.resize(values.size());
   for (size_t p = 0; p < values.size(); ++p) ground_[p] = values[p] == 1;
+}
+
+/// Grids as .npy have no place; that of the run is its DSM's, as long as the file is there.
+void RunFolder::take_place_of_dsm() {
+  const RecordedOption* dsm = record_.find("dsm");
+  if (!dsm || !is_file(dsm->path)) return;
+  const io::RasterGrid grid = io::RasterReader::open(dsm->path, {pixel_size_m_, {}, false})->grid();
+  if (grid.rows == grid_.rows && grid.cols == grid_.cols) grid_ = grid;
 }
 
 void RunFolder::find_outputs() {

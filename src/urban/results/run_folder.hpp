@@ -67,6 +67,7 @@ class RunFolder {
  private:
   void read_record();
   void find_grids();
+  void take_place_of_dsm();
   void find_outputs();
   std::filesystem::path step_file(const std::string& output, size_t step) const;
 
