@@ -215,8 +215,8 @@ def table(n, rows, cost):
     resolved = lambda name, k: [r["resolved"][equal][name][k] for r in rows]
     best = min(SURROGATES, key=lambda s: sum(interval(at(s, k))[0] for k in leads))
     line = lambda label, spent, values: f"| {label} | {spent} | " + " | ".join(map(pm, values)) + " |"
-    lines = [f"{n}², {len(rows)} seeds, turnover time {turnover:.3f} ({turnover / FRAME_TIME:.0f} frames). Relative L2 after 1 to "
-             f"{LEADS[-1]} frames; a cost of 1 is {1e3 * cost['ridge']:.1f} ms for {HELD_OUT} frames, "
+    lines = [f"{n}², {len(rows)} seeds, turnover time {turnover:.3f} ({turnover / FRAME_TIME:.0f} frames).",
+             f"Relative L2 after 1 to {LEADS[-1]} frames; a cost of 1 is {1e3 * cost['ridge']:.1f} ms for {HELD_OUT} frames, "
              f"{1e3 * cost['decoding']:.1f} ms of them decoding:", "",
              "| | cost | " + " | ".join(str(lead) for lead in LEADS) + " |", "|---" * (2 + len(LEADS)) + "|"]
     for name in [*SURROGATES, "codec alone", "persistence", "linear", "quadratic", *coarse]:

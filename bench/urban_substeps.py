@@ -1,21 +1,30 @@
 #!/usr/bin/env python3
-"""The cost of several suns an hour: a day of `urban run` with parts of about ten minutes and with one sun an hour.
+"""Several suns an hour: what they cost, and how far they are from an hour in parts of a minute.
 
-    python3 bench/urban_substeps.py [--program build/bin/lockstep] [--device cuda:0] [--size 512] [--rounds 5] [--out FILE.json]
+usage: urban_substeps.py --cost [--program build/bin/lockstep] [--device cuda:0] [--size 512] [--parts 6,12] [--rounds 5] [--out FILE.json]
+       urban_substeps.py --error [--program …] [--device cpu] [--size 96] [--seeds 5] [--out FILE.json]
+       urban_substeps.py --from FILE.json [--docs docs/urban.md] [--check]
 
-21 June over the sample city with trees at 59.3 degrees north, Tmrt, UTCI and shadow to .npy. One warm run of each first, then rounds
-in alternating order; the table has medians and, of the ratios, the smallest and the largest of the rounds.
+21 June over sample cities with trees at 59.3 degrees north, an hourly file of a clear day, Tmrt, UTCI and shadow to .npy.
+--cost: parts of an hour beside one sun an hour; after one warm run of each, rounds in alternating order. The series is the time of all
+steps with their outputs, the process all of it. --error: Tmrt of all pixels and hours with the sun up, of cities of several seeds,
+against 60 parts. NumPy is needed for --error alone.
+--out adds to what FILE.json holds; --docs writes the table between the marks of the document, --check says whether it is there already.
 """
 import argparse
 import json
 import math
 import os
+import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
-PARTS = {"one": "1", "parts": "auto"}
+MARKS = "<!-- substeps -->", "<!-- /substeps -->"
+FINEST, COARSER = 60, (1, 2, 3, 4, 6, 12, 20)
+GRIDS = ("dsm", "dem", "cdsm")
 
 
 def weather(path):
@@ -28,48 +37,133 @@ def weather(path):
             file.write("%s,%.1f,%.0f,2,%.0f\n" % (stamp, 18 + 6 * course, 60 - 20 * course, max(0.0, 560 * math.cos(2 * math.pi * (hour - 12.5) / 24) + 260)))
 
 
-def run(options, folder, parts):
-    command = [options.program, "urban", "run", *(word for grid in ("dsm", "dem", "cdsm") for word in ("--" + grid, os.path.join(folder, grid + ".tif"))),
-               "--weather", os.path.join(folder, "day.csv"), "--utc-offset", "1", "--device", options.device,
-               "--substeps", PARTS[parts], "--format", "npy", "--no-pictures", "--out", os.path.join(folder, parts), "--json", "--quiet"]
-    begin = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - begin
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found = json.loads(done.stdout)
-    metrics = found["metrics"]
-    return {"process_s": seconds, "series_s": metrics["timestep_wall_time_s"] * found["steps"], "parts": found["substeps"],
-            "device_ms": sum(metrics["stage_time_ms"].values()) - metrics["stage_time_ms"].get("sky", 0), **metrics["stage_time_ms"]}
+class City:
+    def __init__(self, options, folder, seed):
+        self.options, self.folder = options, folder
+        subprocess.run([options.program, "urban", "sample", "--size", str(options.size), "--seed", str(seed), "--format", "npy", "--no-pictures",
+                        "--out", folder, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        weather(os.path.join(folder, "day.csv"))
+
+    def run(self, parts):
+        """The seconds of the process and its document."""
+        command = [self.options.program, "urban", "run", *(word for grid in GRIDS for word in ("--" + grid, os.path.join(self.folder, grid + ".npy"))),
+                   "--weather", os.path.join(self.folder, "day.csv"), "--utc-offset", "1", "--pixel-size", "1", "--latitude", "59.3", "--longitude", "18",
+                   "--device", self.options.device, "--substeps", str(parts), "--format", "npy", "--no-pictures", "--out", self.out(parts), "--json",
+                   "--quiet"]
+        begin = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True)
+        seconds = time.perf_counter() - begin
+        if done.returncode:
+            sys.exit(done.stderr)
+        return seconds, json.loads(done.stdout)
+
+    def out(self, parts):
+        return os.path.join(self.folder, "parts-%d" % parts)
+
+
+def cost(options):
+    wanted = [1] + [int(n) for n in options.parts.split(",")]
+    rounds = {n: [] for n in wanted}
+    with tempfile.TemporaryDirectory() as folder:
+        city = City(options, folder, 7)
+        for n in wanted:
+            _, document = city.run(n)
+        for k in range(options.rounds):
+            for n in sorted(wanted, reverse=k % 2 == 1):
+                seconds, document = city.run(n)
+                metrics = document["metrics"]
+                rounds[n].append({"process": seconds, "series": metrics["timestep_wall_time_s"] * document["steps"],
+                                  **{stage: ms / 1e3 for stage, ms in metrics["stage_time_ms"].items()}})
+        record = json.loads(pathlib.Path(city.out(1), "run.json").read_text())
+    medians = {n: {key: statistics.median(r[key] for r in rows) for key in rows[0]} for n, rows in rounds.items()}
+    ratios = {n: {key: sorted(b[key] / a[key] for a, b in zip(rounds[1], rows)) for key in ("process", "series")} for n, rows in rounds.items()}
+    return {"device": device_name(options), "commit": record["program"]["commit"], "size": options.size, "rounds": options.rounds,
+            "seconds": medians, "ratio": {n: {key: [statistics.median(v), v[0], v[-1]] for key, v in r.items()} for n, r in ratios.items()}}
+
+
+def device_name(options):
+    found = json.loads(subprocess.run([options.program, "devices", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = found["devices"] if isinstance(found, dict) else found
+    return next(d["description"] for d in listed if d["name"].split(":")[0] == options.device.split(":")[0])
+
+
+def error(options):
+    import numpy as np
+
+    def tmrt(city, parts):
+        city.run(parts)
+        files = sorted(pathlib.Path(city.out(parts), "tmrt").glob("*.npy"))
+        return np.stack([np.load(f) for f in files]).astype(np.float64)
+
+    found = {n: [] for n in COARSER}
+    for seed in range(1, options.seeds + 1):
+        with tempfile.TemporaryDirectory() as folder:
+            city = City(options, folder, seed)
+            finest = tmrt(city, FINEST)
+            for n in COARSER:
+                apart = np.abs(tmrt(city, n) - finest)
+                apart = apart[np.nanmax(apart, axis=(1, 2)) > 0]  # hours with the sun up
+                found[n].append([float(np.sqrt(np.nanmean(apart**2))), float(np.nanpercentile(apart, 99)), float(np.nanmax(apart))])
+    return {"size": options.size, "seeds": options.seeds, "tmrt": {n: [statistics.mean(column) for column in zip(*rows)] for n, rows in found.items()}}
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {str(k): rounded(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [rounded(v) for v in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def document(result):
+    wide = result["error"]["tmrt"]
+    ratio = result["cost"]["ratio"]
+    lines = ["| parts of an hour | RMSE, K | 99 % within, K | largest, K | time of the day's steps | of the process |", "|---|---|---|---|---|---|"]
+    for n, (rmse, most, largest) in wide.items():
+        times = ["%.2f (%.2f to %.2f)" % tuple(ratio[n][key]) if n in ratio and n != "1" else "1" if n == "1" else "" for key in ("series", "process")]
+        lines.append(f"| {n} | {rmse:.2f} | {most:.1f} | {largest:.0f} | {times[0]} | {times[1]} |")
+    e, c = result["error"], result["cost"]
+    lines += ["", f"(`bench/urban_substeps.py`: Tmrt against {FINEST} parts, means over {e['seeds']} sample cities of {e['size']}², hours with the sun up; times as multiples of one sun an"
+              f" hour, median and range of {c['rounds']} rounds, {c['size']}², {c['device']}, commit {c['commit'][:8]}.)"]
+    return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--error", action="store_true")
     parser.add_argument("--program", default="build/bin/lockstep")
-    parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--size", type=int, default=512)
+    parser.add_argument("--device")
+    parser.add_argument("--size", type=int)
+    parser.add_argument("--parts", default="6,12")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--from", dest="source", type=pathlib.Path)
+    parser.add_argument("--docs", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    found = {name: [] for name in PARTS}
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([options.program, "urban", "sample", "--size", str(options.size), "--seed", "7", "--out", folder, "--quiet"], check=True,
-                       stdout=subprocess.DEVNULL)
-        weather(os.path.join(folder, "day.csv"))
-        for name in PARTS:
-            run(options, folder, name)
-        for k in range(options.rounds):
-            for name in sorted(PARTS, reverse=k % 2 == 1):
-                found[name].append(run(options, folder, name))
-    medians = {name: {key: statistics.median(r[key] for r in rounds) for key in rounds[0]} for name, rounds in found.items()}
-    print(f"{'':12} {'one':>10} {'parts':>10} {'ratio':>7}  of the rounds")
-    for key in found["one"][0]:
-        ratios = [b[key] / a[key] for a, b in zip(found["one"], found["parts"]) if a[key]]
-        if ratios:
-            print(f"{key:12} {medians['one'][key]:10.4g} {medians['parts'][key]:10.4g} {statistics.median(ratios):7.3f}  {min(ratios):.3f} to {max(ratios):.3f}")
-    if options.out:
-        with open(options.out, "w", encoding="utf-8") as file:
-            json.dump({"command": "bench/urban_substeps.py", "device": options.device, "size": options.size, "rounds": found, "medians": medians}, file, indent=1)
+    if not options.source:
+        if options.cost == options.error:
+            parser.error("one of --cost, --error and --from is needed")
+        options.device = options.device or ("cuda:0" if options.cost else "cpu")
+        options.size = options.size or (512 if options.cost else 96)
+        result = json.loads(options.out.read_text()) if options.out and options.out.exists() else {}
+        result["cost" if options.cost else "error"] = cost(options) if options.cost else error(options)
+        text = json.dumps(rounded(result))
+        if options.out:
+            options.out.write_text(text + "\n")
+        return print(text)
+    table = document(json.loads(options.source.read_text()))
+    if not options.docs:
+        return print(table)
+    content = options.docs.read_text()
+    begin, end = content.index(MARKS[0]) + len(MARKS[0]), content.index(MARKS[1])
+    whole = content[:begin] + "\n" + table + content[end:]
+    if not options.check:
+        options.docs.write_text(whole)
+    elif whole != content:
+        sys.exit(f"{options.docs} has another table than {options.source}: run urban_substeps.py --from {options.source} --docs {options.docs}")
 
 
 if __name__ == "__main__":

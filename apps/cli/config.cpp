@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
@@ -21,13 +22,6 @@ std::string config_file(const std::vector<std::string>& arguments) {
     if (arguments[k] == "--config" && k + 1 < arguments.size()) file = arguments[k + 1];
   }
   return file;
-}
-
-CLI::App* child_of(const CLI::App& app, const std::string& name) {
-  for (CLI::App* child : const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; })) {
-    if (child->get_name() == name) return child;
-  }
-  return nullptr;
 }
 
 std::string as_text(const io::TomlValue& value, const std::string& place) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "bound_options.hpp"
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "core/environment/environment.hpp"
 #include "core/reports/json_text.hpp"
@@ -114,6 +115,18 @@ const Command* command_of(const CommandList& commands, const CLI::App& app) {
       .with_hint(nearest.empty() ? std::string() : "did you mean " + nearest + "?");
 }
 
+/// CLI11 prints the help of the last command that it knows where a `--help` follows one that it does not.
+void refuse_unknown_command(const std::vector<std::string>& words, const CLI::App& root,
+                            const CommandList& commands) {
+  const CLI::App* app = &root;
+  for (const std::string& word : words) {
+    if (word.starts_with('-') || names_of(*app, false).empty()) return;
+    const CLI::App* child = child_of(*app, word);
+    if (!child) refuse_unknown(word, *app, commands);
+    app = child;
+  }
+}
+
 // An option that takes one value and was given two that differ.
 void refuse_two_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options()) {
@@ -178,11 +191,11 @@ struct CollectedChecks {
 
 /// Whether the commands of all applications are needed: not where the first word names one of them or a command of the engine.
 /// A file of --config may have tables of any command.
-bool lists_commands(const std::string& first, int argc, char** argv, const CLI::App& root) {
-  for (int k = 1; k < argc; ++k)
-    if (std::string_view(argv[k]).starts_with("--config")) return true;
+bool lists_commands(const CommandLine& line, const std::string& first, const CLI::App& root) {
+  for (const auto* words : {&line.leading, &line.rest})
+    for (const std::string& word : *words)
+      if (word.starts_with("--config")) return true;
   if (first == "reproduce") return true;  // runs what a record names
-  if (first == "--version") return false;
 #define LOCKSTEP_APPLICATION(name) \
   if (first == #name) return false;
 #include "applications.def"
@@ -191,15 +204,24 @@ bool lists_commands(const std::string& first, int argc, char** argv, const CLI::
   return std::find(engine.begin(), engine.end(), first) == engine.end();
 }
 
+std::string version_text(bool json) {
+  constexpr const char* kBackEnds[] = {"cpu", "cuda", "webgpu", "interp"};
+  if (!json)
+    return fmt::format("lockstep {}\ncommit {}\nback ends: {}\n", kVersion, program_commit(),
+                       fmt::join(kBackEnds, ", "));
+  return json_text({{"version", kVersion}, {"commit", program_commit()}, {"back_ends", kBackEnds}}, 2) + "\n";
+}
+
 int run(int argc, char** argv) {
   const CollectedChecks checks;
   forget_files();
   io::set_input_memory(0);
   CLI::App root("Scientific GPU kernels, written once: the same bits on CPU and GPU, proven and measured.",
                 "lockstep");
-  root.set_version_flag("--version", std::string("lockstep ") + kVersion);
+  const CLI::Option* version =
+      root.add_flag_function("--version", [](int64_t) {}, "version, commit and back ends; --json too");
   root.require_subcommand(0, 1);
-  root.footer("Example:\n  lockstep devices\n\n`lockstep COMMAND --help` tells the options of a command.");
+  root.footer("Example:\n  lockstep devices\n\n`lockstep help COMMAND` lists the options of a command.");
   CommandList commands;
   add_devices(commands, root);
   add_verify(commands, root);
@@ -208,8 +230,13 @@ int run(int argc, char** argv) {
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);
-  const std::string first = argc > 1 ? argv[1] : "";
-  const bool all = lists_commands(first, argc, argv, root);
+  const CommandLine line = command_line({argv + 1, argv + argc}, *commands.front()->app);
+  if (line.asks_version()) {
+    print_result(version_text(wants_json()));
+    return kDone;
+  }
+  const std::string first = line.rest.empty() ? "" : line.rest.front();
+  const bool all = lists_commands(line, first, root);
 #define LOCKSTEP_APPLICATION(name) \
   if (all || first == #name) add_##name(commands, root);
 #include "applications.def"
@@ -218,8 +245,8 @@ int run(int argc, char** argv) {
   // One of a group: what follows a chosen command is its argument, also where another command has that name.
   for (const auto& command : commands) command->app->require_subcommand(0, 1);
 
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  arguments = with_config(arguments, commands, root);
+  refuse_unknown_command(line.rest, root, commands);
+  std::vector<std::string> arguments = with_config(line.ordered(root), commands, root);
   wants_json() |= std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   std::replace(arguments.begin(), arguments.end(), std::string("--check"), std::string("--check=1"));
   for (const std::string& word : arguments)
@@ -235,10 +262,11 @@ int run(int argc, char** argv) {
   } catch (const CLI::CallForAllHelp&) {
     print_result(root.help("", CLI::AppFormatMode::All));
     return kDone;
-  } catch (const CLI::CallForVersion& e) {
-    print_result(e.what());
-    return kDone;
   } catch (const CLI::ParseError& e) { refuse(e, root, commands); }
+  if (version->count() > 0) {
+    print_result(version_text(false));
+    return kDone;
+  }
   const CLI::App& chosen = deepest(root);
   for (const auto& command : commands) {
     if (command->app != &chosen || !command->run) continue;

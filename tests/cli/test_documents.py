@@ -56,6 +56,18 @@ class Documents(unittest.TestCase):
                     seen += 1
         self.assertGreater(seen, 30)
 
+    def test_the_readme_shows_the_output_of_verify(self):
+        """Each line that README shows is printed; "…" stands for columns that are left out."""
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            text = file.read()
+        command = re.search(r"^lockstep (verify .*?) *#", text, re.M).group(1)
+        (shown,) = re.findall(r"^```text\n( +case .*?)^```", text, re.S | re.M)
+        printed = run(*shlex.split(command)).stdout
+        self.assertGreater(len(shown.splitlines()), 3)
+        for line in shown.splitlines():
+            pattern = r"\s+".join(r".*" if word == "…" else re.escape(word) for word in line.split())
+            self.assertRegex(printed, r"(?m)^\s*" + pattern + r"\s*$")
+
     def test_findings_name_tests_that_exist(self):
         sources = ""
         for path in glob.glob(os.path.join(ROOT, "tests", "**", "*.[cp][py]*"), recursive=True):

@@ -1,7 +1,9 @@
 """Options, help, errors, configuration files: what holds for every command."""
 import json
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -25,9 +27,35 @@ class Usage(ProgramTest):
             self.assertEqual(done.stderr, "")
 
     def test_version_and_plain_help(self):
-        self.assertRegex(run("--version").stdout, r"^lockstep \d+\.\d+\.\d+\n$")
+        lines = run("--version").stdout.splitlines()
+        self.assertRegex(lines[0], r"^lockstep \d+\.\d+\.\d+$")
+        found = json.loads(run("--version", "--json").stdout)
+        self.assertEqual(json.loads(run("--json", "--version").stdout), found)
+        self.assertEqual(lines[1:], ["commit " + found["commit"], "back ends: " + ", ".join(found["back_ends"])])
+        self.assertEqual(lines[0], "lockstep " + found["version"])
+        self.assertTrue(found["commit"])
+        self.refuses("--version", "--nonsense", saying="--nonsense")
         self.assertEqual(run("--help").returncode, 0)
         self.assertEqual(run().stdout, run("--help").stdout)
+
+    def test_help_of_a_command(self):
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        for command in ["urban"], ["urban", "run"], ["devices"]:
+            done = run("help", *command)
+            self.assertEqual((done.returncode, done.stdout), (0, run(*command, "--help").stdout))
+        self.assertIn("did you mean verify?", self.refuses("help", "verfy", saying="unknown command 'verfy'").stderr)
+        self.refuses("urban", "svg", "--help", saying="unknown command 'svg'")
+
+    def test_common_options_before_the_command(self):
+        sample = ["urban", "sample", "--size", "8", "--no-pictures", "--format", "npy", "--out"]
+        after = run(*sample, self.path("a"), "--json", "--device", "interp", "--quiet")
+        before = run("--json", "--device", "interp", "--quiet", *sample, self.path("b"))
+        self.assertEqual((before.returncode, before.stderr), (0, after.stderr))
+        self.assertEqual(json.loads(before.stdout).keys(), json.loads(after.stdout).keys())
+        identities = [json.loads(pathlib.Path(self.path(name, "run.json")).read_text())["identity"] for name in "ab"]
+        self.assertEqual(identities[0], identities[1])
+        self.refuses("--size", "8", "urban", "sample", saying="unknown option '--size'")
+        self.refuses("--device=gpu", "verify", saying="[--device]")
 
     def test_unknown_words_are_refused_with_the_nearest_known_one(self):
         self.assertIn("did you mean verify?", self.refuses("verfy", saying="unknown command 'verfy'").stderr)
@@ -148,7 +176,12 @@ class Usage(ProgramTest):
         self.assertEqual(sorted(lines[0].split()), ["sample", "shadows", "stage", "stats", "sun", "svf"])
         self.assertEqual(lines[1].split(), ["cpu", "interp", "reference"])
         self.assertTrue(run("completion", "zsh").stdout.startswith("#compdef lockstep"))
-        self.refuses("completion", "fish", saying="'fish' [SHELL]: expected bash or zsh")
+        fish = run("completion", "fish").stdout
+        self.assertIn("complete -c lockstep -n \"__lockstep_at 'urban'\" -f -a run -d ", fish)
+        self.assertIn("complete -c lockstep -n \"__lockstep_at 'urban sample'\" -l format -xa 'tif npy' -d ", fish)
+        if shutil.which("fish"):
+            subprocess.run(["fish", "--no-execute"], input=fish, text=True, check=True)
+        self.refuses("completion", "tcsh", saying="'tcsh' [SHELL]: expected bash, zsh or fish")
         self.refuses("completion", saying="SHELL is missing")
 
     def test_a_closed_stdout_is_an_error(self):

@@ -110,6 +110,17 @@ TEST(InitialFields, McWilliamsHasItsSpectrum) {
   EXPECT_NEAR(whole, 0.5, 2e-3);
 }
 
+// A Gaussian of k / 6 in the amplitude of vorticity, of variance 1.
+TEST(InitialFields, NoiseHasItsSpectrumAndUnitVariance) {
+  const Array w = initial_field({128, 128}, Initial::noise, 5);
+  double squares = 0;
+  for (const double v : w.as<double>()) squares += v * v;
+  EXPECT_NEAR(squares / (128 * 128), 1, 1e-12);
+  for (const auto& [kx, ky] : {std::pair{6, 0}, {-3, 4}, {0, 9}})
+    EXPECT_NEAR(power_at(w, kx, ky) / power_at(w, 1, 0), std::exp(-2 * (kx * kx + ky * ky - 1) / 36.0),
+                1e-10);
+}
+
 // Bell, Colella and Glaz 1989 on (0, 2 pi)^2: u = tanh((y - pi/2) / rho) below pi, tanh((3 pi/2 - y) / rho) above, v =
 // 0.05 sin x, rho = pi / 15; w = v_x - u_y by differences of these.
 TEST(InitialFields, ShearIsTheCurlOfItsVelocity) {

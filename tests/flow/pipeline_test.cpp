@@ -12,6 +12,7 @@
 #include "core/temporary_folder.hpp"
 #include "device/devices.hpp"
 #include "flow/pipeline/compare_fields.hpp"
+#include "flow/pipeline/error_plot.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 
@@ -357,6 +358,24 @@ TEST(FlowPipeline, CorrelationAloneIsNoSkill) {
     s.surrogate = comparer.compare(truth, truth, s);
     EXPECT_EQ(field_horizon(s), 3);
   }
+}
+
+TEST(FlowPipeline, CurvesOfErrorsHaveAPointForEachFrame) {
+  FieldScores s;
+  s.surrogate.l2_by_frame = {0.1, 0.2, 0.4};
+  s.codec.l2_by_frame = {0.01, 0.01, 0.02};
+  s.persistence.l2_by_frame = {0.3, 0.6, 0.9};
+  s.climatology.l2_by_frame = {1, 1, 1};
+  const std::vector<io::PlotSeries> curves = error_curves(s, 0.5);
+  ASSERT_EQ(curves.size(), 4u);
+  for (const io::PlotSeries& curve : curves)
+    EXPECT_EQ(curve.x, (std::vector<double>{0.5, 1, 1.5})) << curve.name;
+  EXPECT_EQ(curves[0].y, s.surrogate.l2_by_frame);
+  EXPECT_EQ(curves[1].y, s.codec.l2_by_frame);
+  EXPECT_EQ(curves[2].y, s.persistence.l2_by_frame);
+  EXPECT_EQ(curves[3].y, s.climatology.l2_by_frame);
+  s.linear.l2_by_frame = {0.2, 0.3, 0.5};
+  EXPECT_EQ(error_curves(s, 0.5).back().y, s.linear.l2_by_frame);
 }
 
 TEST(FlowPipeline, FilesOfAReportAndALog) {

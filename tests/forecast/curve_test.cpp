@@ -9,6 +9,7 @@
 #include <fstream>
 #include <numbers>
 
+#include "forecast/curve/divergence.hpp"
 #include "io/checks.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/forecast/sweep.hpp"
@@ -373,6 +374,26 @@ TEST(LearningCurves, SweepOfRealRuns) {
   EXPECT_THROW(stop_sweep({sweep.steps, {sweep.losses[0]}}), InputError);
   for (const SweepOptions& endless : {SweepOptions{0, 0.1}, {1e-300, 0.1}, {0.05, -1}})
     EXPECT_THROW(stop_sweep(sweep, endless), OptionError);
+}
+
+// Rows alternate by d about plateaus: second differences are 4 d, so rows scatter by 4 d / (0.6745 sqrt 6), and medians of
+// three are off by that over sqrt 3. Six such errors are 8.39 d.
+TEST(Divergence, ARiseBeyondSixStandardErrorsCounts) {
+  const double d = 0.01;
+  const auto found = [&](double rise) {
+    std::vector<double> steps, losses;
+    for (int k = 0; k < 60; ++k) {
+      steps.push_back(k);
+      losses.push_back((k < 20 ? 0 : k < 40 ? -2 * rise : -rise) + (k % 2 == 0 ? d : -d));
+    }
+    return find_rise(steps, losses);
+  };
+  EXPECT_FALSE(found(8.3 * d));
+  const auto rise = found(8.5 * d);
+  ASSERT_TRUE(rise);
+  EXPECT_NEAR(rise->least, -17 * d - d, 1e-12);
+  EXPECT_NEAR(rise->level, -8.5 * d - d, 1e-12);
+  EXPECT_TRUE(rise->step >= 20 && rise->step < 40) << rise->step;
 }
 
 }  // namespace

@@ -165,5 +165,18 @@ TEST(Network, NothingToLearnLeavesItFinite) {
   }
 }
 
+TEST(Network, StartsAtNormalQuantilesOfHaltonsPoints) {
+  // Points 1 to 3 in bases 2, 3 and 5: 1/2 1/4 3/4, 1/3 2/3 1/9, 1/5 2/5 3/5; quantiles from a table of the normal.
+  const std::vector<double> expected{0,         0,  // a
+                                     0,         -0.430727, -0.674490,
+                                     0.430727,  0.674490,  -1.220640,  // B, by units
+                                     -0.841621, -0.253347, 0.253347,   // b
+                                     0,         0,         0};         // v
+  const DirectionNetwork network(2, 3, 1e-4);
+  ASSERT_EQ(network.weights().size(), expected.size());
+  for (size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(network.weights()[k], expected[k], 1e-6) << k;
+  EXPECT_EQ(network.value(std::vector<double>{0.3, -2}), 0);
+}
+
 }  // namespace
 }  // namespace lockstep::forecast

@@ -20,8 +20,6 @@ GUIDES = {
                     "const Buffer& u1, const Buffer& u2, const Buffer& number", False),
     "docs/solve.md": ("const std::vector<double>& path, const std::vector<double>& beacons, const std::vector<int>& sightings, "
                       "const std::vector<double>& ranges", True),
-    "README.md": ("const Buffer& now, const Buffer& next, const std::vector<double>& positions, const std::vector<int>& edges, "
-                  "const std::vector<double>& rest_lengths", False),
 }
 FUNCTION = """
 #line {line} "{file}"

@@ -66,6 +66,17 @@ TEST(Network, InitialParametersAreUniformAndFollowTheSeed) {
   for (size_t i = 60000; i < 60200; ++i) EXPECT_EQ(a[i], 0);
 }
 
+// Radford et al. 2019 (GPT-2) draw embeddings with a standard deviation of 0.02; here of uniform numbers.
+TEST(Network, EmbeddingsBeginWithADeviationOfTwoHundredths) {
+  const NetworkSpec spec{.input = {32}, .layers = {Embedding{64, 64, true}}};
+  const std::vector<double> all = initial_parameters(spec, 3);
+  ASSERT_EQ(all.size(), size_t(64 * 64 + 32 * 64));
+  double squares = 0, largest = 0;
+  for (const double v : all) squares += v * v, largest = std::max(largest, std::abs(v));
+  EXPECT_NEAR(std::sqrt(squares / double(all.size())), 0.02, 5e-4);
+  EXPECT_NEAR(largest, 0.02 * std::sqrt(3.0), 2e-4);
+}
+
 TEST(Network, TensorsAreNamedAndWithoutGaps) {
   Network network(
       test_device(host_devices()[0]),

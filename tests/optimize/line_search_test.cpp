@@ -99,6 +99,25 @@ TEST(StrongWolfe, ReportsWhereNothingFalls) {
   EXPECT_GT(result.trials, 5);
 }
 
+// Nocedal and Wright 2006, algorithm 3.6: a point that is not lower than the low end becomes the other end.
+TEST(StrongWolfe, APointAsLowAsTheLowEndBoundsTheInterval) {
+  const LinePoint answers[] = {{0, -0.5, -0.95}, {0, 5, 3}, {0, -0.5, -0.95}, {0, -0.6, 0}};
+  std::vector<double> asked;
+  const LineResult result = strong_wolfe(
+      [&](double t) {
+        asked.push_back(t);
+        LinePoint p = answers[std::min<size_t>(asked.size(), 4) - 1];
+        p.t = t;
+        return p;
+      },
+      {0, 0, -1}, 1);
+  EXPECT_TRUE(result.ok);
+  ASSERT_EQ(asked.size(), 4u);
+  EXPECT_EQ(asked[1], 10);  // at most ten times as far
+  EXPECT_TRUE(asked[2] > asked[0] && asked[2] < asked[1]) << asked[2];
+  EXPECT_TRUE(asked[3] > asked[0] && asked[3] < asked[2]) << asked[3];
+}
+
 TEST(StrongWolfe, StopsOnAFallWithoutEnd) {
   WolfeConditions conditions;
   conditions.longest = 1e6;

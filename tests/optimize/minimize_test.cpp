@@ -251,6 +251,7 @@ void expect_the_saved_direction(int history, int iterations) {
   EXPECT_EQ(again.pairs, on.pairs);
   EXPECT_EQ(again.value, on.value);
   EXPECT_EQ(widened<T>(device, restored.step()), widened<T>(device, memory.step()));
+  EXPECT_EQ(memory.find_direction(f.gradient()), std::min(history, iterations + 1));  // with the trial's
 }
 
 /// 1/2 sum (k + 1) (x_k - 1)^2 from 2 on; counts what the host launches.
@@ -276,13 +277,14 @@ struct Bowl final : VectorObjective {
   Buffer terms_;
 };
 
-// Rows of the memory are padded to multiples of 128 bytes: sizes around these.
+// Rows of the memory are padded to multiples of 128 bytes, a group has 256 lanes, and a lane takes two elements in a turn:
+// sizes around these.
 TEST(Optimize, LbfgsOfEverySize) {
-  const Device device = Device::open("interp");
-  for (const int size : {1, 2, 15, 16, 17, 18, 31, 32, 33, 49}) {
+  for (const int size : {1, 2, 15, 16, 17, 18, 31, 32, 33, 49, 255, 256, 257, 511, 512, 513, 1027}) {
     SCOPED_TRACE(size);
+    const Device device = Device::open(size < 50 ? "interp" : "cpu");
     Bowl bowl(device, size);
-    minimize(bowl, {.max_iterations = 200, .value_tolerance = 0});
+    minimize(bowl, {.max_iterations = 1000, .value_tolerance = 0});
     for (const double x : widened<f64>(device, bowl.point())) EXPECT_NEAR(x, 1, 1e-6);
   }
 }

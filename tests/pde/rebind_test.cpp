@@ -69,6 +69,19 @@ TEST(Rebind, OtherArraysHaveTheBitsOfAFreshBinding) {
     }
 }
 
+TEST(Rebind, BytesAreThoseOfFieldsGradientsAndMask) {
+  const Mesh mesh = mesh_of({6, 5, 4}, "clamp", 2);
+  const Loss loss(transport(3), mesh);
+  const Device device = Device::open("cpu");
+  const std::vector<float> mask(size_t(mesh.count()), 1);
+  for (const bool masked : {false, true}) {
+    const Inputs inputs =
+        upload(device, mesh, random_state<float>(mesh, 1), masked ? mask : std::vector<float>());
+    // Three levels of sigma and of three components of u, and as many gradients.
+    EXPECT_EQ(loss.bind(device, inputs).bytes(), double(mesh.count()) * 4 * (3 * 4 * 2 + (masked ? 1 : 0)));
+  }
+}
+
 TEST(Rebind, GradientsStandWhereTheCallerWantsThem) {
   const Mesh mesh = mesh_of({12, 9, 8}, "periodic", 2);
   const Loss loss(transport(3), mesh);

@@ -80,11 +80,13 @@ def test_the_page_of_the_package(tmp_path, monkeypatch):
     np.testing.assert_allclose(np.linalg.norm(np.diff(scope["problem"].values(scope["points"]), axis=0), axis=1), [1, 1.5], rtol=1e-6)
 
 
-def test_the_readme():
+def test_the_kernel_of_the_readme_prints_what_is_shown(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n.*?^```\n\n```text\n(.*?)^```", text, re.S | re.M)
     scope = {}
     run("README.md", scope)
-    now = np.zeros((8, 8, 8), "f4")
-    now[4, 4, 4] = 1
-    after = np.zeros_like(now)
+    assert capsys.readouterr().out == shown
+    now, after = np.zeros(8, "f4"), np.zeros(8, "f4")
+    now[4] = 1
     scope["heat"][HOST, now.shape](now, after, np.float32(0.1))
-    assert after[4, 4, 4] == np.float32(0.8) and after[4, 4, 3] == np.float32(0.1)
+    assert after[4] == np.float32(0.8) and after[3] == np.float32(0.1)

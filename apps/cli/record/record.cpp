@@ -197,6 +197,8 @@ Recording::Recording(const CLI::App& app) : app_(app) {
 }
 Recording::~Recording() { record::set_run({}); }
 
+std::string program_commit() { return kCommit; }
+
 void note_summary(Json value) { summary() = std::move(value); }
 
 void Recording::write() const {

@@ -28,6 +28,9 @@ class Recording {
 /// The device, driver, stages and times of the run, from the session's end.
 void note_summary(nlohmann::ordered_json summary);
 
+/// The commit that this program was built from, "-dirty" where files differed from it.
+std::string program_commit();
+
 /// The record of a folder of results or of a file; one is its own.
 std::filesystem::path record_of(const std::filesystem::path& results);
 /// Throws InputError where there is none, and for a record that was edited or is of a newer version.

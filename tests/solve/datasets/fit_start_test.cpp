@@ -145,6 +145,13 @@ TEST(FitStart, ChiSquaredIsSaidToContradictSigma) {
   EXPECT_EQ(note(1), "");
   EXPECT_NE(note(0.3).find("deviations are too small"), std::string::npos);
   EXPECT_NE(note(5).find("deviations are too large"), std::string::npos);
+  // Wilson and Hilferty 1931: the cube root of chi squared over k is nearly normal, of mean 1 - v and variance v = 2 / 9 k.
+  const FitResult plain = fit(g.table, g.options, cpu_of_starts());
+  const double k = double(plain.degrees_of_freedom), v = 2 / (9 * k);
+  for (const double off : {-5.2, -4.8, 4.8, 5.2}) {
+    const double wanted = k * std::pow(1 - v + off * std::sqrt(v), 3);
+    EXPECT_EQ(note(std::sqrt(*plain.chi_squared / wanted)).empty(), std::abs(off) < 5) << off;
+  }
   g.options.model = "a + b*t";  // the peak is no line
   EXPECT_NE(note(1).find("contradicts the standard deviations, by which it is 118 +- 15.4"),
             std::string::npos)

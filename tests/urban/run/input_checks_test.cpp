@@ -245,6 +245,15 @@ TEST(InputChecks, HeightsThatDoNotGoTogether) {
                for (int64_t p = 0; p < kGrid * kGrid; ++p) c.dsm.pixels()[size_t(p)] = float(p);
              }).warning("ground"),
              "taken as flat");
+  const auto with_ground = [](int pixels) {
+    Inputs in;
+    CityInput& c = in.arrays.city;
+    c.dsm = Raster(10, 10, 29), c.dem = Raster(10, 10, 20), c.cdsm = Raster(10, 10);
+    for (int p = 0; p < pixels; ++p) c.dsm.pixels()[size_t(p)] = 20;
+    return in.warning("DEM");
+  };
+  expect_has(with_ground(4), "only 4.0 % of the pixels are ground");
+  EXPECT_EQ(with_ground(5), "");
 }
 
 TEST(InputChecks, TextsAreInTheCallersWords) {

@@ -100,10 +100,10 @@ TEST(LandCover, UnknownClassesAreNamedWithTheTable) {
   input.dsm.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
   const City city = prepare_city(input);
   Raster cover(2, 3, 1.0f);
-  cover.at(0, 1) = 101;
+  cover.at(0, 1) = 100, cover.at(0, 2) = 101;  // materials of walls
   cover.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
   const ModelParameters standard;
-  EXPECT_EQ(land_cover_codes(cover, standard, city, "lc"), (std::vector<int32_t>{1, 2, 1, 1, 1, 0}));
+  EXPECT_EQ(land_cover_codes(cover, standard, city, "lc"), (std::vector<int32_t>{1, 2, 2, 1, 1, 0}));
   cover.at(1, 0) = 3;
   const std::string message = refusal([&] { land_cover_codes(cover, standard, city, "lc.tif"); });
   expect_part("land cover 3 at row 1, column 0 [lc.tif]", message);
@@ -223,6 +223,13 @@ TEST(Summary, HoursOfSunOfStepsInParts) {
       EXPECT_EQ(grid.values[1], 0);
       EXPECT_NEAR(grid.values[2], 2 / 6.0, 1e-6);
     }
+}
+
+// Chunks are compressed by all threads and written past netCDF where it brings an HDF5 that can.
+TEST(GridSeriesFile, Hdf5IsFoundWhereNetcdfBringsIt) {
+  if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
+  const io::NetcdfApi& api = io::require_netcdf("a test");
+  EXPECT_EQ(api.hdf5.has_value(), api.library.symbol("H5Dwrite_chunk") != nullptr);
 }
 
 TEST(GridSeriesFile, HoldsEveryGridAtItsPlace) {

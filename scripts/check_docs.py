@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Checks of the documentation: words, line length, links. Prints findings; exit code 1 if there are any.
+
+usage: check_docs.py words|links [ROOT]
+
+words   refused phrases (the glossary of docs/style.md) and lines longer than 120 characters, in every tracked .md file
+        that UNCHECKED does not list. Code, link targets and sections between marks (generated tables, the examples of
+        style.md) are not prose. Lines in code blocks and tables may be longer, and lines that a URL makes too long.
+links   relative links of all tracked .md files: the file exists, and so does the heading of an anchor.
+"""
+import os
+import posixpath
+import re
+import sys
+import urllib.parse
+
+from check_house import files_of
+
+LINE_LENGTH = 120
+GLOSSARY = "docs/style.md"
+# Not rewritten yet, or not prose of ours. A prefix that no file needs any more is a finding, so the list can only shrink.
+UNCHECKED = {
+    "docs/design/": "design notes, rewritten area by area",
+    "docs/solve.md": "rewritten with the code of solve",
+    "docs/urban.md": "rewritten with the code of urban",
+    "docs/web.md": "rewritten with the code of the web",
+    "src/core/platform/web/": "rewritten with the code of the web",
+    "src/io/": "rewritten with the code of io",
+    "src/solve/": "rewritten with the code of solve",
+    "src/urban/": "rewritten with the code of urban",
+}
+FENCE = re.compile(r"^( *)(```+|~~~+)[^\n]*\n.*?^\1\2 *$", re.S | re.M)
+MARKED = re.compile(r"^<!-- (?!/|end)(\S+)[^\n]* -->\n(?:(?!<!-- ).)*^<!-- (?:/\1|end) -->$", re.S | re.M)
+CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
+TARGET = re.compile(r"\]\([^)\s]*\)|https?://[^\s)>]+")
+LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^#{1,6} +(.*?)(?: +#+)?$", re.M)
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def prose_of(text):
+    """The text with code, sections between marks and link targets replaced by blanks, so that offsets stay."""
+    for pattern in (FENCE, MARKED, CODE, TARGET):
+        text = pattern.sub(blank, text)
+    return text
+
+
+def read(root, name):
+    with open(os.path.join(root, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def documents(root):
+    return [name for name in files_of(root) if name.endswith(".md")]
+
+
+def glossary(root):
+    """(pattern, phrase, replacement, allowed patterns) of each refused phrase of the table in docs/style.md."""
+    def pattern(phrase):
+        return re.compile(r"(?<![\w-])" + r"\s+".join(map(re.escape, phrase.split())) + r"(?![\w-])", re.I)
+
+    section = re.search(r"<!-- glossary -->\n(.*?)<!-- /glossary -->", read(root, GLOSSARY), re.S)
+    rows = [line.strip("| \n").split(" | ") for line in section.group(1).splitlines()[2:]] if section else []
+    for row in rows:
+        allowed = [pattern(phrase) for phrase in re.findall(r"`([^`]+)`", row[2] if len(row) > 2 else "")]
+        for phrase in re.findall(r"`([^`]+)`", row[0]):
+            yield pattern(phrase), phrase, row[1], allowed
+
+
+def long_lines(text):
+    """(line number, length) of the lines that are too long."""
+    without_code = FENCE.sub(blank, text)
+    for number, (line, kept) in enumerate(zip(text.splitlines(), without_code.splitlines()), 1):
+        if kept.strip() and not line.lstrip().startswith("|") and len(TARGET.sub("", line)) > LINE_LENGTH:
+            yield number, len(line)
+
+
+def findings_of_words(name, text, phrases):
+    prose = prose_of(text)
+    for pattern, phrase, replacement, allowed in phrases:
+        fine = [match.span() for one in allowed for match in one.finditer(prose)]
+        for match in pattern.finditer(prose):
+            if not any(start <= match.start() and match.end() <= end for start, end in fine):
+                yield f'{name}:{prose.count(chr(10), 0, match.start()) + 1}: "{phrase}": write {replacement}'
+    for number, length in long_lines(text):
+        yield f"{name}:{number}: {length} characters, at most {LINE_LENGTH}"
+
+
+def check_words(root):
+    phrases = list(glossary(root))
+    if not phrases:
+        return [f"{GLOSSARY}: no table between <!-- glossary --> and <!-- /glossary -->"]
+    findings, checked, left_out, needed = [], 0, 0, set()
+    for name in documents(root):
+        found = list(findings_of_words(name, read(root, name), phrases))
+        prefix = next((p for p in UNCHECKED if name.startswith(p)), None)
+        if prefix:
+            left_out += 1
+            needed |= {prefix} if found else set()
+        else:
+            checked += 1
+            findings += found
+    findings += [f"{prefix}: has no findings any more: remove it from UNCHECKED of scripts/check_docs.py"
+                 for prefix in UNCHECKED if prefix not in needed and any(n.startswith(prefix) for n in documents(root))]
+    print(f"words: {len(phrases)} phrases, {checked} files checked, {len(findings)} findings; {left_out} files left out:")
+    for prefix, reason in UNCHECKED.items():
+        print(f"  {prefix}: {reason}")
+    return findings
+
+
+def anchors_of(text):
+    """Anchors of the headings, by the rules of the usual forges: lower case, no punctuation, hyphens for blanks, numbered repetitions."""
+    seen, anchors = {}, set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+    for heading in HEADING.findall(FENCE.sub(blank, text)):
+        heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        seen[slug] = seen.get(slug, -1) + 1
+        anchors.add(slug if not seen[slug] else f"{slug}-{seen[slug]}")
+    return anchors
+
+
+def check_links(root):
+    names = set(files_of(root))
+    folders = {folder for name in names for folder in parents(name)}
+    findings, checked = [], 0
+    for name in documents(root):
+        text = read(root, name)
+        prose = CODE.sub(blank, FENCE.sub(blank, text))
+        for match in LINK.finditer(prose):
+            target = urllib.parse.unquote(match.group(1))
+            if re.match(r"[a-z][a-z0-9+.-]*:", target):
+                continue
+            checked += 1
+            place = f"{name}:{prose.count(chr(10), 0, match.start()) + 1}: {target}"
+            path, _, anchor = target.partition("#")
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            if path not in names and path not in folders:
+                findings.append(f"{place}: no such file in the tree")
+            elif anchor and path.endswith(".md") and anchor not in anchors_of(read(root, path)):
+                findings.append(f"{place}: no such heading")
+    print(f"links: {checked} links checked, {len(findings)} findings")
+    return findings
+
+
+def parents(name):
+    while name := posixpath.dirname(name):
+        yield name
+
+
+CHECKS = {"words": check_words, "links": check_links}
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[1] not in CHECKS:
+        sys.exit(__doc__)
+    root = sys.argv[2] if len(sys.argv) == 3 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    findings = CHECKS[sys.argv[1]](root)
+    for finding in findings:
+        print(finding)
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()
