@@ -2,11 +2,13 @@
 import csv
 import json
 import os
+import re
 import sqlite3
 import struct
+import subprocess
 import unittest
 
-from program import ProgramTest, run
+from program import PROGRAM, ProgramTest, run
 
 HOURS = "".join(f"2026-06-21T{h:02}:00,{20 + h / 2},45,2,{k}\n" for h, k in ((12, 780), (13, 800), (14, 760)))
 
@@ -118,6 +120,16 @@ class UrbanResultsTest(ProgramTest):
                                "2026-06-21T14:00", "--sky", "isotropic", "--substeps", "1", "--no-pictures", "--format", "npy", "--device", "cpu,interp",
                                "--poi", self.path("places.gpkg"), "--out", self.path("place"))["points"]
         self.assertEqual((points[0]["id"], points[0]["row"], points[0]["col"]), ("quay", 42, 5))
+
+    def test_the_guide_runs(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "docs", "urban-results.md"), encoding="utf-8") as file:
+            blocks = re.findall(r"^```sh\n(.*?)^```", file.read(), re.S | re.M)
+        self.assertEqual(len(blocks), 3)
+        script = "set -e\nlockstep() { \"$LOCKSTEP_PROGRAM\" \"$@\" --quiet > /dev/null; }\n" + "".join(blocks)
+        done = subprocess.run(["bash", "-c", script], cwd=self.path("city"), env={**os.environ, "LOCKSTEP_PROGRAM": PROGRAM}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("change/compare.html", "change/tmrt_mean_change.tif", "table.csv", "sun/sun_hours.tif", "sun/sun_hours_buildings.png"):
+            self.assertTrue(os.path.exists(self.path("city", name)), name)
 
     def test_areas_without_a_system_and_unknown_thresholds(self):
         day = self.day("day")

@@ -130,7 +130,7 @@ void RunFolder::find_grids() {
                        : summaries_.empty() ? fs::path()
                                             : grid_file(folder_ / "summary" / summaries_.front());
   if (any.empty()) throw InputError("no grid", folder_.string(), kRunExpected);
-  const auto reader = io::RasterReader::open(any, {pixel_size_m_, {}, false});
+  const auto reader = io::RasterReader::open(any);
   const io::RasterGrid found = reader->grid();
   if (found.rows != grid_.rows || found.cols != grid_.cols)
     throw InputError(fmt::format("{} x {} pixels", found.rows, found.cols), any.string(),
@@ -150,7 +150,7 @@ void RunFolder::find_grids() {
 void RunFolder::take_place_of_dsm() {
   const RecordedOption* dsm = record_.find("dsm");
   if (!dsm || !is_file(dsm->path)) return;
-  const io::RasterGrid grid = io::RasterReader::open(dsm->path, {pixel_size_m_, {}, false})->grid();
+  const io::RasterGrid grid = io::RasterReader::open(dsm->path)->grid();
   if (grid.rows == grid_.rows && grid.cols == grid_.cols) grid_ = grid;
 }
 
