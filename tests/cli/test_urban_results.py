@@ -115,7 +115,7 @@ class UrbanResultsTest(ProgramTest):
         self.assertEqual(len(rows), len(found["rows"]))
         self.assertEqual(rows[0]["area"], "harbour")
 
-        geopackage(self.path("places.gpkg"), "quay", struct.pack("<BIdd", 1, 1, left + 5, bottom + 5), 3006)
+        geopackage(self.path("places.gpkg"), "quay", struct.pack("<BIdd", 1, 1, left + 5.5, bottom + 5.5), 3006)
         points = self.document("run", "--dsm", self.path("city", "dsm.tif"), "--weather", self.path("weather.csv"), "--utc-offset", "1", "--from",
                                "2026-06-21T14:00", "--sky", "isotropic", "--substeps", "1", "--no-pictures", "--format", "npy", "--device", "cpu,interp",
                                "--poi", self.path("places.gpkg"), "--out", self.path("place"))["points"]

@@ -122,9 +122,13 @@ void RunFolder::read_record() {
 }
 
 void RunFolder::find_grids() {
-  for (const std::string& name : summaries_)
-    if (grid_file(folder_ / "summary" / name).empty())
+  // Noted before any of them is read: files of results name the run by all its inputs.
+  for (const std::string& name : summaries_) {
+    const fs::path file = grid_file(folder_ / "summary" / name);
+    if (file.empty())
       throw InputError(fmt::format("no summary/{}.tif or .npy", name), folder_.string(), kRunExpected);
+    journal::input(file);
+  }
   const fs::path mask = grid_file(folder_ / "ground");
   const fs::path any = !mask.empty()        ? mask
                        : summaries_.empty() ? fs::path()
