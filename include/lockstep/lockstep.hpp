@@ -54,11 +54,14 @@
 #include "lockstep/stage.hpp"               // IWYU pragma: export
 #include "lockstep/types.hpp"               // IWYU pragma: export
 #include "lockstep/urban.hpp"               // IWYU pragma: export
+#include "lockstep/urban/areas.hpp"         // IWYU pragma: export
 #include "lockstep/urban/comfort.hpp"       // IWYU pragma: export
+#include "lockstep/urban/compare.hpp"       // IWYU pragma: export
 #include "lockstep/urban/documents.hpp"     // IWYU pragma: export
 #include "lockstep/urban/exchange.hpp"      // IWYU pragma: export
 #include "lockstep/urban/opening.hpp"       // IWYU pragma: export
 #include "lockstep/urban/report.hpp"        // IWYU pragma: export
 #include "lockstep/urban/series.hpp"        // IWYU pragma: export
 #include "lockstep/urban/stages.hpp"        // IWYU pragma: export
+#include "lockstep/urban/sunlight.hpp"      // IWYU pragma: export
 #include "lockstep/verify.hpp"              // IWYU pragma: export

@@ -371,6 +371,26 @@ def umep(source, *, out, **options):
     return _core.urban_umep(_options({**options, "source": source, "out": out}))
 
 
+@described("urban.sun")
+def sun(dsm, *, out, device=None, pictures=False, progress=None, **options):
+    """Hours of sun of a day (date=) or a period (start=, end=) of a city of files, with and without plants. Gives outputs, possible_hours, days."""
+    return _command(_core.urban_sun, device, {**options, "dsm": dsm, "out": out, "pictures": pictures, "progress": progress})
+
+
+@described("urban.compare")
+def compare(before, after, *, out, **options):
+    """Two runs of `run` with out=, before and after a change of the surface: grids and maps of what changes, and one page.
+
+    Gives stress (area by class), summaries (means, percentiles, places of the largest change), series (means of each step), page."""
+    return _core.urban_compare(_options({**options, "before": before, "after": after, "out": out}))
+
+
+@described("urban.stats")
+def stats(run, *, areas, out, **options):
+    """Statistics of a `run` with out= by areas of a file. Gives rows (area, output, time, m2, mean, sd, min, max, …), areas, outside, file."""
+    return _core.urban_stats(_options({**options, "run": run, "areas": areas, "out": out}))
+
+
 def stages():
     """The stages of the model: name, about, and the arrays that each reads and writes."""
     return _core.urban_stages()

@@ -32,7 +32,7 @@ SERIES = {
     "--preset": ([], ["--preset", "umep"]), "--sky": ([], ["--sky", "isotropic"]), "--body": ([], ["--body", "box"]),
     "--posture": ([], ["--posture", "sitting"]), "--substeps": ([], ["--substeps", "2"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
     "--minimum-height": ([], ["--minimum-height", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
-    "--wall-ties": None, "--no-pictures": None, "--no-video": None, "--no-resume": None,
+    "--wall-ties": None, "--no-pictures": None, "--no-video": None, "--include-roofs": ([], ["--include-roofs"]), "--no-resume": None,
     "--tile": ([], ["--tile", "16"]), "--tile-workers": None, "--memory": ([], ["--memory", "1K"]),
 }
 

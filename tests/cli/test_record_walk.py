@@ -44,6 +44,9 @@ COMMANDS = {
     "urban umep": ({"out": ""}, "{in}/svf"),
     "urban run": ({"out": ""}, *CITY, "--outputs", "tmrt,utci", "--format", "nc,tif,npy", "--poi", "{in}/poi.csv", "--svf", "{in}/svf"),
     "urban validate": ({"out": ""}, *CITY, "--measured", "{in}/measured.csv", "--poi", "{in}/poi.csv"),
+    "urban sun": ({"out": ""}, *DSM, "--date", "2026-03-21", "--minutes", "60", "--latitude", "57", "--longitude", "12"),
+    "urban compare": ({"out": ""}, "{in}/day", "{in}/green"),
+    "urban stats": ({"out": "areas.csv"}, "{in}/day", "--areas", "{in}/areas.csv", "--threshold", "utci>20"),
     "urban stage": ({"out": "sun.npz"}, "sun", "{in}/stage.npz"),
     "pde loss": ({"out": "gradients.npz", "residuals": "residuals.npz"}, "{in}/pde.npz", *PDE),
     "pde trajectory": ({"out": "gradients.npz"}, "{in}/trajectory.npz", *PDE),
@@ -112,6 +115,8 @@ class Walk(ProgramTest):
         npy(place("dsm.npy"), [[9.0 if 4 <= r < 8 and 5 <= c < 9 else 0.0 for c in range(16)] for r in range(16)])
         write("weather.csv", "time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,22,50,2,700\n2015-06-21T13:00,23,50,2,700\n")
         write("measured.csv", "hour,Tmrt\n12,50\n13,52\n")
+        write("areas.csv", 'name,wkt\nyard,"POLYGON ((1 1, 14.5 2, 9 15, 1 1))"\n')
+        npy(place("cdsm.npy"), [[6.0 if 10 <= r < 13 else 0.0 for c in range(16)] for r in range(16)])
         write("poi.csv", "id,x,y\nsite,12,3\n")
         write("log.csv", "step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(80)))
         write("mesh.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n")
@@ -125,6 +130,8 @@ class Walk(ProgramTest):
         npz(place("trajectory.npz"), {"sigma": ((4, 2, 8, 8), wave(512)), "u": ((4, 3, 2, 8, 8), wave(1536))})
         for words in (("urban", "svf", "--dsm", place("dsm.npy"), "--pixel-size", "1", "--patches", "145", "--save-patches", "--format", "npy", "--no-pictures",
                        "--out", place("svf")),
+                      *(("urban", "run", *(word.replace("{in}", cls.inputs) for word in CITY), "--sky", "isotropic", "--format", "npy", "--no-pictures", *trees,
+                         "--out", place(name)) for name, trees in (("day", ()), ("green", ("--cdsm", place("cdsm.npy"))))),
                       ("flow", "run", "--n", "16", "--steps", "20", "--save-every", "2", "--dt", "0.01", "--out", place("flow")),
                       ("flow", "encode", place("flow/run.nc"), "--out", place("z.npz")), ("flow", "learn", place("z.npz"), "--out", place("model.npz"))):
             done = run(*words, "--device", "cpu", "--quiet", env={"LOCKSTEP_CPU_CODE": "quick"})

@@ -173,7 +173,7 @@ class Usage(ProgramTest):
         probe = script + '\nCOMP_WORDS=(lockstep urban s); COMP_CWORD=2; _lockstep; echo "${COMPREPLY[@]}"\n' \
                          'COMP_WORDS=(lockstep verify --against ""); COMP_CWORD=3; _lockstep; echo "${COMPREPLY[@]}"\n'
         lines = subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.splitlines()
-        self.assertEqual(sorted(lines[0].split()), ["sample", "shadows", "stage", "svf"])
+        self.assertEqual(sorted(lines[0].split()), ["sample", "shadows", "stage", "stats", "sun", "svf"])
         self.assertEqual(lines[1].split(), ["cpu", "interp", "reference"])
         self.assertTrue(run("completion", "zsh").stdout.startswith("#compdef lockstep"))
         fish = run("completion", "fish").stdout

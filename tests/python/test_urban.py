@@ -137,6 +137,32 @@ def test_view_factors_to_umep_and_back(tmp_path):
         urban.umep(tmp_path / "umep" / "svfs.zip", out=tmp_path / "back", transmissivity=0.1)
 
 
+def test_before_after_and_areas(tmp_path, capfd):
+    tall = city()
+    tall[16:20, 4:12] = 12
+    for name, dsm in (("low", city()), ("tall", tall)):
+        urban.run(dsm, weather=noon(), pixel_size=1.0, outputs=("utci", "tmrt"), out=tmp_path / name, format=["npy"], pictures=False, device=HOST, **PLACE)
+    change = urban.compare(tmp_path / "low", tmp_path / "tall", out=tmp_path / "change", format="npy", pictures=False)
+    assert change["compared_m2"] == 24 * 24 - 36 - 32 and "does not record its options" in change["warnings"][0]
+    tmrt = next(s for s in change["summaries"] if s["name"] == "tmrt_mean")
+    written = np.load(tmp_path / "change" / "tmrt_mean_change.npy")
+    ground = (city() < 2) & (tall < 2)
+    assert abs(written[ground].mean() - tmrt["mean_change"]) < 1e-4
+    (tmp_path / "a.csv").write_text('name,wkt\nyard,"POLYGON ((0 0, 6.5 0, 6.5 24, 0 24))"\n')
+    told = urban.stats(tmp_path / "low", areas=tmp_path / "a.csv", out=tmp_path / "t.csv", outputs=["tmrt"], per=["hour"], threshold=["tmrt>-9"])
+    assert [row["m2"] for row in told["rows"]] == [6.5 * 24] * 2 and told["rows"][0]["thresholds"]["tmrt>-9"]["hours"] == 1
+    with pytest.raises(ls.InputError, match=r"no output 'pet' in the run .lockstep.urban.stats, argument threshold=.: expected one of tmrt, utci"):
+        urban.stats(tmp_path / "low", areas=tmp_path / "a.csv", out=tmp_path / "u.csv", threshold=["pet>3"])
+
+
+def test_hours_of_sun(tmp_path):
+    np.save(tmp_path / "dsm.npy", city())
+    told = urban.sun(tmp_path / "dsm.npy", out=tmp_path / "sun", date="2026-03-21", minutes=30, pixel_size=1.0, latitude=57.7, longitude=0.0,
+                     format="npy", device=HOST)
+    hours = np.load(tmp_path / "sun" / "sun_hours.npy")
+    assert told["possible_hours"] == 12 and hours.max() == 12 and hours[7, 11] < 2 < 10 < hours[16, 11]
+
+
 def test_errors_of_files_name_arguments(tmp_path, capfd):
     place = {k: v for k, v in PLACE.items() if k != "utc_offset"}
     with pytest.raises(ls.InputError, match=r"does not tell its clock \[.*\]: expected utc_offset, the hours"):

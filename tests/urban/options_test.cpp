@@ -4,10 +4,13 @@
 
 #include "core/schema/table.hpp"
 #include "core/schema_walk.hpp"
+#include "lockstep/urban/areas.hpp"
 #include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
+#include "lockstep/urban/sunlight.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -29,6 +32,9 @@ TEST(UrbanOptions, EveryOptionIsRefusedInThreeVocabularies) {
   walk<ValidationOptions>();
   walk<GateOptions>();
   walk<UmepOptions>();
+  walk<CompareOptions>();
+  walk<AreaStatisticsOptions>();
+  walk<SunlightOptions>();
   walk<StageOptions>();
   walk<UtciOptions>();
   walk<PetOptions>();

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base64.hpp"
 #include "core/files/folder.hpp"
+#include "io/text/base64.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text_scanner.hpp"
@@ -37,7 +37,7 @@ std::array<int64_t, 3> numbers_of(std::string_view version) {
 std::string checked_text(const io::JsonValue& object, const std::string& name) {
   std::string text = object.at(name).text();
   if (const auto bytes = object.find(name + "_base64")) {
-    const std::optional<std::string> decoded = from_base64(bytes->text());
+    const std::optional<std::string> decoded = io::from_base64(bytes->text());
     if (!decoded) bytes->fail("is no base64", "the bytes of " + name);
     text = *decoded;
   }

@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base64.hpp"
 #include "commit.hpp"
 #include "core/environment/environment.hpp"
 #include "core/files/atomic_file.hpp"
@@ -18,6 +17,7 @@
 #include "core/record/stamp.hpp"
 #include "core/reports/json_text.hpp"
 #include "device/variants/variants.hpp"
+#include "io/text/base64.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
@@ -170,12 +170,12 @@ void name_options(Json& outputs, const std::vector<Setting>& settings, const fs:
 void put_text(Json& object, const std::string& name, const std::string& text) {
   object[name] = text;
   const std::string shown = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (Json::parse(shown) != text) object[name + "_base64"] = base64(text);
+  if (Json::parse(shown) != text) object[name + "_base64"] = io::base64(text);
 }
 std::string text_of(const Json& object, const std::string& name) {
   const auto bytes = object.find(name + "_base64");
   return bytes == object.end() ? object.at(name).get<std::string>()
-                               : from_base64(bytes->get<std::string>()).value_or("");
+                               : io::from_base64(bytes->get<std::string>()).value_or("");
 }
 
 std::string seal_of(Json record) {

@@ -17,11 +17,11 @@
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/summary.hpp"
+#include "io/pages/html.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "report_files.hpp"
-#include "report_html.hpp"
 #include "session.hpp"
 #include "urban/pictures/stress_clock.hpp"
 #include "version.hpp"
@@ -30,6 +30,7 @@ namespace lockstep::cli {
 namespace {
 
 namespace fs = std::filesystem;
+namespace html = io::html;
 using nlohmann::json;
 
 std::string text_of(const json& value) {

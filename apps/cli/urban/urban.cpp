@@ -28,6 +28,14 @@ int run_walls(Session& session, urban::WallRunOptions options) {
   return 0;
 }
 
+int run_sun(Session& session, urban::SunlightOptions options) {
+  options.tiles.on_progress = progress_bar("suns");
+  const urban::SunlightResult result = urban::run(session.context(), options);
+  show(session, result,
+       text_of(result) + fmt::format("{:g} h are possible in an open field", result.possible_h));
+  return 0;
+}
+
 int run_umep(Session& session, const urban::UmepOptions& options) {
   const urban::UmepExchange result = urban::run(options);
   std::string text;
@@ -102,6 +110,10 @@ void add_urban(CommandList& commands, CLI::App& root) {
                               "lockstep urban pet --ta 30 --rh 45 --wind 1 --tmrt 60",
                               run_index<urban::PetOptions>);
   add_urban_series(commands, urban);
+  add_call<urban::SunlightOptions>(
+      commands, urban, "sun", "hours of sun of a day or a period, without weather",
+      "lockstep urban sun --dsm dsm.tif --cdsm cdsm.tif --date 2026-03-21 --out sun", run_sun);
+  add_urban_results(commands, urban);
 }
 
 }  // namespace lockstep::cli

@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/urban/areas.hpp"
 #include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
+#include "lockstep/urban/sunlight.hpp"
 
 namespace lockstep::urban {
 
@@ -21,6 +24,9 @@ std::string to_json(const std::vector<Gate>& gates);
 std::string to_json(const std::vector<QuirkEffect>& effects);
 std::string to_json(const std::vector<InputCheck>& checks);
 std::string to_json(const UmepExchange& result);
+std::string to_json(const CompareResult& result);
+std::string to_json(const SunlightResult& result);
+std::string to_json(const AreaStatisticsResult& result);
 std::string to_json(const StageRun& run);
 /// All stages, with the arrays that each reads and writes.
 std::string to_json(const std::vector<Stage>& stages);

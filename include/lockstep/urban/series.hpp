@@ -99,6 +99,7 @@ struct SeriesOptions {
   std::filesystem::path folder;  ///< of results
   bool pictures = true;          ///< a PNG a step
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
+  bool include_roofs = false;    ///< in statistics and pictures; else the ground alone, as ground.tif has it
 
   Preset preset = Preset::corrected;
   /// Parts of an interval, each with its own position of the sun; results are means over them. 0: as many as give parts of

@@ -116,6 +116,25 @@ nb::object umep(const nb::dict& given) {
                                              [](const auto& options) { return to_json(run(options)); }));
 }
 
+nb::object sunlight(OpenDevice& open, const nb::dict& given) {
+  const auto progress = progress_of(given);
+  return from_json(with_options<SunlightOptions>(given, "lockstep.urban.sun",
+                                                 [&](SunlightOptions& options) {
+                                                   options.tiles.on_progress = progress;
+                                                   return to_json(run(*open.context, options));
+                                                 },
+                                                 {"progress"}));
+}
+nb::object comparison(const nb::dict& given) {
+  return from_json(with_options<CompareOptions>(
+      given, "lockstep.urban.compare", [](const auto& options) { return to_json(compare(options)); }));
+}
+
+nb::object statistics_of_areas(const nb::dict& given) {
+  return from_json(with_options<AreaStatisticsOptions>(
+      given, "lockstep.urban.stats", [](const auto& options) { return to_json(area_statistics(options)); }));
+}
+
 /// A stage's results by name, of arrays by name.
 nb::dict stage(const std::string& name, const nb::dict& arrays) {
   NamedArrays given;
@@ -162,6 +181,9 @@ void bind_urban_run(nb::module_& module) {
   module.def("urban_check", &input_checks);
   module.def("urban_sample", &sample);
   module.def("urban_umep", &umep);
+  module.def("urban_compare", &comparison);
+  module.def("urban_sun", &sunlight);
+  module.def("urban_stats", &statistics_of_areas);
   module.def("urban_stage", &stage);
   module.def("urban_stages",
              []() -> nb::object { return from_json(to_json(urban_stages()))["stages_of_urban"]; });

@@ -73,7 +73,7 @@ MapSun lamp_of(const MapFacts& facts) {
 struct Cells {
   int64_t rows, cols;
   std::vector<Rgb> inks;
-  bool any_missing = false;
+  bool any_missing = false, any_hidden = false;
 };
 
 Cells color_classes(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
@@ -110,6 +110,31 @@ Cells color_cells(const std::vector<float>& values, int64_t rows, int64_t cols, 
   return out;
 }
 
+/// The values, missing where they are not shown.
+std::vector<float> shown_values(const std::vector<float>& values, const std::vector<uint8_t>& shown) {
+  std::vector<float> out = values;
+  for (size_t k = 0; k < out.size(); ++k)
+    if (shown[k] == 0) out[k] = std::numeric_limits<float>::quiet_NaN();
+  return out;
+}
+
+/// Blocks without a value that is shown, of which one is not: the relief alone.
+void hide_cells(Cells& cells, const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
+                const std::vector<uint8_t>& shown) {
+  std::vector<uint8_t> hidden(cells.inks.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      if (const auto k = static_cast<size_t>(r * cols + c); shown[k] == 0 && !std::isnan(values[k]))
+        hidden[static_cast<size_t>(r / factor * cells.cols + c / factor)] = 1;
+  cells.any_missing = false;
+  for (size_t k = 0; k < hidden.size(); ++k) {
+    if (cells.inks[k] != kMissing) continue;
+    if (hidden[k]) cells.inks[k] = kHidden;
+    cells.any_hidden = cells.any_hidden || hidden[k];
+    cells.any_missing = cells.any_missing || !hidden[k];
+  }
+}
+
 void shade_cells(Cells& cells, const std::vector<float>& heights, double pixel_size,
                  const MapPictureOptions& options) {
   const MapSun lamp = lamp_of(options.facts);
@@ -132,12 +157,15 @@ void put_cells(Image& image, const Cells& cells, int left, int top, int zoom) {
 // A column beside the map: colours with their meaning, then north and the sun. Each part gives its height.
 class MapLegend {
  public:
-  MapLegend(const ColorRange& range, const MapPictureOptions& options, bool any_missing)
-      : range_(range), options_(options), any_missing_(any_missing) {}
+  MapLegend(const ColorRange& range, const MapPictureOptions& options, const Cells& cells)
+      : range_(range), options_(options) {
+    if (cells.any_hidden) extra_.emplace_back(kHidden, options.hidden_label);
+    if (cells.any_missing) extra_.emplace_back(kMissing, "no data");
+  }
 
   double width() const {
     double width = text_width(options_.unit, kLegendSize);
-    if (any_missing_) width = std::max(width, swatch_width("no data"));
+    for (const auto& [ink, label] : extra_) width = std::max(width, swatch_width(label));
     for (const MapClass& c : options_.classes) width = std::max(width, swatch_width(c.label));
     if (options_.classes.empty()) {
       for (const auto& [value, label] : ticks(400))
@@ -158,11 +186,11 @@ class MapLegend {
     if (options_.classes.empty()) {
       const double bar = height - fixed_height();
       draw_bar(out, left, y, bar);
-      y += bar + (any_missing_ ? 14 : 0);
+      y += bar + (extra_.empty() ? 0 : 14);
     } else {
       for (const MapClass& c : options_.classes) y = draw_swatch(out, left, y, c.ink, c.label);
     }
-    if (any_missing_) draw_swatch(out, left, y, kMissing, "no data");
+    for (const auto& [ink, label] : extra_) y = draw_swatch(out, left, y, ink, label);
     if (has_dial()) draw_dial(out, {left + kDial + 4, top + height - kDial - 2});
   }
 
@@ -173,7 +201,8 @@ class MapLegend {
   }
   bool has_dial() const { return options_.facts.north_is_up || options_.facts.sun; }
   double fixed_height() const {
-    return (options_.unit.empty() ? 0 : kUnitRow) + (any_missing_ ? 14 + kSwatchRow : 0) +
+    return (options_.unit.empty() ? 0 : kUnitRow) +
+           (extra_.empty() ? 0 : 14 + kSwatchRow * static_cast<double>(extra_.size())) +
            (has_dial() ? 2 * kDial + 44 : 0);
   }
   std::vector<std::pair<double, std::string>> ticks(double height) const {
@@ -225,7 +254,7 @@ class MapLegend {
 
   const ColorRange& range_;
   const MapPictureOptions& options_;
-  const bool any_missing_;
+  std::vector<std::pair<Rgb, std::string>> extra_;  // swatches of what has no value
 };
 
 // Two halves, black and white, with 0, the middle and the end.
@@ -289,13 +318,17 @@ std::vector<float> hillshade(const std::vector<float>& heights, int64_t rows, in
   return light;
 }
 
-Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
+Image draw_map(const std::vector<float>& given, int64_t rows, int64_t cols,
                const MapPictureOptions& options) {
-  if (rows < 1 || cols < 1 || static_cast<int64_t>(values.size()) != rows * cols ||
-      (options.relief && options.relief->size() != values.size())) {
-    throw InternalError(fmt::format("{} values for {} x {} cells", values.size(), rows, cols), "draw_map",
+  if (rows < 1 || cols < 1 || static_cast<int64_t>(given.size()) != rows * cols ||
+      (options.relief && options.relief->size() != given.size()) ||
+      (options.shown && options.shown->size() != given.size())) {
+    throw InternalError(fmt::format("{} values for {} x {} cells", given.size(), rows, cols), "draw_map",
                         "a full grid");
   }
+  std::vector<float> masked;
+  if (options.shown) masked = shown_values(given, *options.shown);
+  const std::vector<float>& values = options.shown ? masked : given;
   const int64_t longer = std::max(rows, cols);
   const int64_t block = std::max<int64_t>(1, (longer + kLargestSide / 2 - 1) / (kLargestSide / 2));
   const int zoom = static_cast<int>(std::max<int64_t>(1, (options.target_pixels + longer / 2) / longer));
@@ -305,13 +338,14 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
   Cells cells = !options.classes.empty() ? color_classes(values, rows, cols, block, options.classes)
                 : block > 1              ? color_cells(small(values), map_rows, map_cols, range, options)
                                          : color_cells(values, rows, cols, range, options);
+  if (options.shown) hide_cells(cells, given, rows, cols, block, *options.shown);
   if (options.relief)
     shade_cells(cells, block > 1 ? small(*options.relief) : *options.relief,
                 options.pixel_size * static_cast<double>(block), options);
 
   const double map_width = static_cast<double>(map_cols) * zoom,
                map_height = static_cast<double>(map_rows) * zoom;
-  const MapLegend legend(range, options, cells.any_missing);
+  const MapLegend legend(range, options, cells);
   const double content = std::max(map_width + kLegendGap + std::ceil(legend.width()), 420.0);
   Drawing drawing(0, 0);
   double top = kMapMargin;

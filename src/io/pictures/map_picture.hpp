@@ -39,6 +39,9 @@ struct MapPictureOptions {
   std::optional<double> minimum, maximum;  ///< of the colours; default: those of the data
   std::vector<MapClass> classes;           ///< swatches instead of a bar; each cell takes the nearest value
   bool hide_zero = false;                  ///< cells of value 0 show the relief alone
+  const std::vector<uint8_t>* shown =
+      nullptr;               ///< a value a cell; those of 0 show the relief alone, and scale no colour
+  std::string hidden_label;  ///< of these in the legend
   const std::vector<float>* relief = nullptr;  ///< heights (m) on the same grid, shaded under the colours
   double pixel_size = 1.0;  ///< metres; for the relief and the scale bar, which 0 leaves out
   int target_pixels = 960;  ///< wanted length of the map's longer side

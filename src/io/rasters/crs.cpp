@@ -83,6 +83,24 @@ bool is_same_crs(const std::string& wkt, const std::string& other_wkt) {
   return api->OSRIsSameEx(a.handle(), b.handle(), options) == 1;
 }
 
+void reproject(const std::string& from, const std::string& to, std::vector<double>& x, std::vector<double>& y,
+               const std::string& where) {
+  const GdalApi& api = require_gdal(where);
+  const GdalQuiet quiet(api);
+  const auto fail = [&](const char* what) {
+    throw InputError(quiet.message(what), where, "a CRS that PROJ can transform to the raster's");
+  };
+  SpatialReference source(api), target(api);
+  if (!source.set(from)) fail("its CRS is not understood");
+  if (!target.set(to)) fail("the raster's CRS is not understood");
+  const GdalHandle transformation = api.OCTNewCoordinateTransformation(source.handle(), target.handle());
+  if (!transformation) fail("no way from its CRS to the raster's");
+  const int ok =
+      x.empty() || api.OCTTransform(transformation, static_cast<int>(x.size()), x.data(), y.data(), nullptr);
+  api.OCTDestroyCoordinateTransformation(transformation);
+  if (!ok) fail("a corner cannot be transformed to the raster's CRS");
+}
+
 LonLat to_lon_lat(const RasterGrid& grid, double x, double y) {
   const std::string where = "place on Earth";
   if (grid.crs_wkt.empty()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/rasters/raster.hpp"
 
@@ -11,6 +12,10 @@ struct GdalApi;
 
 /// Fills in what the grid's WKT says about its units.
 void describe_crs(const GdalApi& api, RasterGrid& grid);
+/// Takes coordinates, in place, from one system to another, given as WKT or as "EPSG:3006"; x is east or a longitude. Throws
+/// InputError, naming `where`, where PROJ has no way.
+void reproject(const std::string& from, const std::string& to, std::vector<double>& x, std::vector<double>& y,
+               const std::string& where);
 /// Whether two texts mean the same system; texts that GDAL cannot tell apart (none there) differ.
 bool is_same_crs(const std::string& wkt, const std::string& other_wkt);
 

@@ -3,10 +3,13 @@
 #include <limits>
 
 #include "core/schema/bytes.hpp"
+#include "lockstep/urban/areas.hpp"
 #include "lockstep/urban/comfort.hpp"
+#include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
+#include "lockstep/urban/sunlight.hpp"
 
 namespace lockstep::urban {
 
@@ -272,13 +275,21 @@ void describe(Schema<SampleRunOptions>& s) {
 }
 
 std::vector<NamedSchema> schemas() {
-  return {
-      {"urban.shadows", &schema_of<ShadowRunOptions>()},   {"urban.walls", &schema_of<WallRunOptions>()},
-      {"urban.svf", &schema_of<SkyRunOptions>()},          {"urban.sample", &schema_of<SampleRunOptions>()},
-      {"urban.run", &schema_of<SeriesOptions>()},          {"urban.check", &schema_of<CheckOptions>()},
-      {"urban.validate", &schema_of<ValidationOptions>()}, {"urban.gates", &schema_of<GateOptions>()},
-      {"urban.umep", &schema_of<UmepOptions>()},           {"urban.stage", &schema_of<StageOptions>()},
-      {"urban.utci", &schema_of<UtciOptions>()},           {"urban.pet", &schema_of<PetOptions>()}};
+  return {{"urban.shadows", &schema_of<ShadowRunOptions>()},
+          {"urban.walls", &schema_of<WallRunOptions>()},
+          {"urban.svf", &schema_of<SkyRunOptions>()},
+          {"urban.sun", &schema_of<SunlightOptions>()},
+          {"urban.sample", &schema_of<SampleRunOptions>()},
+          {"urban.run", &schema_of<SeriesOptions>()},
+          {"urban.check", &schema_of<CheckOptions>()},
+          {"urban.validate", &schema_of<ValidationOptions>()},
+          {"urban.gates", &schema_of<GateOptions>()},
+          {"urban.umep", &schema_of<UmepOptions>()},
+          {"urban.compare", &schema_of<CompareOptions>()},
+          {"urban.stats", &schema_of<AreaStatisticsOptions>()},
+          {"urban.stage", &schema_of<StageOptions>()},
+          {"urban.utci", &schema_of<UtciOptions>()},
+          {"urban.pet", &schema_of<PetOptions>()}};
 }
 
 }  // namespace lockstep::urban

@@ -178,7 +178,8 @@ void describe_results(Schema<SeriesOptions>& s) {
       .shown("LIST")
       .effect(Effect::display);
   s.option("poi", &O::points,
-           "points: CSV with id,x,y or id,lat,lon, or GeoJSON; a row of poi.csv a point and step")
+           "points: CSV with id,x,y or id,lat,lon, GeoJSON, GeoPackage or shapefile; a row of poi.csv a "
+           "point and step")
       .member("points")
       .formerly("points")
       .file(Use::input)
@@ -201,6 +202,9 @@ void describe_results(Schema<SeriesOptions>& s) {
   s.include(&O::walls);
   s.option("pictures", &O::pictures, "PNG a step and film of the day").effect(Effect::display);
   s.option("video", &O::video, "film of the day (day.mp4)").effect(Effect::display);
+  s.option("include_roofs", &O::include_roofs,
+           "statistics and pictures of roofs and water too, not of the ground where people stand alone")
+      .effect(Effect::display);
   s.option("resume", &O::resume, "reuse of finished tiles of a killed run").effect(Effect::speed);
   s.option("out", &O::folder, "folder for the results; it is made if missing")
       .member("folder")
@@ -266,7 +270,7 @@ void describe(Schema<ValidationOptions>& s) {
 
 void describe(Schema<GateOptions>& s) {
   s.of("urban::GateOptions");
-  s.include_base<SeriesOptions>({"out", "format", "poi", "pictures", "video", "resume"});
+  s.include_base<SeriesOptions>({"out", "format", "poi", "pictures", "video", "include_roofs", "resume"});
   for (const char* name : {"dsm", "weather"}) s.change(name).required(false);
   s.needed(
       "weather", [](const GateOptions& o) { return !o.city.dsm.empty(); }, "a city without its weather",

@@ -20,6 +20,8 @@ constexpr io::Rgb kPetInks[] = {{8, 16, 96},     {24, 72, 208}, {64, 144, 240},
                                 {152, 212, 248}, {88, 176, 88}, {252, 228, 110},
                                 {246, 164, 50},  {224, 72, 36}, {128, 8, 24}};
 
+constexpr const char* kNoGround = "roof or water";
+
 /// U+2212 before a negative number.
 std::string degrees(double value) {
   return value < 0 ? fmt::format("−{:g}", -value) : fmt::format("{:g}", value);
@@ -104,6 +106,8 @@ io::Image draw_step_picture(const StepPicture& p) {
   options.maximum = p.maximum ? p.maximum : look.maximum;
   options.classes = look.classes;
   options.relief = p.relief;
+  options.shown = p.ground;
+  options.hidden_label = kNoGround;
   options.pixel_size = p.pixel_size_m;
   options.target_pixels = p.target_pixels;
   options.facts = p.facts;

@@ -23,6 +23,8 @@ struct StepPicture {
   double pixel_size_m = 1;
   io::MapFacts facts;                          ///< date, sun, CRS, north
   const std::vector<float>* relief = nullptr;  ///< heights (m) of the grid; none: flat
+  const std::vector<uint8_t>* ground =
+      nullptr;  ///< 1 where people stand; the rest shows the relief; none: all is shown
   std::optional<double> minimum,
       maximum;             ///< of the colours; give those of all steps to the frames of a film
   std::string_view title;  ///< instead of the output's own, "Mean of …" of a summary

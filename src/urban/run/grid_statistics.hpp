@@ -39,13 +39,15 @@ class ExactSum {
 /// Lowest, highest, mean and missing values of a grid that comes in parts, in any order.
 class GridStatistics {
  public:
-  void take(std::span<const float> values) {
+  /// `counted`: 0 for values that are left out, a value a cell; empty: all count. Missing ones are counted everywhere.
+  void take(std::span<const float> values, std::span<const uint8_t> counted = {}) {
     for (size_t k = 0; k < values.size(); ++k) {
       const float v = values[k];
       if (std::isnan(v)) {
         ++missing_;
         continue;
       }
+      if (!counted.empty() && counted[k] == 0) continue;
       if (std::isinf(v))
         infinite_ += v;
       else

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "lockstep/error.hpp"
+#include "urban/city/people_ground.hpp"
+#include "urban/radiation/constants.hpp"
 #include "urban/rasters.hpp"
 
 namespace lockstep::urban {
@@ -28,6 +30,18 @@ TEST(PrepareCity, MissingPixels) {
   EXPECT_EQ(city.shift, 0) << "a nodata value is no height";
   EXPECT_EQ(city.lowest, 1);
   EXPECT_EQ(city.highest, 3);
+}
+
+// 2 m above the DEM is a roof, just below is not; classes of roofs and water count beside it, and without a DEM alone.
+TEST(PeopleGround, LeavesOutRoofsAndWater) {
+  CityInput input = two_by_three({1, 2.99f, 3, kNan, 1, 1});
+  input.dem = Raster(2, 3, 1.0f);
+  const City city = prepare_city(input);
+  EXPECT_EQ(people_ground(city, {}), (std::vector<uint8_t>{1, 1, 0, 0, 1, 1}));
+  const std::vector<int32_t> cover = {5, 5, 5, 1, kBuildingCode, kWaterCode};
+  EXPECT_EQ(people_ground(city, cover), (std::vector<uint8_t>{1, 1, 0, 0, 0, 0}));
+  const City bare = prepare_city(two_by_three({1, 2.99f, 3, kNan, 1, 1}));
+  EXPECT_EQ(people_ground(bare, cover), (std::vector<uint8_t>{1, 1, 1, 0, 0, 0}));
 }
 
 TEST(PrepareCity, NegativeHeightsAreLifted) {

@@ -238,6 +238,44 @@ TEST(SeriesRun, BandsOfRowsChangeNothing) {
   EXPECT_TRUE(fs::exists(bands.netcdf));
 }
 
+// Means count the ground alone, unless roofs are asked for; grids and the mask are the same either way.
+TEST(SeriesRun, PeopleStandOnTheGround) {
+  NEEDS_CPU();
+  Case c;
+  c.options.from = "2015-06-21T12:00";
+  c.options.to = "2015-06-21T13:00";
+  const SeriesResult ground = c.compute();
+  const std::vector<float> mask = c.read("ground.npy"), tmrt = c.read("summary/tmrt_mean.npy");
+  const auto heights = [&](const fs::path& file) {
+    std::vector<float> values(kSide * kSide);
+    io::RasterReader::open(file)->read(0, 0, kSide, kSide, values.data());
+    return values;
+  };
+  const std::vector<float> dsm = heights(c.options.city.dsm), dem = heights(c.options.city.dem);
+  double sum = 0, all = 0;
+  int64_t count = 0;
+  for (size_t p = 0; p < mask.size(); ++p) {
+    const bool stands = dsm[p] - dem[p] < 2;
+    EXPECT_EQ(mask[p], stands ? 1 : 0);
+    all += static_cast<double>(tmrt[p]);
+    if (stands) sum += static_cast<double>(tmrt[p]), ++count;
+  }
+  const double on_ground = sum / static_cast<double>(count), everywhere = all / (kSide * kSide);
+  ASSERT_GT(std::abs(on_ground - everywhere), 0.1);
+  const auto mean_of = [](const SeriesResult& result, const std::string& name) {
+    for (const OutputGrid& grid : result.outputs)
+      if (grid.name == name) return grid.mean;
+    return std::nan("");
+  };
+  EXPECT_NEAR(mean_of(ground, "tmrt_mean"), on_ground, 1e-4);
+  EXPECT_NEAR(mean_of(ground, "ground"), double(count) / (kSide * kSide), 1e-9);
+  c.options.include_roofs = true;
+  const SeriesResult roofs = c.compute();
+  EXPECT_NEAR(mean_of(roofs, "tmrt_mean"), everywhere, 1e-4);
+  EXPECT_EQ(c.read("ground.npy"), mask);
+  EXPECT_EQ(c.read("summary/tmrt_mean.npy"), tmrt);
+}
+
 constexpr char kVictim[] = "LOCKSTEP_TEST_SERIES_VICTIM";  // "<pipe to write to> <folder of a Case>"
 
 SeriesOptions tiled_options(const Case& c) {

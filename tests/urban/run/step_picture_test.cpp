@@ -22,7 +22,8 @@ int64_t count(io::Image& image, const io::Rgb& ink) {
 
 constexpr int kSide = 4, kZoom = 40;  // 16 pixels of 40 x 40
 
-io::Image draw(std::string_view output, std::vector<float> values) {
+io::Image draw(std::string_view output, std::vector<float> values,
+               const std::vector<uint8_t>* ground = nullptr) {
   values.resize(kSide * kSide, values.back());
   StepPicture picture;
   picture.output = output;
@@ -30,6 +31,7 @@ io::Image draw(std::string_view output, std::vector<float> values) {
   picture.rows = picture.cols = kSide;
   picture.pixel_size_m = 2;
   picture.target_pixels = kSide * kZoom;
+  picture.ground = ground;
   picture.facts.date = "2015-06-21 15:00 (UTC+2)";
   picture.facts.north_is_up = true;
   picture.facts.sun = io::MapSun{230, 50};
@@ -58,6 +60,24 @@ TEST(StepPicture, ShowsIndicesInTheirClasses) {
   EXPECT_EQ(labels.front().label, "below −40, extreme cold stress");
   EXPECT_EQ(labels[5].label, "9 to 26, no thermal stress");
   EXPECT_EQ(labels.back().label, "above 46, extreme heat stress");
+}
+
+// A hot roof neither shows nor stretches the colours of the ground; it has its own swatch.
+TEST(StepPicture, HidesWhereNobodyStands) {
+  std::vector<uint8_t> ground(kSide * kSide, 1);
+  ground[5] = 0;
+  std::vector<float> mild = {20, 22, 24, 26, 28, 30, 32}, hot = mild;
+  hot[5] = 90;
+  for (const char* output : {"tmrt", "utci"}) {
+    io::Image picture = draw(output, hot, &ground);
+    EXPECT_EQ(picture.pixels, draw(output, mild, &ground).pixels) << output;
+    EXPECT_NE(picture.pixels, draw(output, hot).pixels) << output;
+    constexpr io::Rgb hidden = {236, 236, 232};
+    EXPECT_GE(count(picture, hidden), kZoom * kZoom + 16 * 16) << output;
+  }
+  std::vector<float> gap = mild;
+  gap[5] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(draw("tmrt", gap, &ground).pixels, draw("tmrt", gap).pixels) << "a missing pixel is no roof";
 }
 
 // Neighbouring classes differ clearly in lightness or hue, so that a map can be read against its legend.

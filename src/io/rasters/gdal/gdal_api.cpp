@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
+#include <string_view>
+#include <vector>
 
 #include "core/dynamic_library.hpp"
 #include "io/rasters/raster.hpp"
@@ -35,6 +38,21 @@ std::string folders_text(const LibrarySearch& search) {
   return fmt::format("{}", fmt::join(folders, ", "));
 }
 
+/// Those of kVectorDrivers, taken out of GDAL's list; empty where another part of the process uses GDAL too.
+std::vector<GdalHandle>& set_aside() {
+  static auto* drivers = new std::vector<GdalHandle>;
+  return *drivers;
+}
+std::mutex& vector_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+bool is_listed(const char* const* names, std::string_view name) {
+  for (; *names; ++names)
+    if (name == *names) return true;
+  return false;
+}
+
 /// A mask or an overview beside a raster is opened by whatever format knows it: none but the listed shall.
 void leave_listed_drivers(const GdalApi& api) {
   constexpr std::string_view kOwn[] = {"VRT", "MEM", "COG"};
@@ -42,11 +60,13 @@ void leave_listed_drivers(const GdalApi& api) {
     const GdalHandle driver = api.GDALGetDriver(k);
     const char* const text = api.GDALGetDriverShortName(driver);
     const std::string_view name = text ? text : "";
-    bool keep = std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn);
-    for (const char* const* listed = kRasterDrivers; *listed; ++listed) keep |= name == *listed;
-    if (keep) continue;
+    if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn)) continue;
+    if (is_listed(kRasterDrivers, name)) continue;
     api.GDALDeregisterDriver(driver);
-    api.GDALDestroyDriver(driver);
+    if (is_listed(kVectorDrivers, name))
+      set_aside().push_back(driver);
+    else
+      api.GDALDestroyDriver(driver);
   }
 }
 
@@ -79,6 +99,17 @@ const char* const kRasterDrivers[] = {"GTiff",   "AAIGrid", "GRASSASCIIGrid", "H
                                       "ERS",     "PNG",     "JPEG",           "BMP",  "JP2OpenJPEG", "JP2KAK",
                                       "JP2ECW",  "JP2Lura", "netCDF",         "GMT",  "PCIDSK",      "LCP",
                                       "NWT_GRD", "ISG",     nullptr};
+
+const char* const kVectorDrivers[] = {"GPKG", "ESRI Shapefile", nullptr};
+
+VectorFormats::VectorFormats(const GdalApi& api) : api_(api) {
+  vector_mutex().lock();
+  for (const GdalHandle driver : set_aside()) api_.GDALRegisterDriver(driver);
+}
+VectorFormats::~VectorFormats() {
+  for (const GdalHandle driver : set_aside()) api_.GDALDeregisterDriver(driver);
+  vector_mutex().unlock();
+}
 
 std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reason) {
   std::string why;

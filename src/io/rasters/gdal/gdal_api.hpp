@@ -28,6 +28,7 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(GdalHandle, GDALGetDriver, (int number))                                                                \
   F(void, GDALDeregisterDriver, (GdalHandle driver))                                                        \
   F(void, GDALDestroyDriver, (GdalHandle driver))                                                           \
+  F(int, GDALRegisterDriver, (GdalHandle driver))                                                           \
   F(const char*, GDALGetDriverShortName, (GdalHandle driver))                                               \
   F(GdalHandle, GDALOpenEx,                                                                                 \
     (const char* path, unsigned flags, const char* const* drivers, const char* const* options,              \
@@ -78,6 +79,21 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, OSRIsCompound, (GdalHandle crs))                                                                   \
   F(double, OSRGetTargetLinearUnits, (GdalHandle crs, const char* part, char** name))                       \
   F(int, OSRIsSameEx, (GdalHandle crs, GdalHandle other, const char* const* options))                       \
+  F(GdalHandle, GDALDatasetGetLayer, (GdalHandle dataset, int number))                                      \
+  F(int, GDALDatasetGetLayerCount, (GdalHandle dataset))                                                    \
+  F(const char*, OGR_L_GetName, (GdalHandle layer))                                                         \
+  F(GdalHandle, OGR_L_GetSpatialRef, (GdalHandle layer))                                                    \
+  F(GdalHandle, OGR_L_GetLayerDefn, (GdalHandle layer))                                                     \
+  F(GdalHandle, OGR_L_GetNextFeature, (GdalHandle layer))                                                   \
+  F(int, OGR_FD_GetFieldCount, (GdalHandle definition))                                                     \
+  F(GdalHandle, OGR_FD_GetFieldDefn, (GdalHandle definition, int number))                                   \
+  F(const char*, OGR_Fld_GetNameRef, (GdalHandle field))                                                    \
+  F(const char*, OGR_F_GetFieldAsString, (GdalHandle feature, int number))                                  \
+  F(GdalHandle, OGR_F_GetGeometryRef, (GdalHandle feature))                                                 \
+  F(void, OGR_F_Destroy, (GdalHandle feature))                                                              \
+  F(int, OGR_G_ExportToWkt, (GdalHandle geometry, char** wkt))                                              \
+  F(GdalHandle, OGR_G_GetLinearGeometry, (GdalHandle geometry, double step, char** options))                \
+  F(void, OGR_G_DestroyGeometry, (GdalHandle geometry))                                                     \
   F(GdalHandle, OCTNewCoordinateTransformation, (GdalHandle from, GdalHandle to))                           \
   F(void, OCTDestroyCoordinateTransformation, (GdalHandle transformation))                                  \
   F(int, OCTTransform, (GdalHandle transformation, int count, double* x, double* y, double* z))
@@ -97,6 +113,22 @@ std::optional<GdalApi> load_gdal(const LibrarySearch& search, std::string& reaso
 /// The formats that are opened, null at the end; GDAL's others run SQL, fetch from the network or follow what a text
 /// names. Virtual rasters (.vrt) are opened for themselves (vrt.hpp).
 extern const char* const kRasterDrivers[];
+
+/// The formats of points and areas that are opened, null at the end. GDAL knows them while a VectorFormats lives, so that no
+/// raster's side file is opened as one of them.
+extern const char* const kVectorDrivers[];
+
+/// One at a time.
+class VectorFormats {
+ public:
+  explicit VectorFormats(const GdalApi& api);
+  ~VectorFormats();
+  VectorFormats(const VectorFormats&) = delete;
+  VectorFormats& operator=(const VectorFormats&) = delete;
+
+ private:
+  const GdalApi& api_;
+};
 
 /// The interface, or null where GDAL cannot be loaded. The first call registers GDAL's formats and bounds its
 /// cache of blocks, unless GDAL_CACHEMAX is set.

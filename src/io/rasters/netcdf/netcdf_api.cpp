@@ -46,6 +46,10 @@ std::optional<Hdf5Api> find_hdf5(const DynamicLibrary& netcdf) {
   const bool all = find(api.H5Fopen, "H5Fopen") && find(api.H5Fclose, "H5Fclose") &&
                    find(api.H5Dopen2, "H5Dopen2") && find(api.H5Dclose, "H5Dclose") &&
                    find(api.H5Dwrite_chunk, "H5Dwrite_chunk");
+  if (!find(api.H5Dget_chunk_storage_size, "H5Dget_chunk_storage_size"))
+    api.H5Dread_chunk = nullptr;
+  else
+    find(api.H5Dread_chunk, "H5Dread_chunk");
   return all ? std::optional(api) : std::nullopt;
 }
 }  // namespace

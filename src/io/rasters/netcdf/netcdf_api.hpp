@@ -35,6 +35,8 @@ namespace lockstep::io {
   F(nc_inq_varndims, (int file, int variable, int* rank))                                               \
   F(nc_inq_vartype, (int file, int variable, int* type))                                                \
   F(nc_inq_var_chunking, (int file, int variable, int* storage, size_t* sizes))                         \
+  F(nc_inq_var_deflate, (int file, int variable, int* shuffle, int* deflate, int* level))               \
+  F(nc_inq_var_endian, (int file, int variable, int* order))                                            \
   F(nc_inq_vardimid, (int file, int variable, int* dimensions))                                         \
   F(nc_inq_dimlen, (int file, int dimension, size_t* length))                                           \
   F(nc_get_vara_double, (int file, int variable, const size_t* first, const size_t* count, double* values))
@@ -48,6 +50,11 @@ struct Hdf5Api {
   int (*H5Dclose)(Id dataset) = nullptr;
   int (*H5Dwrite_chunk)(Id dataset, Id transfer, uint32_t filters_left_out, const unsigned long long* first,
                         size_t bytes, const void* data) = nullptr;
+  /// Null where this HDF5 has none of that form; then chunks are not read.
+  int (*H5Dget_chunk_storage_size)(Id dataset, const unsigned long long* first,
+                                   unsigned long long* bytes) = nullptr;
+  int (*H5Dread_chunk)(Id dataset, Id transfer, const unsigned long long* first, uint32_t* filters_left_out,
+                       void* data) = nullptr;
 };
 
 struct NetcdfApi {

@@ -14,6 +14,7 @@
 #include "urban/checks/city_checks.hpp"
 #include "urban/checks/sky_record.hpp"
 #include "urban/checks/weather_checks.hpp"
+#include "urban/city/people_ground.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/options/errors.hpp"
 #include "urban/pictures/looks.hpp"
@@ -318,6 +319,7 @@ void take_city_into(const SeriesOptions& o, Grids& grids, bool from_files, Serie
   if (!grids.land_cover.empty())
     inputs.land_cover = land_cover_codes(grids.land_cover, inputs.parameters, inputs.city,
                                          from_files ? o.land_cover.string() : "argument land_cover");
+  inputs.ground = people_ground(inputs.city, inputs.land_cover);
 }
 
 /// False where something could not be read, which is a row of the findings then.

@@ -29,6 +29,7 @@ struct SeriesInputs {
   std::vector<float> relief;   ///< for pictures; empty where none is drawn
   std::optional<Walls> walls;  ///< from files
   std::vector<int32_t> land_cover;
+  std::vector<uint8_t> ground;  ///< 1 where people stand (city/people_ground.hpp)
   std::optional<StoredSky> sky;
   ModelParameters parameters;
   RadiationOptions radiation;

@@ -13,6 +13,7 @@
 #include "io/text/input_memory.hpp"
 #include "io/text/json_text.hpp"
 #include "io/text/text_scanner.hpp"
+#include "io/vectors/features.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -143,15 +144,8 @@ std::vector<GivenPoint> parse_geojson(std::string_view text, const std::string& 
   return points;
 }
 
-}  // namespace
-
-std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view where,
+std::vector<SeriesPoint> place_points(const std::vector<GivenPoint>& given, const std::string& file,
                                       const io::RasterGrid& grid) {
-  const std::string file(where);
-  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  const bool is_json = first != text.npos && text[first] == '{';
-  const std::vector<GivenPoint> given =
-      is_json ? parse_geojson(text, file, grid) : parse_point_csv(text, file);
   if (given.empty()) throw InputError("no points", file, "at least one");
   std::vector<SeriesPoint> points;
   std::set<std::string> ids;
@@ -179,10 +173,43 @@ std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view wh
   return points;
 }
 
+/// Points of a GeoPackage or a shapefile.
+std::vector<GivenPoint> points_of_shapes(const std::filesystem::path& path, const io::RasterGrid& grid) {
+  std::vector<GivenPoint> points;
+  for (const io::Feature& feature :
+       io::features_on(io::read_feature_file(path, {}), grid, {}, path.string())) {
+    if (feature.kind != io::Feature::Kind::point)
+      throw InputError("a feature that is no point", feature.where, "a geometry of type Point");
+    GivenPoint point;
+    point.where = feature.where;
+    point.id = std::to_string(points.size() + 1);
+    for (const char* key : {"id", "name"})
+      if (const std::string* text = feature.field(key); text && !text->empty()) {
+        point.id = *text;
+        break;
+      }
+    point.x = feature.rings[0][0].x;
+    point.y = feature.rings[0][0].y;
+    points.push_back(point);
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view where,
+                                      const io::RasterGrid& grid) {
+  const std::string file(where);
+  const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  const bool is_json = first != text.npos && text[first] == '{';
+  return place_points(is_json ? parse_geojson(text, file, grid) : parse_point_csv(text, file), file, grid);
+}
+
 constexpr double kBytesOfCharacter = 64;
 
 std::vector<SeriesPoint> read_points(const std::filesystem::path& path, const io::RasterGrid& grid) {
   const std::string where = path.string();
+  if (io::is_shape_file(path)) return place_points(points_of_shapes(path, grid), where, grid);
   return io::within_memory(where, [&] {
     // A point is a line of at least six bytes, twice in memory with its texts.
     const std::string text = io::read_text_file(path, "points: CSV or GeoJSON");

@@ -11,7 +11,7 @@
 namespace lockstep::urban {
 
 /// A CSV with columns id, x, y (the raster's coordinates) or id, lat, lon (WGS 84), or GeoJSON points in the
-/// raster's coordinates or in degrees. Throws InputError naming the line for malformed rows, and naming the
+/// raster's coordinates or in degrees; files also GeoPackages and shapefiles of points. Throws InputError naming the line for malformed rows, and naming the
 /// point for one outside the raster or named twice.
 std::vector<SeriesPoint> parse_points(std::string_view text, std::string_view where,
                                       const io::RasterGrid& grid);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
@@ -338,6 +339,7 @@ io::Image SeriesWriter::draw(const Item& item) const {
   picture.facts.north_is_up = true;
   if (step.forcing.day()) picture.facts.sun = {step.forcing.sun_azimuth_deg, step.forcing.sun_altitude_deg};
   if (!inputs_.relief.empty()) picture.relief = &inputs_.relief;
+  if (!options_.include_roofs) picture.ground = &inputs_.ground;
   if (output == SeriesOutput::tmrt) {
     // One scale for the day, so that pictures can be laid beside each other.
     picture.minimum = kCoolestTmrt;
@@ -364,6 +366,7 @@ void SeriesWriter::finish(SeriesResult& result) {
     logging::warning("no film of the day: {}", no_film_why_);
   }
   result.outputs = whole() ? write_summary() : finish_bands();
+  result.outputs.push_back(write_ground());
 }
 
 /// Summaries are GeoTIFF where that can be, else .npy.
@@ -390,10 +393,35 @@ std::vector<OutputGrid> SeriesWriter::write_summary() const {
     write_grid(options_.folder / "summary" / grid.name, {grid.title, grid.unit, {}}, grid.values.data(),
                summary_format());
     GridStatistics statistics;
-    statistics.take(grid.values);
+    statistics.take(grid.values, counted(0, inputs_.grid.rows));
     statistics.fill(outputs[k]);
   });
   return outputs;
+}
+
+std::span<const uint8_t> SeriesWriter::counted(int64_t row, int64_t rows) const {
+  if (options_.include_roofs) return {};
+  const int64_t cols = inputs_.grid.cols;
+  return std::span(inputs_.ground).subspan(size_t(row * cols), size_t(rows * cols));
+}
+
+OutputGrid SeriesWriter::write_ground() const {
+  std::vector<float> values(inputs_.ground.begin(), inputs_.ground.end());
+  for (size_t p = 0; p < values.size(); ++p)
+    if (inputs_.city.is_missing(int64_t(p))) values[p] = std::numeric_limits<float>::quiet_NaN();
+  OutputGrid ground;
+  ground.name = "ground";
+  const bool tif = summary_format() == SeriesFormat::tif;
+  ground.file = options_.folder / (tif ? "ground.tif" : "ground.npy");
+  io::RasterLabels labels{"Ground where people stand: 1; roofs and water: 0", "1", {}};
+  labels.bytes = true;
+  const auto file = io::create_labelled_raster(ground.file, inputs_.grid, labels);
+  file->write(0, 0, inputs_.grid.rows, inputs_.grid.cols, values.data());
+  file->commit();
+  GridStatistics statistics;
+  statistics.take(values);
+  statistics.fill(ground);
+  return ground;
 }
 
 void SeriesWriter::add_band(int64_t row) {
@@ -407,7 +435,7 @@ void SeriesWriter::add_band(int64_t row) {
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
     bands_[k].writer->write(row, 0, rows, inputs_.grid.cols, grids[k].values.data());
     bands_[k].statistics.take(
-        std::span(grids[k].values.data(), static_cast<size_t>(rows * inputs_.grid.cols)));
+        std::span(grids[k].values.data(), static_cast<size_t>(rows * inputs_.grid.cols)), counted(row, rows));
   });
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,6 +86,9 @@ class SeriesWriter {
   SeriesFormat summary_format() const;
   OutputGrid summary_grid(const std::string& grid_name) const;
   std::vector<OutputGrid> write_summary() const;
+  /// 1 for pixels of these rows that count in statistics; empty: all do.
+  std::span<const uint8_t> counted(int64_t row, int64_t rows) const;
+  OutputGrid write_ground() const;
   void add_files(const Shared& item);
   void write_grid(const std::filesystem::path& stem, const io::RasterLabels& labels, const float* values,
                   SeriesFormat format) const;

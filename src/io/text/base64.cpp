@@ -1,8 +1,8 @@
-#include "base64.hpp"
+#include "io/text/base64.hpp"
 
 #include <cstdint>
 
-namespace lockstep::cli {
+namespace lockstep::io {
 namespace {
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 }  // namespace
@@ -34,4 +34,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return out;
 }
 
-}  // namespace lockstep::cli
+}  // namespace lockstep::io

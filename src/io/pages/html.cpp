@@ -1,13 +1,12 @@
-#include "report_html.hpp"
+#include "io/pages/html.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "base64.hpp"
-#include "io/text/file.hpp"
+#include "io/text/base64.hpp"
 
-namespace lockstep::cli::html {
+namespace lockstep::io::html {
 namespace {
 
 constexpr const char* kStyle = R"(
@@ -33,14 +32,14 @@ svg, video { max-width: 100%; height: auto; }
 
 std::string table(const Table& t) {
   std::string out = "<div class=\"scroll\"><table><thead><tr>";
-  for (const std::string& cell : t.head) out += "<th>" + io::xml_escaped(cell) + "</th>";
+  for (const std::string& cell : t.head) out += "<th>" + xml_escaped(cell) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (size_t row = 0; row < t.rows.size(); ++row) {
     const bool marked = std::find(t.marked.begin(), t.marked.end(), row) != t.marked.end();
     out += marked ? "<tr class=\"bad\">" : "<tr>";
     for (const std::string& cell : t.rows[row]) {
       const bool number = !cell.empty() && cell.find_first_not_of("0123456789.+-e%") == std::string::npos;
-      out += (number ? "<td class=\"n\">" : "<td>") + io::xml_escaped(cell) + "</td>";
+      out += (number ? "<td class=\"n\">" : "<td>") + xml_escaped(cell) + "</td>";
     }
     out += "</tr>\n";
   }
@@ -50,15 +49,15 @@ std::string table(const Table& t) {
 std::string facts(const std::vector<std::pair<std::string, std::string>>& rows) {
   std::string out = "<dl>\n";
   for (const auto& [name, value] : rows)
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", io::xml_escaped(name), io::xml_escaped(value));
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>\n", xml_escaped(name), xml_escaped(value));
   return out + "</dl>\n";
 }
 
 std::string heading(const std::string& text, int level) {
-  return fmt::format("<h{0}>{1}</h{0}>\n", level, io::xml_escaped(text));
+  return fmt::format("<h{0}>{1}</h{0}>\n", level, xml_escaped(text));
 }
 
-std::string figure(const io::Drawing& drawing) {
+std::string figure(const Drawing& drawing) {
   std::string svg = drawing.svg();
   // Inside HTML an <svg> needs no namespace, and the page names no address.
   constexpr std::string_view kNamespace = " xmlns=\"http://www.w3.org/2000/svg\"";
@@ -70,7 +69,7 @@ std::string picture(const std::string& bytes, const std::string& caption, size_t
   return fmt::format(
       "<figure class=\"map\"><input type=\"checkbox\" id=\"picture{2}\"><label for=\"picture{2}\"><img "
       "alt=\"{0}\" src=\"data:image/png;base64,{1}\"></label><figcaption>{0}</figcaption></figure>\n",
-      io::xml_escaped(caption), base64(bytes), number);
+      xml_escaped(caption), base64(bytes), number);
 }
 
 std::string film(const std::string& bytes) {
@@ -84,7 +83,7 @@ std::string page(const std::string& title, const std::string& body) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style></head><body>\n"
       "<h1>{0}</h1>\n{2}</body></html>\n",
-      io::xml_escaped(title), kStyle, body);
+      xml_escaped(title), kStyle, body);
 }
 
-}  // namespace lockstep::cli::html
+}  // namespace lockstep::io::html

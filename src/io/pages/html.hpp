@@ -1,4 +1,4 @@
-// Pieces of the report page: tables, inline drawings, inlined pictures.
+// Pieces of pages of HTML: tables, inline drawings, inlined pictures.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include "io/pictures/drawing.hpp"
 
-namespace lockstep::cli::html {
+namespace lockstep::io::html {
 
 struct Table {
   std::vector<std::string> head;
@@ -24,7 +24,7 @@ std::string facts(const std::vector<std::pair<std::string, std::string>>& rows);
 std::string heading(const std::string& text, int level);
 
 /// The drawing as an <svg> of the page.
-std::string figure(const io::Drawing& drawing);
+std::string figure(const Drawing& drawing);
 
 /// An <img> that holds the file itself and fills the window when it is clicked; `number` is the picture's own.
 std::string picture(const std::string& bytes, const std::string& caption, size_t number);
@@ -35,4 +35,4 @@ std::string film(const std::string& bytes);
 /// The whole page.
 std::string page(const std::string& title, const std::string& body);
 
-}  // namespace lockstep::cli::html
+}  // namespace lockstep::io::html

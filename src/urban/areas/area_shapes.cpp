@@ -1,0 +1,60 @@
+#include "urban/areas/area_shapes.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "io/text/text_scanner.hpp"
+#include "lockstep/error.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+OptionError area_error(const char* option, std::string what, std::string expected,
+                       const std::string& place = {}) {
+  return schema_of<AreaStatisticsOptions>().error(
+      {OptionError::Kind::invalid, option, std::move(what), std::move(expected), "", place});
+}
+
+std::string name_of_area(const io::Feature& feature, const std::string& id, size_t number) {
+  if (!id.empty()) {
+    if (const std::string* text = feature.field(id)) return *text;
+    std::string fields;
+    for (const auto& [name, value] : feature.fields) fields += (fields.empty() ? "" : ", ") + name;
+    throw area_error("id", fmt::format("no field '{}'", io::shown(id)),
+                     fields.empty() ? "a field; there is none" : "one of " + fields, feature.where);
+  }
+  for (const char* usual : {"id", "ID", "name", "Name", "NAME"})
+    if (const std::string* text = feature.field(usual); text && !text->empty()) return *text;
+  return std::to_string(number);
+}
+
+}  // namespace
+
+std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid) {
+  const std::string where = options.areas.string();
+  const io::FeatureOptions reading{options.layer, options.areas_crs};
+  io::FeatureFile file = io::read_feature_file(options.areas, reading);
+  if (file.crs.empty() && options.areas_crs.empty() && !grid.crs_wkt.empty())
+    throw area_error("", "areas without a coordinate reference system",
+                     "a file that names one, or {areas_crs} such as EPSG:3006", where);
+  std::vector<io::Feature> features = io::features_on(std::move(file), grid, reading, where);
+  std::vector<AreaShape> shapes;
+  std::set<std::string> names;
+  for (io::Feature& feature : features) {
+    if (feature.kind != io::Feature::Kind::area)
+      throw area_error("",
+                       feature.type.empty() ? "a feature without a shape" : "a shape of type " + feature.type,
+                       "Polygon or MultiPolygon", feature.where);
+    AreaShape shape{feature.where, name_of_area(feature, options.id, shapes.size() + 1),
+                    std::move(feature.rings)};
+    check_shape(shape);
+    if (!names.insert(shape.name).second)
+      throw area_error("", fmt::format("area {} a second time", io::shown(shape.name)),
+                       "names of their own, or {id}, a field that has them", feature.where);
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+}  // namespace lockstep::urban

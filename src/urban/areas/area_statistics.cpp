@@ -1,0 +1,205 @@
+// Statistics of a run by areas, from files to a file.
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/files/atomic_file.hpp"
+#include "core/reports/host_stage.hpp"
+#include "core/reports/log.hpp"
+#include "io/series/csv.hpp"
+#include "lockstep/error.hpp"
+#include "urban/areas/area_shapes.hpp"
+#include "urban/areas/area_table.hpp"
+#include "urban/areas/coverage.hpp"
+#include "urban/results/run_folder.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+OptionError choice_error(const char* option, std::string what, std::string expected) {
+  return schema_of<AreaStatisticsOptions>().error(
+      {OptionError::Kind::invalid, option, std::move(what), std::move(expected), ""});
+}
+
+std::string listed_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+bool has_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, AreaPlan& plan) {
+  for (const std::string& text : options.thresholds) {
+    plan.thresholds.push_back(parse_threshold(text));
+    if (!has_name(run.outputs(), plan.thresholds.back().output))
+      throw choice_error("threshold", fmt::format("no output '{}' in the run", plan.thresholds.back().output),
+                         "one of " + listed_names(run.outputs()));
+  }
+  std::vector<std::string> wanted = options.outputs.empty() ? run.outputs() : options.outputs;
+  for (const AreaThreshold& t : plan.thresholds)
+    if (!has_name(wanted, t.output)) wanted.push_back(t.output);
+  if (options.groups == AreaGroups::stress && options.outputs.empty())
+    std::erase_if(wanted, [](const std::string& name) { return name != "utci" && name != "pet"; });
+  for (const std::string& name : wanted) {
+    const bool stepped = has_name(run.outputs(), name);
+    if (!stepped && !has_name(run.summaries(), name))
+      throw choice_error(
+          "outputs", fmt::format("no '{}' in the run", name),
+          fmt::format("of {}, {}", listed_names(run.outputs()), listed_names(run.summaries())));
+    if (options.groups == AreaGroups::stress && name != "utci" && name != "pet")
+      throw choice_error("outputs", fmt::format("classes of thermal stress of '{}'", name), "utci or pet");
+    (stepped ? plan.outputs : plan.summaries).push_back(name);
+  }
+  if (wanted.empty())
+    throw choice_error("by", "classes of thermal stress of a run without them", "a run with utci or pet");
+}
+
+void choose_steps(const AreaStatisticsOptions& options, const RunFolder& run, AreaPlan& plan) {
+  constexpr int64_t kDayMinutes = 24 * 60;
+  for (size_t k = 0; k < run.times().size(); ++k) {
+    const int64_t start = run.times()[k] - run.step_min();
+    const int64_t of_day = ((start % kDayMinutes) + kDayMinutes) % kDayMinutes;
+    if (!options.hours ||
+        (of_day >= options.hours->from * 60 && of_day + run.step_min() <= options.hours->to * 60))
+      plan.steps.push_back(k);
+  }
+  if (plan.steps.empty())
+    throw choice_error("hours", fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
+                       fmt::format("hours of which the run has an interval of {} min", run.step_min()));
+}
+
+/// Codes of the ground by pixel; empty where areas are not told apart by them.
+std::vector<float> land_cover_of(const AreaStatisticsOptions& options, const RunFolder& run) {
+  if (options.groups != AreaGroups::land_cover) return {};
+  fs::path file = options.land_cover;
+  if (const RecordedOption* recorded = run.record().find("land-cover"); file.empty() && recorded)
+    file = recorded->path;
+  if (file.empty())
+    throw choice_error("by", "a run that names no land cover", "{land_cover}, the classes of the ground");
+  const auto reader = io::RasterReader::open(file, {run.pixel_size_m(), {}, false});
+  io::require_same_grid(run.grid(), run.folder().string(), reader->grid(), file.string());
+  std::vector<float> codes(run.cells());
+  reader->read(0, 0, run.grid().rows, run.grid().cols, codes.data());
+  return codes;
+}
+
+/// Zones of an area: itself, or one a land cover.
+std::vector<Zone> zones_of(size_t area, const Coverage& coverage, const std::vector<uint8_t>& ground,
+                           const std::vector<float>& codes) {
+  std::map<float, Zone> zones;
+  if (codes.empty()) zones[0].area = area;
+  for (size_t k = 0; k < coverage.pixels.size(); ++k) {
+    const uint32_t p = coverage.pixels[k];
+    if ((!ground.empty() && ground[p] == 0) || (!codes.empty() && std::isnan(codes[p]))) continue;
+    Zone& zone = zones[codes.empty() ? 0 : codes[p]];
+    zone.area = area;
+    if (!codes.empty() && zone.group.empty()) zone.group = fmt::format("{:g}", codes[p]);
+    zone.pixels.push_back(p);
+    zone.shares.push_back(coverage.shares[k]);
+  }
+  std::vector<Zone> list;
+  for (auto& [code, zone] : zones) list.push_back(std::move(zone));
+  return list;
+}
+
+void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
+               const std::vector<AreaShape>& shapes, AreaPlan& plan, AreaStatisticsResult& result) {
+  const std::vector<float> codes = land_cover_of(options, run);
+  const std::vector<uint8_t> ground = options.include_roofs ? std::vector<uint8_t>() : run.ground();
+  if (!options.include_roofs && ground.empty())
+    result.warnings.push_back("the run has no mask of the ground: roofs and water count");
+  std::vector<std::vector<Zone>> zones(shapes.size());
+  std::vector<int> place(shapes.size());  // 0 outside, 1 partly, 2 inside
+  tbb::parallel_for(size_t{0}, shapes.size(), [&](size_t k) {
+    const Coverage coverage = coverage_of(shapes[k], run.grid());
+    zones[k] = zones_of(k, coverage, ground, codes);
+    place[k] = coverage.inside == 0 ? 0 : coverage.inside < coverage.whole * (1 - 1e-9) ? 1 : 2;
+  });
+  for (size_t k = 0; k < shapes.size(); ++k) {
+    plan.names.push_back(shapes[k].name);
+    std::ranges::move(zones[k], std::back_inserter(plan.zones));
+  }
+  result.areas = static_cast<int64_t>(shapes.size());
+  result.outside = std::ranges::count(place, 0);
+  result.partly = std::ranges::count(place, 1);
+  if (result.outside == result.areas) {
+    const io::RasterGrid& g = run.grid();
+    throw choice_error(
+        "areas", "all areas lie outside of the run's raster",
+        fmt::format("x from {} to {}, y from {} to {}", g.transform[0],
+                    g.transform[0] + static_cast<double>(g.cols) * g.transform[1],
+                    g.transform[3] + static_cast<double>(g.rows) * g.transform[5], g.transform[3]));
+  }
+  if (result.outside > 0)
+    result.warnings.push_back(
+        fmt::format("{} of {} areas lie outside of the raster", result.outside, result.areas));
+  if (result.partly > 0)
+    result.warnings.push_back(fmt::format(
+        "{} of {} areas lie outside with a part of them, which does not count", result.partly, result.areas));
+}
+
+std::string cell(double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : ""; }
+
+std::string csv_of(const AreaStatisticsResult& result, bool groups) {
+  std::string text =
+      groups ? "area,group,output,unit,time,m2,mean,sd,min,max" : "area,output,unit,time,m2,mean,sd,min,max";
+  for (const double p : result.percentiles) text += fmt::format(",p{:g}", p);
+  for (const std::string& t : result.thresholds)
+    text += "," + io::csv_field(t + " m2") + "," + io::csv_field(t + " h");
+  text += "\n";
+  for (const AreaRow& r : result.rows) {
+    text += io::csv_field(r.area) + ",";
+    if (groups) text += io::csv_field(r.group) + ",";
+    text += fmt::format("{},{},{},{},{},{},{},{}", r.output, io::csv_field(r.unit), r.time, cell(r.m2),
+                        cell(r.mean), cell(r.deviation), cell(r.minimum), cell(r.maximum));
+    for (const double p : r.percentiles) text += "," + cell(p);
+    for (size_t t = 0; t < result.thresholds.size(); ++t)
+      text += "," + cell(r.threshold_m2[t]) + "," + cell(r.threshold_hours[t]);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+AreaStatisticsResult area_statistics(const AreaStatisticsOptions& options) {
+  schema_of<AreaStatisticsOptions>().check(&options);
+  AreaStatisticsResult result;
+  result.percentiles = options.percentiles;
+  result.thresholds = options.thresholds;
+  AreaPlan plan;
+  std::unique_ptr<RunFolder> run;
+  std::vector<AreaShape> shapes;
+  host_stage(result.host_stages, "read", [&] {
+    run = std::make_unique<RunFolder>(options.run);
+    choose_outputs(options, *run, plan);
+    choose_steps(options, *run, plan);
+    shapes = read_area_shapes(options, run->grid());
+  });
+  plan.run = run.get();
+  plan.periods = options.periods;
+  plan.percentiles = options.percentiles;
+  plan.by_stress = options.groups == AreaGroups::stress;
+  result.steps = static_cast<int64_t>(plan.steps.size());
+  host_stage(result.host_stages, "areas", [&] {
+    lay_zones(options, *run, shapes, plan, result);
+    for (const std::string& warning : result.warnings) logging::warning("{}", warning);
+    result.rows = area_rows(plan);
+  });
+  host_stage(result.host_stages, "write", [&] {
+    if (options.file.empty()) return;
+    write_file(options.file, csv_of(result, options.groups != AreaGroups::none));
+    result.file = options.file;
+  });
+  return result;
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,182 @@
+// Two runs read, compared and written.
+#include "lockstep/urban/compare.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/files/atomic_file.hpp"
+#include "core/files/folder_lock.hpp"
+#include "core/reports/host_stage.hpp"
+#include "core/reports/log.hpp"
+#include "io/pictures/map_picture.hpp"
+#include "io/pictures/plot.hpp"
+#include "io/rasters/gdal/cog.hpp"
+#include "lockstep/error.hpp"
+#include "urban/compare/changes.hpp"
+#include "urban/compare/page.hpp"
+#include "urban/compare/scenario.hpp"
+#include "urban/results/percentiles.hpp"
+#include "urban/results/run_folder.hpp"
+#include "urban/run/files/result_folder.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+
+OptionError unlike(const RunFolder& after, std::string what, std::string expected) {
+  return schema_of<CompareOptions>().error(
+      {OptionError::Kind::invalid, "", std::move(what), std::move(expected), "", after.folder().string()});
+}
+
+void require_same_steps(const RunFolder& before, const RunFolder& after, const CompareOptions& options,
+                        CompareResult& result) {
+  io::require_same_grid(before.grid(), before.folder().string(), after.grid(), after.folder().string());
+  if (before.times().size() != after.times().size() || before.step_min() != after.step_min())
+    throw unlike(after, fmt::format("{} steps of {} min", after.times().size(), after.step_min()),
+                 fmt::format("{} of {} min as in {}", before.times().size(), before.step_min(),
+                             before.folder().string()));
+  if (before.times().front() == after.times().front()) return;
+  const auto meant = [&](const char* name) {
+    return std::ranges::find(options.differing, name) != options.differing.end();
+  };
+  const std::string first = io::civil_text(after.times().front());
+  if (!meant("from") && !meant("weather"))
+    throw unlike(after, "its first step is " + first,
+                 fmt::format("{} as in {}, or {{differing}} from where that is meant",
+                             io::civil_text(before.times().front()), before.folder().string()));
+  result.warnings.push_back(fmt::format("steps are compared by their number: the first are {} and {}",
+                                        io::civil_text(before.times().front()), first));
+}
+
+/// Pixels that count: ground in both runs.
+std::vector<uint8_t> counted_pixels(const RunFolder& before, const RunFolder& after,
+                                    const CompareOptions& options, CompareResult& result) {
+  std::vector<uint8_t> counted(before.cells(), 1);
+  for (const RunFolder* run : {&before, &after}) {
+    if (options.include_roofs) break;
+    const std::vector<uint8_t>& ground = run->ground();
+    if (ground.empty())
+      result.warnings.push_back(
+          fmt::format("{} has no mask of the ground: roofs and water count", run->folder().string()));
+    const auto m2 = static_cast<double>(std::count(ground.begin(), ground.end(), 1)) * run->pixel_m2();
+    (run == &before ? result.before_ground_m2 : result.after_ground_m2) = m2;
+    for (size_t p = 0; p < ground.size(); ++p) counted[p] = counted[p] && ground[p];
+  }
+  result.compared_m2 = static_cast<double>(std::count(counted.begin(), counted.end(), 1)) * before.pixel_m2();
+  return counted;
+}
+
+/// The end of a scale even about zero that half a percent of the pixels exceed.
+double scale_of(std::span<const float> change, std::span<const uint8_t> counted) {
+  std::vector<float> sizes;
+  for (size_t p = 0; p < change.size(); ++p)
+    if (counted[p] && std::isfinite(change[p])) sizes.push_back(std::abs(change[p]));
+  constexpr double shares[] = {99.5, 100};
+  const std::vector<double> ends = percentiles(sizes, shares);
+  return ends[0] > 0 ? ends[0] : ends[1];
+}
+
+class ChangeWriter {
+ public:
+  ChangeWriter(const CompareOptions& options, const RunFolder& before, const RunFolder& after,
+               const std::vector<uint8_t>& counted)
+      : options_(options), before_(before), after_(after), counted_(counted) {}
+
+  SummaryChange write(const std::string& name) const {
+    const std::vector<float> a = before_.read_summary(name), b = after_.read_summary(name);
+    SummaryChange change = summary_change(name, before_.grid(), a, b, counted_);
+    const std::vector<float> difference = difference_of(a, b);
+    const std::string file = name + "_change";
+    change.file = options_.folder / (file + (options_.format == GridFormat::tif ? ".tif" : ".npy"));
+    const io::RasterGrid& grid = before_.grid();
+    const io::RasterLabels labels{
+        change.title + ", change",
+        change.unit,
+        {{"LOCKSTEP_BEFORE", before_.record().identity}, {"LOCKSTEP_AFTER", after_.record().identity}}};
+    if (options_.format == GridFormat::tif)
+      io::write_cog(change.file, grid, labels, difference.data());
+    else
+      io::write_raster(change.file, grid,
+                       Array::view(std::span<const float>(difference), {grid.rows, grid.cols}));
+    const double scale = scale_of(difference, counted_);
+    // Maps of what is the same everywhere say no more than the table.
+    if (options_.pictures && scale > 0) change.picture = draw(file, change, difference, scale);
+    return change;
+  }
+
+ private:
+  fs::path draw(const std::string& file, const SummaryChange& change, const std::vector<float>& difference,
+                double scale) const {
+    io::MapPictureOptions picture;
+    picture.title = change.title + ": after minus before";
+    picture.unit = change.unit == "degC" ? "K" : change.unit == "W m-2" ? "W/m²" : change.unit;
+    picture.map = io::ColorMap::balance;
+    picture.maximum = scale;
+    picture.minimum = -scale;
+    if (!options_.include_roofs) picture.shown = &counted_;
+    picture.hidden_label = "roof or water";
+    picture.pixel_size = before_.pixel_size_m();
+    picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
+                                     io::civil_text(before_.times().back()));
+    picture.facts.crs = io::crs_title(before_.grid().crs_wkt);
+    picture.facts.north_is_up = true;
+    const fs::path path = options_.folder / (file + ".png");
+    io::write_png(path, io::draw_map(difference, before_.grid().rows, before_.grid().cols, picture));
+    return path;
+  }
+
+  const CompareOptions& options_;
+  const RunFolder &before_, &after_;
+  const std::vector<uint8_t>& counted_;
+};
+
+}  // namespace
+
+CompareResult compare(const CompareOptions& options) {
+  schema_of<CompareOptions>().check(&options);
+  CompareResult result;
+  std::unique_ptr<RunFolder> before, after;
+  host_stage(result.host_stages, "read", [&] {
+    before = std::make_unique<RunFolder>(options.before);
+    after = std::make_unique<RunFolder>(options.after);
+  });
+  require_same_steps(*before, *after, options, result);
+  result.differences = scenario_of(options, *before, *after, result.warnings);
+  if (options.format == GridFormat::tif) require_geotiff("format npy");
+  const io::RasterGrid& grid = before->grid();
+  result.rows = grid.rows;
+  result.cols = grid.cols;
+  result.pixel_size_m = before->pixel_size_m();
+  result.steps = static_cast<int64_t>(before->times().size());
+  for (const io::CivilMinutes time : before->times()) result.times.push_back(io::civil_text(time));
+  const std::vector<uint8_t> counted = counted_pixels(*before, *after, options, result);
+  if (result.compared_m2 == 0)
+    throw unlike(*after, "no pixel is ground in both runs", "ground in common, or {include_roofs}");
+  for (const std::string& warning : result.warnings) logging::warning("{}", warning);
+
+  host_stage(result.host_stages, "compare", [&] {
+    SteppedChanges changes = stepped_changes(*before, *after, counted);
+    result.outputs = std::move(changes.outputs);
+    result.stress = std::move(changes.stress);
+  });
+  host_stage(result.host_stages, "write", [&] {
+    make_result_folder(options.folder);
+    const FolderLock lock(options.folder);
+    std::vector<std::string> names;
+    for (const std::string& name : before->summaries())
+      if (std::ranges::find(after->summaries(), name) != after->summaries().end()) names.push_back(name);
+    result.summaries.resize(names.size());
+    const ChangeWriter writer(options, *before, *after, counted);
+    tbb::parallel_for(size_t{0}, names.size(),
+                      [&](size_t k) { result.summaries[k] = writer.write(names[k]); });
+    result.page = options.folder / "compare.html";
+    write_file(result.page, comparison_page(options, result));
+  });
+  return result;
+}
+
+}  // namespace lockstep::urban

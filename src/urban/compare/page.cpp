@@ -1,0 +1,150 @@
+#include "urban/compare/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/record/stamp.hpp"
+#include "io/pages/html.hpp"
+#include "io/pictures/plot.hpp"
+#include "io/text/file.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace html = io::html;
+
+std::string unit_text(const std::string& unit) {
+  return unit == "degC" ? "°C" : unit == "W m-2" ? "W/m²" : unit == "1" ? "" : unit;
+}
+
+html::Table stress_table(const StressChange& stress) {
+  html::Table table{{"class", "before m²", "before %", "after m²", "after %", "change m²",
+                     "hottest hour before m²", "hottest hour after m²"},
+                    {},
+                    {}};
+  for (size_t k = stress.classes.size(); k-- > 0;) {
+    const ClassChange& c = stress.classes[k];
+    if (c.before_m2 == 0 && c.after_m2 == 0) continue;
+    table.rows.push_back({c.name, shown_number(c.before_m2, 0), shown_number(c.before_percent, 1),
+                          shown_number(c.after_m2, 0), shown_number(c.after_percent, 1),
+                          shown_number(c.after_m2 - c.before_m2, 0), shown_number(c.hottest_before_m2, 0),
+                          shown_number(c.hottest_after_m2, 0)});
+  }
+  return table;
+}
+
+html::Table summary_table(const CompareResult& result) {
+  html::Table table{{"", "unit", "before", "after", "change", "least", "1 %", "5 %", "25 %", "50 %", "75 %",
+                     "95 %", "99 %", "most"},
+                    {},
+                    {}};
+  for (const SummaryChange& s : result.summaries) {
+    std::vector<std::string> row = {s.title,
+                                    unit_text(s.unit),
+                                    shown_number(s.before_mean, 2),
+                                    shown_number(s.after_mean, 2),
+                                    shown_number(s.mean_change, 2),
+                                    shown_number(s.lowest.after - s.lowest.before, 2)};
+    for (const double v : s.change) row.push_back(shown_number(v, 2));
+    row.push_back(shown_number(s.highest.after - s.highest.before, 2));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+html::Table place_table(const CompareResult& result) {
+  html::Table table{{"", "unit", "change", "before", "after", "when", "x", "y", "row", "column"}, {}, {}};
+  for (const OutputChange& o : result.outputs)
+    for (const ChangePlace* p : {&o.lowest, &o.highest})
+      table.rows.push_back({o.title, unit_text(o.unit), shown_number(p->after - p->before, 2),
+                            shown_number(p->before, 2), shown_number(p->after, 2), p->time,
+                            shown_number(p->x, 1), shown_number(p->y, 1), std::to_string(p->row),
+                            std::to_string(p->col)});
+  return table;
+}
+
+/// The means of both runs over the steps, numbered from the first.
+io::Drawing course_of(const OutputChange& o, const CompareResult& result) {
+  io::PlotSeries before, after;
+  before.name = "before";
+  after.name = "after";
+  before.marker = after.marker = false;
+  const bool one_day = result.times.size() <= 25;
+  for (size_t k = 0; k < o.before_mean.size(); ++k) {
+    const double x =
+        one_day ? std::stoi(result.times[k].substr(11, 2)) + std::stoi(result.times[k].substr(14, 2)) / 60.0
+                : double(k + 1);
+    // The day's last interval ends at the next midnight.
+    before.x.push_back(one_day && k > 0 && x < before.x.back() ? x + 24 : x);
+    before.y.push_back(o.before_mean[k]);
+    after.y.push_back(o.after_mean[k]);
+  }
+  after.x = before.x;
+  io::PlotOptions plot;
+  plot.title = o.title + ", mean";
+  plot.x_label = one_day ? "hour (end of the interval)" : "step";
+  plot.y_label = unit_text(o.unit);
+  plot.whole_x = true;
+  plot.height = 360;
+  return io::draw_plot(std::vector{before, after}, plot);
+}
+
+std::string opening(const CompareOptions& options, const CompareResult& result) {
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"before", options.before.string()},
+      {"after", options.after.string()},
+      {"period", result.times.front() + " to " + result.times.back()},
+      {"grid", fmt::format("{} × {} pixels of {:g} m", result.rows, result.cols, result.pixel_size_m)},
+      {"compared",
+       fmt::format("{} m² {}", shown_number(result.compared_m2, 0),
+                   options.include_roofs ? "with roofs and water" : "of ground, without roofs and water")}};
+  if (!options.include_roofs)
+    facts.emplace_back("ground",
+                       fmt::format("{} m² before, {} m² after", shown_number(result.before_ground_m2, 0),
+                                   shown_number(result.after_ground_m2, 0)));
+  for (const RunDifference& d : result.differences)
+    facts.emplace_back("differs: " + d.option, d.before + " → " + d.after);
+  for (const std::string& warning : result.warnings) facts.emplace_back("warning", warning);
+  return html::facts(facts);
+}
+
+}  // namespace
+
+std::string shown_number(double value, int decimals) {
+  if (!std::isfinite(value)) return "";
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  // A number that rounds to zero has no sign.
+  return text.find_first_of("123456789") == text.npos ? text.substr(text.starts_with('-')) : text;
+}
+
+std::string comparison_page(const CompareOptions& options, const CompareResult& result) {
+  std::string body = opening(options, result);
+  for (const StressChange& stress : result.stress) {
+    const bool utci = stress.index == ComfortIndex::utci;
+    body += html::heading(fmt::format("Area by class of {}", utci ? "UTCI" : "PET"), 2);
+    body +=
+        fmt::format("<p>Mean over the steps, and at {}, which is the hottest before.</p>\n", stress.hottest);
+    body += html::table(stress_table(stress));
+  }
+  body += html::heading("Summaries", 2) +
+          "<p>Means, and the distribution of the change over the pixels.</p>\n" +
+          html::table(summary_table(result));
+  if (!result.outputs.empty()) body += html::heading("Largest changes", 2) + html::table(place_table(result));
+  if (result.steps > 1 && !result.outputs.empty()) {
+    body += html::heading("Course of the means", 2);
+    for (const OutputChange& o : result.outputs) body += html::figure(course_of(o, result));
+  }
+  std::string maps;
+  size_t number = 0;
+  for (const SummaryChange& s : result.summaries)
+    if (!s.picture.empty()) maps += html::picture(io::read_text_file(s.picture), s.title, number++);
+  if (!maps.empty())
+    body += html::heading("Maps of the change", 2) + "<div class=\"maps\">" + maps + "</div>\n";
+  const record::Stamp stamp = record::stamp();
+  body += html::heading("Source", 2) + html::facts({{"program", stamp.program}, {"run", stamp.run}});
+  return html::page("Before and after", body);
+}
+
+}  // namespace lockstep::urban

@@ -1,0 +1,120 @@
+// Options of what is made of runs.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/numbers/parse_number.hpp"
+#include "lockstep/urban/areas.hpp"
+#include "lockstep/urban/compare.hpp"
+
+namespace lockstep::urban {
+
+std::span<const Choice<AreaGroups>> choices(AreaGroups) {
+  using enum AreaGroups;
+  static constexpr auto kAll =
+      std::to_array<Choice<AreaGroups>>({{"none", none}, {"land-cover", land_cover}, {"class", stress}});
+  return kAll;
+}
+std::span<const Choice<AreaPeriod>> choices(AreaPeriod) {
+  using enum AreaPeriod;
+  static constexpr auto kAll =
+      std::to_array<Choice<AreaPeriod>>({{"hour", hour}, {"day", day}, {"period", period}});
+  return kAll;
+}
+
+namespace {
+
+using Use = Option::Use;
+using SomeHours = std::optional<HourWindow>;
+
+SomeHours hours_of(const std::string& text) {
+  const size_t dash = std::min(text.find('-'), text.size());
+  const std::string_view all = text;
+  const auto from = parse_number<int>(all.substr(0, dash)),
+             to = parse_number<int>(all.substr(std::min(dash + 1, all.size())));
+  if (!from || !to || *from < 0 || *to > 24 || *from >= *to) throw bad_text(fmt::format("'{}'", text), "");
+  return HourWindow{*from, *to};
+}
+std::string hours_text(const SomeHours& hours) {
+  return hours ? fmt::format("{}-{}", hours->from, hours->to) : "";
+}
+
+}  // namespace
+
+void describe(Schema<CompareOptions>& s) {
+  using O = CompareOptions;
+  s.of("urban::CompareOptions");
+  s.option("before", &O::before, "folder of 'urban run', before the change")
+      .flag("BEFORE")
+      .file(Use::input)
+      .positional()
+      .required();
+  s.option("after", &O::after, "folder of 'urban run' of the same place and weather, after the change")
+      .flag("AFTER")
+      .file(Use::input)
+      .positional()
+      .required();
+  s.option("differing", &O::differing,
+           "options that are meant to differ beside those of the surface, by their names in run.json: "
+           "weather,preset")
+      .shown("LIST");
+  s.option("include_roofs", &O::include_roofs,
+           "count and show roofs and water too, not what is ground in both runs alone");
+  s.option("format", &O::format, "of the grids").effect(Effect::display);
+  s.option("pictures", &O::pictures, "a map of the change beside each grid").effect(Effect::display);
+  s.option("out", &O::folder, "folder for the results; it is made if missing")
+      .member("folder")
+      .file(Use::output_folder)
+      .shown("DIR")
+      .required()
+      .effect(Effect::display);
+}
+
+void describe(Schema<AreaStatisticsOptions>& s) {
+  using O = AreaStatisticsOptions;
+  s.of("urban::AreaStatisticsOptions");
+  s.option("run", &O::run, "folder of 'urban run'").flag("DIR").file(Use::input).positional().required();
+  s.option("areas", &O::areas, "GeoPackage, shapefile, GeoJSON, or CSV with a column wkt")
+      .file(Use::input)
+      .shown("FILE")
+      .required();
+  s.option("layer", &O::layer, "of a file with several").shown("NAME");
+  s.option("areas_crs", &O::areas_crs, "of areas whose file names no coordinate reference system")
+      .shown("EPSG:CODE");
+  s.option("id", &O::id, "field with the areas' names").shown("FIELD").or_else("id or name, else numbers");
+  s.option("outputs", &O::outputs, "outputs of the run and names of its summaries")
+      .shown("LIST")
+      .or_else("all outputs");
+  s.text("hours", &O::hours, "hours of the day, of which the intervals within count, such as 11-17",
+         "FROM-TO, whole hours from 0 to 24", &hours_text, &hours_of)
+      .parts("-")
+      .example("11-17")
+      .shown("FROM-TO");
+  s.option("threshold", &O::thresholds, "ground and hours beyond bounds of outputs: 'utci>38,tmrt>=60'")
+      .member("thresholds")
+      .shown("LIST");
+  s.option("by", &O::groups,
+           "what an area's ground is told apart by: its land cover, or each step's class of stress")
+      .member("groups");
+  s.option("per", &O::periods, "rows for each hour, the mean of each day, the mean of the period")
+      .member("periods")
+      .shown("LIST");
+  s.option("percentiles", &O::percentiles, "of the pixels, 0 to 100").at_least(0).at_most(100).shown("LIST");
+  s.option("land_cover", &O::land_cover, "classes of the ground")
+      .file(Use::input)
+      .shown("FILE")
+      .or_else("the run's");
+  s.option("include_roofs", &O::include_roofs,
+           "count roofs and water too, not the ground where people stand alone");
+  s.option("out", &O::file, "table of the areas")
+      .member("file")
+      .file(Use::output_file, {".csv"})
+      .shown("FILE.csv")
+      .required()
+      .effect(Effect::display);
+  s.useless(
+      "land_cover", [](const O& o) { return o.groups != AreaGroups::land_cover; },
+      "classes that nothing uses", "{by} land-cover");
+}
+
+}  // namespace lockstep::urban

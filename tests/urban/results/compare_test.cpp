@@ -1,0 +1,220 @@
+// Comparisons of runs whose numbers are known, and what is no comparison.
+#include "lockstep/urban/compare.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "core/temporary_folder.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/urban/report.hpp"
+#include "urban/results/written_run.hpp"
+
+namespace lockstep::urban {
+namespace {
+
+namespace fs = std::filesystem;
+using lockstep::test::TemporaryFolder;
+using testing::WrittenRun;
+
+/// A street beside a roof (column 5), at 30 °C and at 40 °C an hour later.
+WrittenRun street() {
+  WrittenRun run;
+  run.ground = [](int64_t, int64_t col) { return col != 5; };
+  run.outputs["utci"] = [](size_t step, int64_t, int64_t) { return step == 0 ? 30.0f : 40.0f; };
+  run.outputs["shadow"] = [](size_t, int64_t, int64_t) { return 1.0f; };
+  run.summaries["utci_mean"] = [](int64_t, int64_t) { return 35.0f; };
+  run.summaries["utci_hours_above_38"] = [](int64_t, int64_t) { return 1.0f; };
+  return run;
+}
+
+/// The same with a tree over the first column, and a roof that is far hotter, which nobody notices.
+WrittenRun planted() {
+  WrittenRun run = street();
+  run.files["cdsm"] = "3";
+  run.outputs["utci"] = [](size_t step, int64_t row, int64_t col) {
+    if (col == 5) return 90.0f;
+    if (col == 0) return step == 0 ? 29.0f : row == 2 ? 31.0f : 33.0f;
+    return step == 0 ? 30.0f : 40.0f;
+  };
+  run.summaries["utci_mean"] = [](int64_t row, int64_t col) {
+    return col == 5 ? 90.0f : col == 0 ? (row == 2 ? 30.0f : 31.0f) : 35.0f;
+  };
+  run.summaries["utci_hours_above_38"] = [](int64_t, int64_t col) { return col == 0 ? 0.0f : 1.0f; };
+  return run;
+}
+
+struct Pair {
+  TemporaryFolder folder;
+  CompareOptions options;
+  Pair(const WrittenRun& before, const WrittenRun& after) {
+    before.write(folder / "before");
+    after.write(folder / "after");
+    options.before = folder / "before";
+    options.after = folder / "after";
+    options.folder = folder / "change";
+    options.format = GridFormat::npy;
+  }
+  std::string refusal() const {
+    try {
+      compare(options);
+    } catch (const InputError& error) {
+      EXPECT_FALSE(fs::exists(options.folder)) << "nothing half-written remains";
+      return error.what();
+    }
+    return "nothing was thrown";
+  }
+};
+
+void expect_part(const std::string& part, const std::string& text) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+const SummaryChange& summary(const CompareResult& result, const std::string& name) {
+  for (const SummaryChange& s : result.summaries)
+    if (s.name == name) return s;
+  throw InternalError("no summary " + name, "test", "one");
+}
+
+TEST(UrbanCompare, EqualRunsDifferNowhere) {
+  const Pair pair(street(), street());
+  const CompareResult result = compare(pair.options);
+  EXPECT_TRUE(result.differences.empty());
+  EXPECT_TRUE(result.warnings.empty());
+  ASSERT_EQ(result.summaries.size(), 2u);
+  for (const SummaryChange& s : result.summaries) {
+    EXPECT_EQ(s.mean_change, 0);
+    EXPECT_EQ(s.highest.after - s.highest.before, 0);
+    for (const double v : s.change) EXPECT_EQ(v, 0);
+    EXPECT_TRUE(s.picture.empty()) << "a map of no change";
+    EXPECT_TRUE(fs::exists(s.file));
+  }
+  for (const OutputChange& o : result.outputs) EXPECT_EQ(o.before_mean, o.after_mean);
+  for (const ClassChange& c : result.stress.at(0).classes) EXPECT_EQ(c.before_m2, c.after_m2);
+}
+
+TEST(UrbanCompare, ATreeCoolsItsColumn) {
+  const Pair pair(street(), planted());
+  const CompareResult result = compare(pair.options);
+  ASSERT_EQ(result.differences.size(), 1u);
+  EXPECT_EQ(result.differences[0].option, "cdsm");
+  EXPECT_EQ(result.compared_m2, 20 * 4) << "20 pixels of ground, 2 m wide";
+  const SummaryChange& mean = summary(result, "utci_mean");
+  EXPECT_EQ(mean.pixels, 20);
+  EXPECT_DOUBLE_EQ(mean.before_mean, 35);
+  EXPECT_DOUBLE_EQ(mean.after_mean, (16 * 35 + 3 * 31 + 30) / 20.0);
+  EXPECT_DOUBLE_EQ(mean.mean_change, mean.after_mean - 35);
+  EXPECT_EQ(mean.change[3], 0) << "the median pixel is not under the tree";
+  EXPECT_EQ(mean.lowest.row, 2);
+  EXPECT_EQ(mean.lowest.col, 0);
+  EXPECT_EQ(mean.lowest.after - mean.lowest.before, -5);
+  EXPECT_EQ(mean.lowest.x, 1);
+  EXPECT_EQ(mean.lowest.y, 3) << "the lower left corner of a grid without a place is the origin";
+  EXPECT_TRUE(fs::exists(mean.picture));
+  const OutputChange* utci = nullptr;
+  for (const OutputChange& o : result.outputs)
+    if (o.name == "utci") utci = &o;
+  ASSERT_TRUE(utci);
+  EXPECT_EQ(utci->before_mean, (std::vector<double>{30, 40}));
+  EXPECT_DOUBLE_EQ(utci->after_mean[1], (16 * 40 + 3 * 33 + 31) / 20.0);
+  EXPECT_EQ(utci->lowest.time, "2015-06-21T15:00");
+  EXPECT_EQ(utci->lowest.row, 2);
+  EXPECT_EQ(utci->highest.after, utci->highest.before) << "the roof's 90 °C do not count";
+  expect_part("\"hottest\":\"2015-06-21T15:00\"", to_json(result));
+}
+
+// 26 to 32 moderate, 32 to 38 strong, 38 to 46 very strong: a mean over both hours, and the hotter one by itself.
+TEST(UrbanCompare, AreasByClassOfStress) {
+  const Pair pair(street(), planted());
+  const CompareResult result = compare(pair.options);
+  ASSERT_EQ(result.stress.size(), 1u);
+  EXPECT_EQ(result.stress[0].hottest, "2015-06-21T15:00");
+  const std::vector<ClassChange>& c = result.stress[0].classes;
+  EXPECT_EQ(c[6].before_m2, 40);
+  EXPECT_EQ(c[6].after_m2, 40 + 2);
+  EXPECT_EQ(c[7].before_m2, 0);
+  EXPECT_EQ(c[7].after_m2, 3 * 4 / 2);
+  EXPECT_EQ(c[8].before_m2, 40);
+  EXPECT_EQ(c[8].after_m2, 16 * 4 / 2);
+  EXPECT_EQ(c[8].before_percent, 50);
+  EXPECT_EQ(c[8].after_percent, 40);
+  EXPECT_EQ(c[8].hottest_before_m2, 80);
+  EXPECT_EQ(c[8].hottest_after_m2, 64);
+  EXPECT_EQ(c[9].after_m2, 0) << "the roof";
+  CompareOptions all = pair.options;
+  all.include_roofs = true;
+  EXPECT_EQ(compare(all).stress[0].classes[9].after_m2, 4 * 4) << "both hours";
+}
+
+TEST(UrbanCompare, ThePageHoldsEverything) {
+  const Pair pair(street(), planted());
+  const std::string page = io::read_text_file(compare(pair.options).page);
+  for (const char* part :
+       {"Area by class of UTCI", "very strong heat stress", "differs: cdsm", "Largest changes",
+        "data:image/png;base64,", "<svg", "2015-06-21T14:00 to 2015-06-21T15:00"})
+    expect_part(part, page);
+  EXPECT_EQ(page.find("http"), std::string::npos);
+}
+
+TEST(UrbanCompare, RefusesWhatIsNoScenario) {
+  WrittenRun other = planted();
+  other.options["preset"] = "umep";
+  other.files["weather"] = "9";
+  Pair pair(street(), other);
+  const std::string text = pair.refusal();
+  expect_part("the runs differ in preset (corrected and umep), weather", text);
+  expect_part("differing preset,weather where that is meant", text);
+  pair.options.differing = {"preset"};
+  expect_part("the runs differ in weather", pair.refusal());
+  pair.options.differing = {"preset", "wether"};
+  expect_part("no option 'wether'", pair.refusal());
+  pair.options.differing = {"preset", "weather"};
+  EXPECT_EQ(compare(pair.options).differences.size(), 3u);
+}
+
+TEST(UrbanCompare, RefusesOtherGridsAndSteps) {
+  WrittenRun wide = street();
+  wide.cols = 7;
+  expect_part("4 x 7", Pair(street(), wide).refusal());
+  WrittenRun coarse = street();
+  coarse.pixel_size = 3;
+  EXPECT_NE(Pair(street(), coarse).refusal(), "nothing was thrown");
+  WrittenRun late = street();
+  late.times = {"2015-06-21T15:00", "2015-06-21T16:00"};
+  expect_part("its first step is 2015-06-21T15:00", Pair(street(), late).refusal());
+  WrittenRun longer = street();
+  longer.times.push_back("2015-06-21T16:00");
+  longer.times[1] = "2015-06-21T15:00";
+  expect_part("3 steps of 60 min", Pair(street(), longer).refusal());
+  Pair none(street(), street());
+  none.options.after = none.folder / "nowhere";
+  expect_part("no run.json", none.refusal());
+  WrittenRun roofs = street();
+  roofs.ground = [](int64_t, int64_t) { return false; };
+  expect_part("no pixel is ground in both runs", Pair(street(), roofs).refusal());
+}
+
+TEST(UrbanCompare, WarnsOfWhatItCannotKnow) {
+  WrittenRun old = street();
+  old.version = "0.0.9";
+  old.with_mask = false;
+  const CompareResult result = compare(Pair(street(), old).options);
+  ASSERT_EQ(result.warnings.size(), 2u);
+  expect_part("0.1.0 and 0.0.9", result.warnings[0]);
+  expect_part("has no mask of the ground", result.warnings[1]);
+}
+
+TEST(UrbanCompare, MissingPixelsCountInNeitherRun) {
+  WrittenRun holed = planted();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  holed.summaries["utci_mean"] = [](int64_t row, int64_t col) { return row == 0 && col < 3 ? nan : 20.0f; };
+  const CompareResult result = compare(Pair(street(), holed).options);
+  EXPECT_EQ(summary(result, "utci_mean").pixels, 17);
+  EXPECT_EQ(summary(result, "utci_mean").mean_change, -15);
+}
+
+}  // namespace
+}  // namespace lockstep::urban
