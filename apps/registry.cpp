@@ -21,6 +21,7 @@ void add_pde_variants(std::vector<variants::Subject>& subjects);
 void add_forecast_variants(std::vector<variants::Subject>& subjects);
 void add_flow_variants(std::vector<variants::Subject>& subjects);
 void add_solve_variants(std::vector<variants::Subject>& subjects);
+void add_urban_variants(std::vector<variants::Subject>& subjects);
 
 const CaseRegistry& all_cases() {
   static const CaseRegistry registry = [] {
@@ -63,18 +64,18 @@ std::vector<Kernel> all_kernels() {
 std::vector<variants::Subject> select_variants(const std::vector<std::string>& names) {
   std::vector<variants::Subject> all, chosen;
   for (const auto add : {add_primitive_variants, add_pde_variants, add_forecast_variants, add_flow_variants,
-                         add_solve_variants})
+                         add_solve_variants, add_urban_variants})
     add(all);
   std::vector<std::string> known;
   for (const variants::Subject& s : all)
-    if (known.empty() || known.back() != s.computation->name()) known.emplace_back(s.computation->name());
+    if (known.empty() || known.back() != s.name()) known.emplace_back(s.name());
   for (const std::string& prefix : names)
     if (std::ranges::none_of(known, [&](const std::string& name) { return name.starts_with(prefix); }))
       throw InputError(fmt::format("unknown computation '{}'", prefix), "tune",
                        fmt::format("one of {}, or a prefix", fmt::join(known, ", ")));
   const auto wanted = [&](const variants::Subject& s) {
     return names.empty() || std::ranges::any_of(names, [&](const std::string& prefix) {
-             return s.computation->name().starts_with(prefix);
+             return s.name().starts_with(prefix);
            });
   };
   std::ranges::copy_if(all, std::back_inserter(chosen), wanted);

@@ -10,12 +10,12 @@
 
 namespace lockstep::cli {
 
-/// A result with its stages on the host: its JSON, or `text`.
+/// A result with its stages on the host: its document (lockstep/APPLICATION/documents.hpp), or `text`.
 template <class Result>
 void show(Session& session, const Result& result, const std::string& text) {
   if constexpr (requires { result.host_stages; })
     for (const StageRecord& stage : result.host_stages) session.note(stage);
-  session.finish(nlohmann::ordered_json::parse(to_json(result)), text);
+  session.finish(document_of(result), text);
 }
 
 /// A command that is work(session, options) or work(command, session, options), which shows its result and gives the exit code.

@@ -234,10 +234,6 @@ std::filesystem::path record_file_of(const CLI::App& app) {
   return results ? fs::absolute(*results->value).lexically_normal() += ".run.json" : fs::path();
 }
 
-void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-                    const std::string& help) {
-  app.add_option(name, values, help);
-}
 void set_footer(CLI::App& app, const std::string& text) { app.footer(text); }
 
 bool keeps_file_record(const CLI::App& app) {

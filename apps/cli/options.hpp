@@ -54,9 +54,6 @@ const CLI::Option* current_of(const CLI::Option* option);
 /// Says the new name of each earlier one that was given; refuses both.
 void take_former(const CLI::App& app);
 
-/// Names of files that are read, all that follow.
-void add_positional(CLI::App& app, const std::string& name, std::vector<std::string>& values,
-                    const std::string& help);
 /// Before commands are added: of an earlier run of the program in this process nothing stays.
 void forget_files();
 /// Where this variable names a folder, no output may be outside of it: `reproduce` runs records that it does not trust.

@@ -9,6 +9,7 @@
 #include "bound_options.hpp"
 #include "commands.hpp"
 #include "core/reports/progress.hpp"
+#include "core/reports/summary.hpp"
 #include "device/variants/table.hpp"
 #include "lockstep/error.hpp"
 #include "registry.hpp"
@@ -41,14 +42,15 @@ void describe(Schema<TuneOptions>& s) {
 }
 
 ordered_json to_json(const Tuned& tuned) {
-  const variants::Computation& computation = *tuned.subject->computation;
   ordered_json points = ordered_json::array();
   for (const variants::Point& point : tuned.points) {
+    const variants::Computation& computation = *tuned.subject->computation;
     ordered_json timings = ordered_json::object();
     for (const variants::Timing& t : point.timings) {
       const std::string name(computation.variant(t.variant));
       if (t.refusal.empty())
-        timings[name] = {{"ms", t.seconds * 1e3}};
+        timings[name] = {{"ms", t.seconds * 1e3},
+                         {"scratch_bytes", t.scratch < 0 ? ordered_json() : ordered_json(t.scratch)}};
       else
         timings[name] = {{"refused", t.refusal}};
     }
@@ -58,25 +60,29 @@ ordered_json to_json(const Tuned& tuned) {
                       {"before", computation.variant(point.before)},
                       {"after", computation.variant(point.after)}});
   }
-  return {{"computation", computation.name()},
-          {"of", tuned.subject->of},
-          {"axis", tuned.row.axis},
-          {"points", points},
-          {"skipped", tuned.skipped}};
+  ordered_json document = {{"computation", tuned.subject->name()},
+                           {"of", tuned.subject->of},
+                           {"axis", tuned.row.axis},
+                           {"points", points},
+                           {"skipped", tuned.skipped}};
+  if (!tuned.row.values.empty()) document["values"] = tuned.row.values;
+  return document;
 }
 
 std::string to_text(const Tuned& tuned) {
-  const variants::Computation& computation = *tuned.subject->computation;
-  std::string text =
-      fmt::format("{}{}{}\n", computation.name(), tuned.subject->of.empty() ? "" : ": ", tuned.subject->of);
+  const variants::Subject& subject = *tuned.subject;
+  std::string text = fmt::format("{}{}{}\n", subject.name(), subject.of.empty() ? "" : ": ", subject.of);
   if (!tuned.skipped.empty()) text += fmt::format("  not stored: {}\n", tuned.skipped);
+  if (!tuned.row.values.empty()) text += fmt::format("  {:.4g}\n", fmt::join(tuned.row.values, ", "));
   std::vector<std::string> refused;
   for (const variants::Point& point : tuned.points) {
+    const variants::Computation& computation = *subject.computation;
     text += fmt::format("  {:>10.6g} {:<12}", point.position, tuned.row.axis);
     for (const variants::Timing& t : point.timings) {
       const std::string_view name = computation.variant(t.variant);
       if (t.refusal.empty())
-        text += fmt::format(" {} {:.4f} ms", name, t.seconds * 1e3);
+        text += fmt::format(" {} {:.4f} ms{}", name, t.seconds * 1e3,
+                            t.scratch > 0 ? " + " + human_bytes(uint64_t(t.scratch)) : "");
       else if (std::string line = fmt::format("  {}: {}\n", name, t.refusal);
                std::ranges::find(refused, line) == refused.end())
         refused.push_back(std::move(line));
@@ -108,7 +114,7 @@ int run(const CommonOptions& common, const TuneOptions& options) {
     progress.add();
     all.push_back(to_json(tuned));
     text += to_text(tuned);
-    if (tuned.row.steps.empty()) continue;
+    if (tuned.row.steps.empty() && tuned.row.values.empty()) continue;
     for (const variants::Point& point : tuned.points) changed += point.after != point.before;
     ++stored;
     table.put(std::move(tuned.row));

@@ -237,6 +237,9 @@ struct LossOptions {
   int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
   /// Residual levels of a trajectory that one fused sweep takes; 0: by the device.
   int levels = 0;
+  /// A variant of the tiles that the path has, `pde.fused.tile`, `pde.two_sweep.tile` or, of a trajectory,
+  /// `pde.trajectory.sweep` (docs/design/variants.md); empty: the fastest that fits, as measured.
+  std::string tile{};
 };
 
 /// A loss with its buffers on a device: results and scratch are allocated once.

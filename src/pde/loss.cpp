@@ -53,7 +53,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   bound->d = d;
   bound->device = device;
   bound->outputs = outputs;
-  bound->path = choose_path(*d, device, form, outputs, options);
+  bound->path = choose_path(*d, device, form, outputs, members, options);
   bound->rows = form.rows;
   if (form.rows && !options.wanted.empty())
     throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/variants/memory.hpp"
 #include "pde/fused/levels.hpp"
+#include "pde/kernels/two_kernels.hpp"
 #include "pde/language/checked.hpp"
 
 namespace lockstep::pde {
@@ -83,6 +85,9 @@ struct Trajectory {
   Type sum;
   double count;
 
+  LevelsProblem problem(const std::shared_ptr<const Discretisation>& d) const {
+    return {d, form, wanted, levels, checked.members()};
+  }
   /// A field at a level, or all fields of the level where the inputs are rows.
   const Buffer& given(const Plan& plan, int field, int64_t level) const {
     return form.rows ? inputs.rows[size_t(level)]
@@ -126,7 +131,7 @@ struct Trajectory {
 
 /// Sweeps over several levels each. What a part of the levels cannot finish, it carries to the next one.
 void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
-                 const LossOptions& options) {
+                 const std::vector<Sweep>& sweeps) {
   const std::shared_ptr<const Discretisation> whole = bound.d;
   const Plan& plan = *whole->plan;
   const Device& device = bound.device;
@@ -134,21 +139,10 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
                 residuals = int64_t(plan.residuals.size()), members = t.checked.members();
   KernelForm form = t.form;
   form.streaming = past_caches(device, bound.bytes);
-  const LevelShape chosen = choose_levels(*whole, device, form, t.wanted, t.levels - 2, options);
-  std::string fields_key;
-  for (int f : t.wanted) fields_key += fmt::format(" {}", f);
   Buffer carried[2];
-  for (int64_t first = 1, number = 0; first < t.levels - 1; first += chosen.levels, ++number) {
-    TrajectoryPart part;
-    part.levels = int(std::min<int64_t>(chosen.levels, t.levels - 1 - first));
-    part.first = first == 1;
-    part.last = first + part.levels == t.levels - 1;
-    const std::string key = fmt::format("part {} {} {}{} ", part.levels, part.first, part.last, fields_key);
-    const std::shared_ptr<const Discretisation> d = loss.parts.get(key, [&] {
-      return std::make_shared<const Discretisation>(part_plan(plan, part, t.wanted), whole->mesh);
-    });
-    const std::vector<FieldLevel> outputs = part_outputs(*d->plan);
-    FusedShape shape = choose_shape(*d, device, form, outputs, members, chosen.options);
+  for (size_t number = 0; number < sweeps.size(); ++number) {
+    const auto& [first, levels, key, d, outputs, planned] = sweeps[number];
+    FusedShape shape = planned;
     const std::vector<FieldLevel> read = fields_of(*d->plan, d->plan->residuals, Access::field);
     for (const FieldLevel& f : t.checked.arrays(read))
       if (t.given(plan, f.field_index, first + f.level).offset() % shape.wide != 0) shape.wide = 1;
@@ -160,11 +154,11 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
       carried[number % 2] = device.allocate(form.scratch(), {members * carry.rows(), nz, ny, nx});
     if (carry.reads) a.set("carried_in", carried[(number + 1) % 2]);
     if (carry.writes) a.set("carried_out", carried[number % 2]);
-    const Buffer totals = bound.totals.rows(first - 1, part.levels).reshape({part.levels * residuals});
+    const Buffer totals = bound.totals.rows(first - 1, levels).reshape({levels * residuals});
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, t.sum, a, totals, members,
-                       [&](const std::string& k, const std::function<Kernel()>& make) {
-                         return loss.kernels.get(k.starts_with("total") ? k : key + k, make);
+                       [&loss, part = key](const std::string& k, const std::function<Kernel()>& make) {
+                         return loss.kernels.get(k.starts_with("total") ? k : part + k, make);
                        });
     bound.launches.push_back(std::move(launches.sweep));
     bound.totals_launches.push_back(std::move(launches.total));
@@ -183,12 +177,10 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   KernelForm form = t.form;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
                 residuals = int64_t(plan.residuals.size()), members = t.checked.members();
-  const int64_t slab = choose_slab(*d, device, form, options.slab), reach = d->reach[2];
-  const bool whole = form.whole = slab >= nz;
-  // Whole grids of all members stand in memory at once; slabs take one member after the other.
-  const int64_t held = whole ? members : 1;
-  const int64_t ring = whole ? nz : slab + 2 * reach, shift = whole ? nz : reach,
-                chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
+  const Slabs slabs(*d, members, choose_slab(*d, device, form, options.slab));
+  const int64_t slab = slabs.slab, reach = d->reach[2], held = slabs.held, ring = slabs.ring,
+                shift = slabs.shift, chunks = slabs.sums[2];
+  const bool whole = form.whole = slabs.whole;
   const Kernel residual = loss.kernels.get(form_key("cotangent", form),
                                            [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
   const Kernel partial =
@@ -203,10 +195,10 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
   for (int f : t.wanted) key += fmt::format(" {}", f);
 
   Buffer cotangents[3];
-  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
+  for (Buffer& c : cotangents) c = device.allocate(form.scratch(), slabs.cotangents);
   std::vector<Buffer> sums;
   for (int64_t n = 1; n < t.levels - 1; ++n)
-    sums.push_back(device.allocate(bound.totals.storage(), {residuals, members * nz, chunks}));
+    sums.push_back(device.allocate(bound.totals.storage(), slabs.sums));
 
   const auto launch_residual = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
     const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
@@ -322,15 +314,27 @@ void refuse_nonlinear_levels(const Plan& plan) {
   }
 }
 
-bool by_sweeps(const Discretisation& d, const Device& device, const KernelForm& form,
-               const std::vector<FieldLevel>& outputs, const LossOptions& options) {
-  if (options.path != Path::automatic) return choose_path(d, device, form, outputs, options) == Path::fused;
+bool by_sweeps(const LevelsProblem& p, const Device& device, const LossOptions& options,
+               const PartStore& parts) {
+  const Discretisation& d = *p.d;
+  const KernelForm& form = p.form;
+  std::vector<FieldLevel> outputs;
+  for (int f : p.fields) outputs.push_back({f, 0});
+  if (options.path != Path::automatic)
+    return choose_path(d, device, form, outputs, p.members, options) == Path::fused;
   const variants::Axis cells{"cells", double(d.mesh.count())};
   const variants::Problem problem{form.storage == Storage::f64 ? "f64" : "f32", {&cells, 1}};
-  return variants::choose(trajectory_computation(), device, problem, {}, [&](int variant) -> std::string {
-           if (variant == 0) return "";
-           return outputs.empty() ? "a trajectory without gradients" : fused_refusal(d, device, form);
-         }).variant == 1;
+  const auto applies = [&](int variant) -> std::string {
+    if (variant == 0) return "";
+    return outputs.empty() ? "a trajectory without gradients" : fused_refusal(d, device, form);
+  };
+  const auto scratch = [&](int variant) {
+    return variant == 0 ? slabs_scratch(p, device, options)
+                        : sweeps_scratch(p, device, plan_sweeps(p, device, options, parts));
+  };
+  return variants::choose(trajectory_computation(), device, problem, {},
+                          variants::with_memory(trajectory_computation(), device, applies, scratch))
+             .variant == 1;
 }
 
 }  // namespace
@@ -395,14 +399,16 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   bound->totals = device.allocate(t.sum == Type::f64 ? Storage::f64 : Storage::f32, {levels - 2, residuals});
   for (int64_t n = 1; n < levels - 1; ++n)
     for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * t.count));
-  std::vector<FieldLevel> spatial;
-  for (int f : t.wanted) spatial.push_back({f, 0});
   if (options.path == Path::fused && t.wanted.empty())
     throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
                            "the two-kernel path");
-  if (!has_values_in_time(inputs) && by_sweeps(*d, device, t.form, spatial, options)) {
+  const LevelsProblem problem = t.problem(d);
+  const PartStore parts = [&](const std::string& key, const auto& make) {
+    return state_->parts.get(key, make);
+  };
+  if (!has_values_in_time(inputs) && by_sweeps(problem, device, options, parts)) {
     bound->path = Path::fused;
-    bind_sweeps(*bound, *state_, t, options);
+    bind_sweeps(*bound, *state_, t, plan_sweeps(problem, device, options, parts));
   } else {
     bind_slabs(*bound, *state_, t, options);
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "primitives/fft/plan.hpp"
+#include "primitives/kernels.hpp"
 #include "primitives/products/products.hpp"
 #include "verify/inputs.hpp"
 #include "verify/variant_subjects.hpp"
@@ -11,6 +12,7 @@ namespace lockstep {
 namespace {
 
 using variants::Subject;
+using variants::VariantMemory;
 
 Buffer random_square(const Device& device, Storage storage, int64_t n, uint64_t seed) {
   return device.upload(Array::of(cases::uniform<float>(n * n, seed), {n, n}).to(storage));
@@ -41,6 +43,10 @@ Subject product_subject() {
   s.bind = [](const Device& device, int64_t n, std::string_view variant) {
     return square_product(device, Storage::f32, n, variant);
   };
+  s.memory = [](const Device&, int64_t n, std::string_view variant) {
+    const auto form = primitives::Product(primitives::matmul_computation().number(variant));
+    return VariantMemory{12 * n * n, primitives::plain_scratch(form, Storage::f32, {n, n}, {n, n})};
+  };
   return s;
 }
 
@@ -52,6 +58,12 @@ Subject narrow_subject() {
   s.position = [](const Device&, int64_t n) { return double(n); };
   s.bind = [](const Device& device, int64_t n, std::string_view variant) {
     return square_product(device, Storage::bf16, n, variant);
+  };
+  s.memory = [](const Device& device, int64_t n, std::string_view variant) {
+    const Shape square{n, n};
+    return VariantMemory{
+        6 * n * n,
+        variant == "copies" ? primitives::copies_scratch(device, square, square, square, Storage::bf16) : 0};
   };
   return s;
 }
@@ -67,7 +79,15 @@ Subject library_subject(Storage storage, const char* of) {
   s.bind = [=](const Device& device, int64_t n, std::string_view variant) {
     return square_product(device, storage, n, variant);
   };
+  s.no_memory = "the vendor's library allocates for itself, kernels as their own computations say";
   return s;
+}
+
+FftOptions transform_of(int64_t n, std::string_view variant) {
+  FftOptions options;
+  options.lengths = {n, n};
+  options.variant = variant;
+  return options;
 }
 
 Subject transform_subject() {
@@ -77,13 +97,15 @@ Subject transform_subject() {
   s.small = {4, 15, 32};
   s.position = [](const Device&, int64_t n) { return double(n * n); };
   s.bind = [](const Device& device, int64_t n, std::string_view variant) {
-    FftOptions options;
-    options.lengths = {n, n};
-    options.variant = variant;
-    const Fft plan(device, options);
+    const Fft plan(device, transform_of(n, variant));
     const Buffer x = device.upload(Array::of(cases::uniform<float>(2 * n * n, 3), {n, n, 2})),
                  y = device.allocate<float>({n, n, 2});
     return CaseRun{[=] { plan.execute(x, y); }, [=] { return std::vector<Array>{device.download(y)}; }};
+  };
+  s.memory = [](const Device& device, int64_t n, std::string_view variant) {
+    const auto form = primitives::fft::Form(primitives::fft::fft_computation().number(variant));
+    return VariantMemory{16 * n * n,
+                         primitives::fft::plan_bytes(transform_of(n, variant), {form, device.info().limits})};
   };
   return s;
 }

@@ -42,7 +42,7 @@ struct Contender {
 std::vector<Contender> contenders(const Device& device, const Subject& subject, Point& point) {
   std::vector<Contender> all;
   for (int v = 0; v < int(subject.computation->variants().size()); ++v) {
-    point.timings.push_back({v, 0, {}});
+    point.timings.push_back({v, 0, -1, {}});
     try {
       Contender c{v, subject.bind(device, point.size, subject.computation->variant(v)), 1, {}};
       c.run.run();
@@ -52,6 +52,9 @@ std::vector<Contender> contenders(const Device& device, const Subject& subject, 
       c.samples.push_back(once);
       for (int k = 1; k < kFirstSamples && once < kLong; ++k) c.samples.push_back(c.sample(device));
       all.push_back(std::move(c));
+      if (subject.memory)
+        point.timings.back().scratch =
+            subject.memory(device, point.size, subject.computation->variant(v)).scratch;
     } catch (const UnsupportedError& e) {
       point.timings.back().refusal = e.problem();
     } catch (const DeviceError& e) { point.timings.back().refusal = e.what(); }
@@ -104,10 +107,16 @@ std::vector<int> rank(std::vector<int> order, const std::vector<Timing>& timings
 
 Tuned tune(const Device& device, const Subject& subject, double seconds) {
   Tuned tuned{&subject, {}, {}, {}};
-  const Computation& computation = *subject.computation;
   const Range& range = subject.range(device);
+  if (subject.measure) {
+    tuned.row.computation = subject.numbers;
+    tuned.row.device = model_of(device.info());
+    tuned.row.values = subject.measure(device);
+    return tuned;
+  }
+  if (range.sizes.empty()) return tuned.skipped = range.none, tuned;
+  const Computation& computation = *subject.computation;
   const bool exact = device.numerics() == Numerics::exact;
-  if (range.sizes.empty()) return tuned.skipped = "one variant is the fastest at all sizes", tuned;
   if (exact && (subject.fast_only || computation.options().exact == Agreement::bound)) {
     tuned.skipped = "its variants differ in rounding: a table chooses in fast numerics alone";
     return tuned;

@@ -12,15 +12,23 @@
 
 namespace lockstep::variants {
 
-/// Sizes around the crossovers that are known, ascending, and the axis of the table that they lie on; no sizes: nothing to tune.
+/// Sizes around the crossovers that are known, ascending, and the axis of the table that they are on; no sizes: nothing to tune.
 struct Range {
   std::string axis;
   std::vector<int64_t> sizes;
+  std::string none = "one variant is the fastest at all sizes";  // why there are no sizes
 };
 
-/// A class of problems of a computation.
+/// Device memory of a variant at a size: `given`, its inputs and outputs, and `scratch`, what it allocates beyond them.
+struct VariantMemory {
+  int64_t given = 0, scratch = 0;
+};
+
+/// A class of problems of a computation, or numbers of the table.
 struct Subject {
-  const Computation* computation = nullptr;
+  const Computation* computation = nullptr;                   // null: `numbers`
+  std::string_view numbers{};                                 // their name in the table (variants::measured)
+  std::function<std::vector<double>(const Device&)> measure;  // of numbers; empty: see Range::none
   std::string of;
   Range host, gpu;
   std::vector<int64_t> small;  // sizes of tests
@@ -30,13 +38,19 @@ struct Subject {
   /// A variant at a size, ready to run. Throws UnsupportedError where it does not apply.
   std::function<CaseRun(const Device&, int64_t size, std::string_view variant)> bind;
 
+  std::string_view name() const { return computation ? computation->name() : numbers; }
+  /// Known before anything is allocated. Of a variant that applies.
+  std::function<VariantMemory(const Device&, int64_t size, std::string_view variant)> memory;
+  std::string no_memory;  // why `memory` is empty
+
   const Range& range(const Device& device) const { return capabilities_of(device).host_memory ? host : gpu; }
 };
 
 struct Timing {
   int variant = 0;
-  double seconds = 0;   // median
-  std::string refusal;  // why the variant does not apply; then there is no time
+  double seconds = 0;    // median
+  int64_t scratch = -1;  // bytes beyond inputs and outputs; -1: not known beforehand
+  std::string refusal;   // why the variant does not apply; then there is no time
 };
 struct Point {
   int64_t size = 0;
@@ -47,7 +61,7 @@ struct Point {
 struct Tuned {
   const Subject* subject = nullptr;
   std::vector<Point> points;
-  TableRow row;         // no steps: nothing to store
+  TableRow row;         // neither steps nor values: nothing to store
   std::string skipped;  // why nothing was measured, or not all of it
 };
 

@@ -90,7 +90,7 @@ class Flow(ProgramTest):
                 self.refuses("flow", "run", *arguments, *out, saying=saying)
         for arguments, saying in ((["--n", "1000000000"], "[--n]"), (["--sizes", "32,1000000000"], "[--sizes]")):
             self.refuses("flow", "pipeline", *arguments, *out, saying=saying)
-        self.refuses("flow", "compare", "a.npz", saying="1 files")
+        self.refuses("flow", "compare", "a.npz", saying="B is required")
         with open(self.path("new.mat"), "wb") as file:
             file.write(b" " * 124 + struct.pack("<H", 0x0200) + b"IM" + bytes(64))
         self.refuses("flow", "run", "--ic", self.path("new.mat"), *out, saying="7.3")

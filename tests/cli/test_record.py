@@ -98,7 +98,7 @@ class RecordTest(ProgramTest):
             file.write("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,22,50,2,700\n2015-06-21T13:00,23,50,2,700\n")
         plain = ["urban", "run", "--dsm", self.path("dsm.npy"), "--pixel-size", "1", "--weather", self.path("weather.csv"), "--latitude", "57",
                  "--longitude", "12", "--utc-offset", "1", "--patches", "145", "--outputs", "tmrt", "--device", "cpu", "--quiet"]
-        expected = {"elevation": "0", "wind-height": "10", "from": "2015-06-21T12:00", "to": "2015-06-21T13:00", "substeps": "6"}
+        expected = {"elevation": "0", "wind-height": "10", "posture": "standing", "from": "2015-06-21T12:00", "to": "2015-06-21T13:00", "substeps": "6"}
         given = lambda values: [word for name, value in values.items() for word in ("--" + name, value)]
         for name, more in (("a", []), ("b", given(expected)), ("c", given({**expected, "elevation": "1"}))):
             done = run(*plain, *more, "--out", self.path(name))
@@ -110,6 +110,23 @@ class RecordTest(ProgramTest):
         self.assertNotEqual(first["identity"], third["identity"])
         with open(self.path("a", "run.nc"), "rb") as file:
             self.assertIn(first["identity"].encode(), file.read())
+
+    def test_the_clock_of_measurements_is_recorded(self):
+        npy(self.path("dsm.npy"), [[9.0 if 4 <= r < 8 and 5 <= c < 9 else 0.0 for c in range(16)] for r in range(16)])
+        for name, text in (("weather.csv", "time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,22,50,2,700\n2015-06-21T13:00,23,50,2,700\n"),
+                           ("measured.csv", "time,Tmrt\n2015-06-21T12:00,50\n2015-06-21T13:00,51\n"),
+                           ("own.csv", "time,Tmrt\n2015-06-21T13:00+02:00,50\n2015-06-21T14:00+02:00,51\n"),
+                           ("poi.csv", "id,x,y\np,2,2\n")):
+            with open(self.path(name), "w") as file:
+                file.write(text)
+        plain = ["urban", "validate", "--dsm", self.path("dsm.npy"), "--pixel-size", "1", "--weather", self.path("weather.csv"), "--latitude", "57",
+                 "--longitude", "12", "--utc-offset", "1", "--patches", "145", "--poi", self.path("poi.csv"), "--device", "cpu", "--quiet"]
+        for name, measured, more, value in (("a", "measured.csv", [], "1"), ("b", "measured.csv", ["--measured-utc-offset", "1"], "1"),
+                                            ("c", "own.csv", [], "2")):
+            done = run(*plain, "--measured", self.path(measured), *more, "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.record(self.path(name))["options"]["measured-utc-offset"], {"value": value, "given": bool(more)})
+        self.assertEqual(self.record(self.path("a"))["identity"], self.record(self.path("b"))["identity"])
 
     def test_variants_that_differ_are_named(self):
         with open(self.path("variants.json"), "w") as file:
@@ -238,6 +255,23 @@ class RecordTest(ProgramTest):
             with open(self.path("log.csv"), "w") as file:
                 file.write("step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(80)))
         return run("forecast", "encode", self.path(log), "--device", "cpu", "--quiet", "--out", out, *more, env=env)
+
+    def test_what_a_curve_decides_is_recorded(self):
+        self.curve(self.path("log.npz"))
+        plain = ["forecast", "curve", self.path("log.csv"), "--quiet"]
+        records = []
+        for name, more in (("a.png", lambda: []), ("b.png", lambda: ["--least-gain", records[0]["options"]["least-gain"]["value"]])):
+            done = run(*plain, *more(), "--out", self.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            with open(self.path(name + ".run.json"), encoding="utf-8") as file:
+                records.append(json.load(file))
+        value, given = (record["options"]["least-gain"] for record in records)
+        self.assertEqual((value["given"], given), (False, {"value": value["value"], "given": True}))
+        self.assertEqual(records[0]["options"]["horizon"]["given"], False)
+        # 1 % of the loss, from the last step to the horizon.
+        level = 0.01 * 1.0125 / (float(records[0]["options"]["horizon"]["value"]) - 79)
+        self.assertAlmostEqual(float(value["value"]) / level, 1, delta=0.05)
+        self.assertEqual(records[0]["identity"], records[1]["identity"])
 
     def test_the_record_of_a_file(self):
         out = self.path("a.npz")

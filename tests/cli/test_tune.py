@@ -22,7 +22,7 @@ class Tune(ProgramTest):
         self.assertEqual((fft["computation"], fft["axis"]), ("primitives.fft", "points"))
         for point in fft["points"]:
             self.assertEqual(set(point["variants"]), {"passes", "blocks", "lanes"})
-            self.assertTrue(all(v["ms"] > 0 for v in point["variants"].values()), point)
+            self.assertTrue(all(v["ms"] > 0 and v["scratch_bytes"] > 0 for v in point["variants"].values()), point)
             self.assertIn(point["after"], point["variants"])
         self.assertEqual(stat.S_IMODE(os.stat(self.table).st_mode), 0o600)
         with open(self.table, encoding="utf-8") as file:
@@ -40,6 +40,27 @@ class Tune(ProgramTest):
         verified = self.json_of("verify", "fft.c2c", "--device", "cpu", "--against", "interp",
                                 env={"LOCKSTEP_VARIANTS": self.table})
         self.assertEqual(verified["failed"], 0)
+
+    def test_the_sky_and_the_cost_of_a_pixel(self):
+        document = self.tuned("urban")
+        self.assertEqual((document["stored"], [c["computation"] for c in document["computations"]]), (2, ["urban.sky", "urban.check.pixel"]))
+        sky, pixel = document["computations"]
+        self.assertEqual((sky["axis"], [set(p["variants"]) for p in sky["points"]]), ("pixels", [{"words", "whole"}] * 3))
+        self.assertEqual((pixel["points"], pixel["skipped"]), ([], ""))
+        step, patch = pixel["values"]
+        self.assertTrue(0 < patch < step < 1e-3, pixel)
+        with open(self.table, encoding="utf-8") as file:
+            rows = {row["computation"]: row for row in json.load(file)["rows"]}
+        self.assertEqual(rows["urban.check.pixel"], {"computation": "urban.check.pixel", "device": document["model"], "values": [step, patch]})
+        self.assertTrue(rows["urban.sky"]["steps"])
+
+    def test_what_is_not_measured_says_why(self):
+        document = self.tuned("solve.placement", "solve.factor", "solve.eliminated", "forecast.batch")
+        self.assertEqual((document["stored"], document["changed"], len(document["computations"])), (0, 0, 4))
+        for computation in document["computations"]:
+            self.assertIn(" ", computation["skipped"])
+            self.assertEqual(computation["points"], [])
+        self.assertFalse(os.path.exists(self.table))
 
     def test_rounding_is_left_to_fast_numerics(self):
         document = self.tuned("forecast.gru")

@@ -10,6 +10,7 @@
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
 #include "flow_text.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/memory.hpp"
 
 namespace lockstep::cli {
@@ -25,6 +26,23 @@ void add_flow_call(CommandList& commands, Command& flow, const char* name, const
                       show(session, result, text_of(result));
                       return 0;
                     });
+}
+
+struct ComparedFields {
+  std::filesystem::path a, b;
+};
+
+void describe(Schema<ComparedFields>& s) {
+  s.of("cli::ComparedFields");
+  const auto file = [&](const char* name, std::filesystem::path ComparedFields::* member, const char* flag) {
+    s.option(name, member, "run.npz or run.nc, or a single field (.npz, .npy, .mat)")
+        .flag(flag)
+        .file(Option::Use::input)
+        .positional()
+        .required();
+  };
+  file("a", &ComparedFields::a, "A");
+  file("b", &ComparedFields::b, "B");
 }
 
 /// Prints the device memory that a run would take, without making it.
@@ -71,15 +89,12 @@ int run_flow(Command& command, Session& session, flow::RunOptions options) {
 
 void add_flow_compare(CommandList& commands, Command& flow) {
   Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
-  auto files = std::make_shared<std::vector<std::string>>();
-  add_positional(*both.app, "files", *files, "run.npz of both, or single fields (.npz, .npy, .mat)");
+  const ComparedFields& files = add_options<ComparedFields>(both);
   add_common(both, "lockstep flow compare coarse/run.npz fine/run.npz");
-  both.run = [&both, files] {
-    if (files->size() != 2)
-      throw InputError(fmt::format("{} files", files->size()), "flow compare", "two: A B");
+  both.run = [&both, &files] {
     Session session(both.common);
     const flow::Comparison2d c =
-        session.host_stage("flow.compare", [&] { return flow::compare_runs((*files)[0], (*files)[1]); });
+        session.host_stage("flow.compare", [&] { return flow::compare_runs(files.a, files.b); });
     show(session, c, text_of(c));
     return 0;
   };

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/flow/documents.hpp"
+
 namespace lockstep::cli {
 namespace {
 
@@ -111,7 +113,7 @@ std::string text_of(const flow::LearnRunResult& r) {
 }
 
 std::string text_of(const flow::RolloutRunResult& r) {
-  const auto j = nlohmann::json::parse(flow::to_json(r));
+  const auto j = document_of(r);
   return fmt::format(
       "{} steps in {:.4g} s, {:.4g} a second; {} of {} held-out steps nearer than persistence when it was "
       "learnt\n{}\n",

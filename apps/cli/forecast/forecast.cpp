@@ -4,6 +4,7 @@
 #include "bound_call.hpp"
 #include "core/reports/progress.hpp"
 #include "forecast_text.hpp"
+#include "lockstep/forecast/documents.hpp"
 
 namespace lockstep::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "pde_text.hpp"
 
 namespace lockstep::cli {

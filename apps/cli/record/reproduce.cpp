@@ -47,6 +47,23 @@ void describe(Schema<ReproduceOptions>& s) {
   add_shell_flag(s, "keep", "leave the second run's folder, and name it");
 }
 
+struct ComparedRuns {
+  std::string a, b;
+};
+
+void describe(Schema<ComparedRuns>& s) {
+  s.of("cli::ComparedRuns");
+  const auto results = [&](const char* name, std::string ComparedRuns::* member, const char* flag) {
+    s.option(name, member, "folder or file that a command wrote with --out")
+        .flag(flag)
+        .file(Option::Use::input)
+        .positional()
+        .required();
+  };
+  results("a", &ComparedRuns::a, "A");
+  results("b", &ComparedRuns::b, "B");
+}
+
 /// Not reports for people and states on the way, which hold times; nor what shows how a run went; nor films and drawings of numbers that may differ.
 bool is_compared(const Json& output, double bound) {
   const std::string option = output.value("option", ""),
@@ -364,10 +381,8 @@ int reproduce(const CommandList& commands, const CommonOptions& common, const st
   return good ? 0 : 1;
 }
 
-int compare(const CommonOptions& common, const std::vector<std::string>& results) {
-  if (results.size() != 2)
-    throw InputError(fmt::format("{} results", results.size()), "compare", "two folders or files of results");
-  const Run a = run_of(results[0]), b = run_of(results[1]);
+int compare(const CommonOptions& common, const ComparedRuns& results) {
+  const Run a = run_of(results.a), b = run_of(results.b);
   Session session(common);
   std::string text;
   Json since = differences(a.record, b.record);
@@ -393,10 +408,9 @@ void add_reproduce(CommandList& commands, CLI::App& root) {
                      command.bound_common->given.contains("device"));
   };
   Command& both = add_command(commands, root, "compare", "options, inputs and outputs of two runs");
-  auto dirs = std::make_shared<std::vector<std::string>>();
-  add_positional(*both.app, "DIRS", *dirs, "two folders or files that commands wrote with --out");
+  const ComparedRuns& results = add_options<ComparedRuns>(both);
   add_common(both, "lockstep compare before after");
-  both.run = [&both, dirs] { return compare(both.common, *dirs); };
+  both.run = [&both, &results] { return compare(both.common, results); };
 }
 
 }  // namespace lockstep::cli

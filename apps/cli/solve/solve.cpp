@@ -7,6 +7,7 @@
 #include "bound_call.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/run.hpp"
 
 namespace lockstep::cli {

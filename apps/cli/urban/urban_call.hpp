@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bound_call.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 
 namespace lockstep::cli {

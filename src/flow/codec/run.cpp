@@ -13,6 +13,7 @@
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
+#include "lockstep/flow/documents.hpp"
 
 namespace lockstep::flow {
 
@@ -279,7 +280,7 @@ CodecRunResult decode_run(Context& context, const DecodeRunOptions& options) {
   return r;
 }
 
-std::string to_json(const CodecRunResult& r) {
+nlohmann::ordered_json document_of(const CodecRunResult& r) {
   nlohmann::ordered_json j;
   const CodecOptions& o = r.plan.options;
   j["codec"] = name(o.kind);
@@ -303,7 +304,8 @@ std::string to_json(const CodecRunResult& r) {
   }
   if (!r.warnings.empty()) j["warnings"] = r.warnings;
   j["file"] = r.file.string();
-  return json_text(j);
+  return j;
 }
+std::string to_json(const CodecRunResult& r) { return json_text(document_of(r)); }
 
 }  // namespace lockstep::flow

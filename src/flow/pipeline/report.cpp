@@ -13,6 +13,7 @@
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/pipeline.hpp"
 
 namespace lockstep::flow {
@@ -230,12 +231,13 @@ void write_whole(const fs::path& file, const std::string& text) {
 
 }  // namespace
 
-std::string to_json(const std::vector<PipelineResult>& runs) {
+nlohmann::ordered_json document_of(const std::vector<PipelineResult>& runs) {
   PipelineJson j;
   j["runs"] = PipelineJson::array();
   for (const PipelineResult& r : runs) j["runs"].push_back(json_of(r));
-  return json_text(j);
+  return j;
 }
+std::string to_json(const std::vector<PipelineResult>& runs) { return json_text(document_of(runs)); }
 
 std::string to_markdown(const std::vector<PipelineResult>& runs) {
   std::string t = "# Turbulence: simulation, codec, surrogate\n\n" + fields_table(runs) +
@@ -245,7 +247,7 @@ std::string to_markdown(const std::vector<PipelineResult>& runs) {
 }
 
 std::vector<fs::path> write_report(const fs::path& folder, const std::vector<PipelineResult>& runs) {
-  write_whole(folder / "metrics.json", json_text(PipelineJson::parse(to_json(runs)), 1) + "\n");
+  write_whole(folder / "metrics.json", json_text(document_of(runs), 1) + "\n");
   write_whole(folder / "report.md", to_markdown(runs));
   return {folder / "metrics.json", folder / "report.md"};
 }
@@ -256,7 +258,7 @@ fs::path log_metrics(const fs::path& folder, const std::vector<PipelineResult>& 
   const std::string stem = fmt::format("pipeline_{:%Y%m%dT%H%M%SZ}", fmt::gmtime(now));
   fs::path file = folder / (stem + ".json");
   for (int k = 2; fs::exists(file); ++k) file = folder / fmt::format("{}_{}.json", stem, k);
-  PipelineJson all = PipelineJson::parse(to_json(runs));
+  PipelineJson all = document_of(runs);
   all["date"] = date;
   const fs::path summary = folder / "summary.json";
   PipelineJson lines = PipelineJson::array();
@@ -286,7 +288,19 @@ fs::path log_metrics(const fs::path& folder, const std::vector<PipelineResult>& 
   return file;
 }
 
-std::string to_json(const LearnRunResult& r) {
+namespace {
+
+PipelineJson scores_of(const SurrogateScores& latents, const FieldScores& fields) {
+  PipelineJson j;
+  j["latents"] = json_of(latents);
+  j["fields"] = json_of(fields);
+  j["horizon"] = latents.held_out.horizon;
+  return j;
+}
+
+}  // namespace
+
+nlohmann::ordered_json document_of(const LearnRunResult& r) {
   PipelineJson j;
   j["method"] = name(r.model.options.method);
   j["frames"] = r.frames;
@@ -300,12 +314,13 @@ std::string to_json(const LearnRunResult& r) {
     for (size_t k = 0; k < std::min<size_t>(r.eigenvalues.size(), 16); ++k)
       j["eigenvalues"].push_back({r.eigenvalues[k].real(), r.eigenvalues[k].imag()});
   }
-  j.update(PipelineJson::parse(scores_json(r.latents, r.fields)));
+  j.update(scores_of(r.latents, r.fields));
   j["file"] = r.file.string();
-  return json_text(j);
+  return j;
 }
+std::string to_json(const LearnRunResult& r) { return json_text(document_of(r)); }
 
-std::string to_json(const RolloutRunResult& r) {
+nlohmann::ordered_json document_of(const RolloutRunResult& r) {
   PipelineJson j;
   j["steps"] = r.steps;
   j["latent_size"] = r.latent_size;
@@ -314,15 +329,12 @@ std::string to_json(const RolloutRunResult& r) {
   j["steps_per_second"] = r.steps_per_second;
   j.update(PipelineJson::parse(r.scores));
   j["file"] = r.file.string();
-  return json_text(j);
+  return j;
 }
+std::string to_json(const RolloutRunResult& r) { return json_text(document_of(r)); }
 
 std::string scores_json(const SurrogateScores& latents, const FieldScores& fields) {
-  PipelineJson j;
-  j["latents"] = json_of(latents);
-  j["fields"] = json_of(fields);
-  j["horizon"] = latents.held_out.horizon;
-  return json_text(j);
+  return json_text(scores_of(latents, fields));
 }
 
 }  // namespace lockstep::flow

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/memory.hpp"
 #include "lockstep/flow/pipeline.hpp"
 
@@ -57,11 +58,12 @@ SweepResult run_sweep(Context& context, const PipelineSweep& sweep, bool fallbac
   return result;
 }
 
-std::string to_json(const SweepResult& result) {
-  auto all = nlohmann::ordered_json::parse(to_json(result.runs));
+nlohmann::ordered_json document_of(const SweepResult& result) {
+  auto all = document_of(result.runs);
   all["files"] = nlohmann::ordered_json::array();
   for (const auto& file : result.files) all["files"].push_back(file.string());
-  return json_text(all);
+  return all;
 }
+std::string to_json(const SweepResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::flow

@@ -3,13 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
 
 using Json = nlohmann::ordered_json;
 
-std::string to_json(const RunResult& r) {
+nlohmann::ordered_json document_of(const RunResult& r) {
   Json j;
   const bool several = r.budget.size() > 1;
   const auto put = [&](const char* name, auto value) {
@@ -32,10 +33,11 @@ std::string to_json(const RunResult& r) {
   if (!r.warnings.empty()) j["warnings"] = r.warnings;
   j["files"] = Json::array();
   for (const auto& file : r.files) j["files"].push_back(file.string());
-  return json_text(j);
+  return j;
 }
+std::string to_json(const RunResult& r) { return json_text(document_of(r)); }
 
-std::string to_json(const Comparison2d& c) {
+nlohmann::ordered_json document_of(const Comparison2d& c) {
   Json j;
   for (const auto& row : c.rows)
     j["times"].push_back({{"time", row.time},
@@ -52,7 +54,8 @@ std::string to_json(const Comparison2d& c) {
   j["spectrum_error"] = c.spectrum_error;
   j["spectrum_a"] = c.spectrum_a;
   j["spectrum_b"] = c.spectrum_b;
-  return json_text(j);
+  return j;
 }
+std::string to_json(const Comparison2d& c) { return json_text(document_of(c)); }
 
 }  // namespace lockstep::flow

@@ -39,13 +39,17 @@ std::string chance_of(const CurveForecast& f, double target) {
 
 }  // namespace
 
+double least_gain(const CurveForecast& f, const CurveOptions& options) {
+  if (options.least_gain) return *options.least_gain;
+  return kWorthwhile * std::abs(f.level) / (f.prediction.back().step - f.now);
+}
+
 Advice advise(const CurveForecast& f, const std::function<double(double)>& trend,
               const CurveOptions& options) {
   Advice a;
   const double horizon = f.prediction.back().step, end = f.prediction.back().mean;
   a.expected_gain = f.level - end;
-  const double threshold =
-      options.least_gain ? *options.least_gain : kWorthwhile * std::abs(f.level) / (horizon - f.now);
+  const double threshold = least_gain(f, options);
   const double span = 1e-3 * (horizon - f.now);
   a.stop_step = first_step(
       f.now, horizon, [&](double step) { return (trend(step) - trend(step + span)) / span < threshold; });

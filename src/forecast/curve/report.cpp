@@ -4,6 +4,7 @@
 
 #include "core/reports/json_text.hpp"
 #include "lockstep/forecast/curve.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/sweep.hpp"
 
 namespace lockstep::forecast {
@@ -18,7 +19,7 @@ CurveJson json_number(const std::optional<double>& value) {
 
 }  // namespace
 
-std::string to_json(const CurveForecast& f) {
+nlohmann::ordered_json document_of(const CurveForecast& f) {
   CurveJson j;
   j["prediction"] = CurveJson::array();
   for (const CurvePoint& p : f.prediction)
@@ -54,10 +55,11 @@ std::string to_json(const CurveForecast& f) {
     rows.push_back(
         {{"predictor", r.predictor}, {"mean_error", r.mean_error}, {"coverage", json_number(r.coverage)}});
   j["backtest"] = {{"origins", f.backtest.origins}, {"predictors", rows}};
-  return json_text(j);
+  return j;
 }
+std::string to_json(const CurveForecast& f) { return json_text(document_of(f)); }
 
-std::string to_json(const std::vector<SweepRow>& rows) {
+nlohmann::ordered_json document_of(const std::vector<SweepRow>& rows) {
   CurveJson j = CurveJson::array();
   for (const SweepRow& r : rows)
     j.push_back({{"policy", r.policy},
@@ -66,7 +68,8 @@ std::string to_json(const std::vector<SweepRow>& rows) {
                  {"stopped", r.stopped},
                  {"rightly_stopped", r.rightly_stopped},
                  {"mean_stop", r.mean_stop}});
-  return json_text(j);
+  return j;
 }
+std::string to_json(const std::vector<SweepRow>& rows) { return json_text(document_of(rows)); }
 
 }  // namespace lockstep::forecast

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "device/variants/memory.hpp"
 #include "forecast/gru/narrow.hpp"
 #include "forecast/gru/rows.hpp"
 #include "lockstep/error.hpp"
@@ -237,7 +238,8 @@ struct GruSequence::State {
     }
   }
 
-  void begin(const Device& on, const GruShape& shape) {
+  /// `own`: with weights and gradients.
+  void begin(const Device& on, const GruShape& shape, bool own) {
     GruSequence::parameter_count(shape);
     if (shape.storage != Storage::f32 && shape.storage != Storage::f64)
       throw InputError(fmt::format("elements of {}", name(shape.storage)), "GruSequence", "f32 or f64");
@@ -246,7 +248,16 @@ struct GruSequence::State {
       throw InputError(fmt::format("weights in {} of a sequence in f64", name(shape.weights)), "GruSequence",
                        "a sequence in f32");
     const variants::Axis sequences{"sequences", double(s.batch)};
-    rows_chosen = variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant).variant == 1;
+    const auto scratch = [&](int variant) {
+      rows_chosen = variant == 1;
+      predict(own);
+      return memory.total();
+    };
+    rows_chosen =
+        variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant,
+                         variants::with_memory(gru_computation(), device, variants::AlwaysApplies(), scratch))
+            .variant == 1;
+    predict(own);
   }
   void bind(const Buffer& all, const Buffer& all_gradients) {
     std::tie(w, u, b, rb) = std::tuple_cat(parts(all, !is_narrow()));
@@ -280,8 +291,7 @@ int64_t GruSequence::parameter_count(const GruShape& shape) {
 
 GruSequence::GruSequence(const Device& device, const GruShape& shape) : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.begin(device, shape);
-  s.predict(true);
+  s.begin(device, shape, true);
   const auto make = [&](int64_t count) {
     const Buffer buffer = device.allocate(shape.storage, {count});
     device.clear(buffer);
@@ -295,11 +305,10 @@ GruSequence::GruSequence(const Device& device, const GruShape& shape, const Buff
                          const Buffer& gradients)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
-  s.begin(device, shape);
+  s.begin(device, shape, false);
   if (s.is_narrow())
     throw InputError(fmt::format("weights of the caller's, to be kept in {}", name(shape.weights)),
                      "GruSequence", "f32, or set_weights");
-  s.predict(false);
   s.expect(weights, {parameter_count(shape)}, "weights");
   if (shape.backward) s.expect(gradients, {parameter_count(shape)}, "gradients");
   s.bind(weights, gradients);

@@ -6,6 +6,7 @@
 
 #include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/observe.hpp"
 
 namespace lockstep::forecast {
@@ -73,7 +74,7 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
   });
 }
 
-std::string to_json(const ObserveRun& run) {
+nlohmann::ordered_json document_of(const ObserveRun& run) {
   nlohmann::ordered_json json;
   json["observations"] = run.losses.size();
   json["error"] = run.error;
@@ -86,7 +87,8 @@ std::string to_json(const ObserveRun& run) {
   for (size_t t = 0; t < run.losses.size(); ++t)
     rows.push_back({{"step", run.steps[t]}, {"loss", run.losses[t]}, {"predicted", run.predicted[t]}});
   json["predictions"] = std::move(rows);
-  return json_text(json);
+  return json;
 }
+std::string to_json(const ObserveRun& run) { return json_text(document_of(run)); }
 
 }  // namespace lockstep::forecast

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/rollout.hpp"
 
 namespace lockstep::forecast {
@@ -115,7 +116,7 @@ std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutM
   return forecasts;
 }
 
-std::string to_json(const RolloutRun& run) {
+nlohmann::ordered_json document_of(const RolloutRun& run) {
   nlohmann::ordered_json j = json_of(run.forecasts.front());
   if (run.forecasts.size() > 1) {
     j["batch"] = nlohmann::ordered_json::array();
@@ -128,7 +129,8 @@ std::string to_json(const RolloutRun& run) {
   j["memory"] = {{"weights", run.memory.weights}, {"state", run.memory.state},
                  {"outputs", run.memory.outputs}, {"predicted", run.memory.total()},
                  {"used", run.used_bytes},        {"shared_per_group", run.memory.shared_per_group}};
-  return json_text(j);
+  return j;
 }
+std::string to_json(const RolloutRun& run) { return json_text(document_of(run)); }
 
 }  // namespace lockstep::forecast

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/numbers/random.hpp"
+#include "device/variants/memory.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/cluster/cluster.hpp"
 #include "forecast/rollout/kernels.hpp"
@@ -142,9 +143,14 @@ struct Rollout::State {
     const std::string_view of = options.heads == Heads::two_hot ? "two-hot"
                                 : model.batch() == 1            ? "one start"
                                                                 : "many starts";
-    return kPaths[variants::choose(rollout_computation(), device, {of, axes}, {}, [&](int variant) {
-                    return refusal(kPaths[variant]);
-                  }).variant];
+    const auto applies = [&](int variant) { return refusal(kPaths[variant]); };
+    const auto scratch = [&](int variant) {
+      lay_out(kPaths[variant]);
+      return memory.weights + memory.state;
+    };
+    return kPaths[variants::choose(rollout_computation(), device, {of, axes}, {},
+                                   variants::with_memory(rollout_computation(), device, applies, scratch))
+                      .variant];
   }
 
   void choose_path() {
@@ -160,6 +166,19 @@ struct Rollout::State {
                                                         : "forecast rollout by a cluster",
                              "another path");
     }
+    lay_out(path);
+  }
+
+  /// By a path that runs this rollout; its memory.
+  void lay_out(RolloutPath by) {
+    path = by;
+    capacity = 0;
+    memory = {};
+    set_layout();
+    predict();
+  }
+
+  void set_layout() {
     with_types([&]<class T, class W>(T, W) {
       if (path == RolloutPath::batch) {
         layout = layout_of(model, options, model.hidden() / batch.blocks);
@@ -303,7 +322,6 @@ Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutO
   s.shape = head_shape(model, options.heads);
   s.key = random_key(options.seed);
   s.choose_path();
-  s.predict();
   s.allocate();
 }
 Rollout::~Rollout() = default;

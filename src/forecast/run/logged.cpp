@@ -8,9 +8,11 @@
 #include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
+#include "forecast/curve/advice.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/run.hpp"
 
 namespace lockstep::forecast {
@@ -55,8 +57,10 @@ CurveRun run_curve(const CurveRunOptions& options) {
   CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = options.out};
   run.forecast = host_stage(run.host_stages, "forecast.curve",
                             [&] { return forecast_curve(loss.steps, loss.values, options.curve, file); });
-  if (!run.forecast.prediction.empty())
+  if (!run.forecast.prediction.empty()) {
     journal::found("horizon", fmt::format("{}", run.forecast.prediction.back().step));
+    journal::found("least_gain", fmt::format("{}", least_gain(run.forecast, options.curve)));
+  }
   if (!options.out.empty())
     draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
   return run;
@@ -139,34 +143,34 @@ SweepRun run_sweep(const SweepRunOptions& options) {
   return run;
 }
 
-std::string to_json(const CurveRun& run) {
-  auto json = nlohmann::ordered_json::parse(to_json(run.forecast));
+nlohmann::ordered_json document_of(const CurveRun& run) {
+  auto json = document_of(run.forecast);
   json["column"] = run.column;
   json["rows"] = run.rows;
   json["out"] = run.picture.string();
-  return json_text(json);
+  return json;
 }
+std::string to_json(const CurveRun& run) { return json_text(document_of(run)); }
 
-std::string to_json(const EncodeRun& run) {
-  const nlohmann::ordered_json json{{"states", run.states},   {"features", run.features},
-                                    {"filled", run.filled},   {"column", run.column},
-                                    {"history", run.history}, {"normalised", run.normalised},
-                                    {"out", run.out.string()}};
-  return json_text(json);
+nlohmann::ordered_json document_of(const EncodeRun& run) {
+  return {{"states", run.states},   {"features", run.features}, {"filled", run.filled},
+          {"column", run.column},   {"history", run.history},   {"normalised", run.normalised},
+          {"out", run.out.string()}};
 }
+std::string to_json(const EncodeRun& run) { return json_text(document_of(run)); }
 
-std::string to_json(const LoggedObservations& run) {
-  auto json = nlohmann::ordered_json::parse(to_json(run.run));
+nlohmann::ordered_json document_of(const LoggedObservations& run) {
+  auto json = document_of(run.run);
   json["column"] = run.column;
   json["filled"] = run.filled;
   json["out"] = run.out.string();
-  return json_text(json);
+  return json;
 }
+std::string to_json(const LoggedObservations& run) { return json_text(document_of(run)); }
 
-std::string to_json(const SweepRun& run) {
-  const nlohmann::ordered_json json{{"policies", nlohmann::ordered_json::parse(to_json(run.rows))},
-                                    {"sweeps", run.sweeps}};
-  return json_text(json);
+nlohmann::ordered_json document_of(const SweepRun& run) {
+  return {{"policies", document_of(run.rows)}, {"sweeps", run.sweeps}};
 }
+std::string to_json(const SweepRun& run) { return json_text(document_of(run)); }
 
 }  // namespace lockstep::forecast

@@ -7,6 +7,7 @@
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/schema/memory.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/run.hpp"
 
 namespace lockstep::forecast {
@@ -69,11 +70,12 @@ ModelRollout run_rollout(Context& context, const RolloutRunOptions& options) {
   return out;
 }
 
-std::string to_json(const ModelRollout& rollout) {
-  auto json = nlohmann::ordered_json::parse(to_json(rollout.run));
+nlohmann::ordered_json document_of(const ModelRollout& rollout) {
+  auto json = document_of(rollout.run);
   if (!rollout.plot.empty()) json["plot"] = rollout.plot.string();
-  return json_text(json);
+  return json;
 }
+std::string to_json(const ModelRollout& rollout) { return json_text(document_of(rollout)); }
 
 TrainResult run_train(Context& context, const TrainRunOptions& options) {
   schema_of<TrainRunOptions>().check(&options);

@@ -15,6 +15,7 @@
 #include "forecast/train/source.hpp"
 #include "forecast/train/task.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "nn/losses.hpp"
 
 namespace lockstep::forecast {
@@ -329,7 +330,7 @@ TrainResult train(Context& context, const TrainOptions& options) {
   return result;
 }
 
-std::string to_json(const TrainResult& result) {
+nlohmann::ordered_json document_of(const TrainResult& result) {
   nlohmann::ordered_json runs = nlohmann::ordered_json::array();
   double val_loss = 0, accuracy = 0, steps = 0, seconds = 0, jumps = 0, accepted = 0;
   bool classes = true;
@@ -372,7 +373,8 @@ std::string to_json(const TrainResult& result) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const auto& f : result.files) files.push_back(f.string());
   o["files"] = std::move(files);
-  return json_text(o);
+  return o;
 }
+std::string to_json(const TrainResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::forecast

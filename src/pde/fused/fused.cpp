@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "device/variants/memory.hpp"
 #include "lockstep/error.hpp"
 #include "pde/fused/fused_sweep.hpp"
 #include "pde/halves/two_sweeps.hpp"
+#include "pde/kernels/two_kernels.hpp"
 #include "pde/language/checked.hpp"
 
 namespace lockstep::pde {
@@ -114,8 +116,28 @@ const variants::Computation& tile_computation() {
   return computation;
 }
 
+Storage sum_storage(const Device& device) { return device.info().limits.f64 ? Storage::f64 : Storage::f32; }
+
+Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members) {
+  const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
+  const auto& n = d.mesh.cells;
+  return {members * tiles(n[2], shape.chunk), tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
+}
+
+int64_t path_scratch(Path path, const Discretisation& d, const Device& device, const KernelForm& form,
+                     const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options) {
+  const int64_t residuals = int64_t(d.plan->residuals.size()), number = size_of(sum_storage(device));
+  if (path == Path::fused) {
+    const FusedShape shape = choose_shape(d, device, form, outputs, members, options);
+    return number * residuals * (1 + fused_extent(d, shape, members).elements());
+  }
+  const Slabs slabs(d, members,
+                    path == Path::two_sweep ? d.mesh.cells[2] : choose_slab(d, device, form, options.slab));
+  return number * (residuals + slabs.sums.elements()) + size_of(form.scratch()) * slabs.cotangents.elements();
+}
+
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
-                 const std::vector<FieldLevel>& outputs, const LossOptions& options) {
+                 const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options) {
   if (options.path != Path::automatic) {
     const std::string why = path_refusal(options.path, d, device, form, outputs);
     if (why.empty()) return options.path;
@@ -125,9 +147,13 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
   const variants::Axis cells{"cells", double(d.mesh.count())};
   constexpr Path kPaths[] = {Path::two_kernel, Path::fused, Path::two_sweep};
   const variants::Problem problem{class_of(d, form, !outputs.empty()), {&cells, 1}};
-  return kPaths[variants::choose(loss_computation(), device, problem, {}, [&](int variant) {
-                  return path_refusal(kPaths[variant], d, device, form, outputs);
-                }).variant];
+  const auto applies = [&](int variant) { return path_refusal(kPaths[variant], d, device, form, outputs); };
+  const auto scratch = [&](int variant) {
+    return path_scratch(kPaths[variant], d, device, form, outputs, members, options);
+  };
+  return kPaths[variants::choose(loss_computation(), device, problem, {},
+                                 variants::with_memory(loss_computation(), device, applies, scratch))
+                    .variant];
 }
 
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
@@ -135,11 +161,12 @@ FusedShape choose_shape(const Discretisation& d, const Device& device, const Ker
   const Channels channels(*d.plan);
   const variants::Axis cells{"cells", double(d.mesh.count())};
   const variants::Problem problem{tile_class(d, outputs.size()), {&cells, 1}};
-  FusedShape shape = kFusedTiles[variants::choose(tile_computation(), device, problem, {}, [&](int tile) {
-                                   return std::string(fused_fits(d, device, kFusedTiles[tile], channels, form)
-                                                          ? ""
-                                                          : "too little shared memory");
-                                 }).variant];
+  FusedShape shape =
+      kFusedTiles[variants::choose(tile_computation(), device, problem, options.tile, [&](int tile) {
+                    return std::string(fused_fits(d, device, kFusedTiles[tile], channels, form)
+                                           ? ""
+                                           : "too little shared memory");
+                  }).variant];
   // Copies of 16 bytes where every row begins at a multiple of them.
   const int wide = 16 / size_of(form.scratch());
   const bool direct = form.storage == form.scratch() && !form.rows;
@@ -178,10 +205,7 @@ FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Devi
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
   const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
   const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
-  const auto& n = d->mesh.cells;
-  const int64_t chunks = tiles(n[2], shape.chunk);
-  const Shape extent{members * chunks, tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
+  const Shape extent = fused_extent(*d, shape, members);
   const int64_t residuals = int64_t(d->plan->residuals.size());
   const Buffer partial = device.allocate(totals.storage(), {residuals, extent.elements()});
   set_sweep(arguments, *d, shape.chunk);

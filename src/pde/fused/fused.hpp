@@ -12,7 +12,14 @@ std::string fused_refusal(const Discretisation& d, const Device& device, const K
 /// The path for options.path; UnsupportedError where fused was asked for and cannot be.
 const variants::Computation& loss_computation();
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
-                 const std::vector<FieldLevel>& outputs, const LossOptions& options);
+                 const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);
+/// Bytes that a path allocates for a loss beyond its inputs and gradients.
+int64_t path_scratch(Path path, const Discretisation& d, const Device& device, const KernelForm& form,
+                     const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);
+/// Sums are f64 where a device has it.
+Storage sum_storage(const Device& device);
+/// Groups of a sweep over `members` grids, each with a partial sum for each residual.
+Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members);
 /// Tiles of the fused kernel; groups sum the loss in orders of their own.
 const variants::Computation& tile_computation();
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "lockstep/error.hpp"
+#include "pde/kernels/two_kernels.hpp"
 
 namespace lockstep::pde {
 
@@ -211,6 +212,7 @@ LevelShape choose_levels(const Discretisation& whole, const Device& device, cons
     LevelShape chosen{asked.levels > 0 ? asked.levels : sweep.levels, asked};
     chosen.levels = int(std::min<int64_t>(chosen.levels, residual_levels));
     LossOptions& o = chosen.options;
+    o.tile.clear();
     if (o.tile_x == 0) o.tile_x = sweep.x;
     if (o.tile_y == 0) o.tile_y = sweep.y;
     if (o.tile_rows == 0) o.tile_rows = sweep.rows;
@@ -229,12 +231,61 @@ LevelShape choose_levels(const Discretisation& whole, const Device& device, cons
   const bool edges = !whole.wraps[0] || !whole.wraps[1] || !whole.wraps[2];
   const variants::Axis cells{"cells", double(whole.mesh.count())};
   const variants::Choice choice = variants::choose(
-      sweep_computation(), device, {edges ? "edges" : "periodic", {&cells, 1}}, {},
+      sweep_computation(), device, {edges ? "edges" : "periodic", {&cells, 1}}, asked.tile,
       [&](int number) { return std::string(fits(shape_of(number)) ? "" : "too little shared memory"); });
   if (choice.refused.size() < std::size(kLevelTiles)) return shape_of(choice.variant);
   throw UnsupportedError(
       fmt::format("a sweep of {} levels: too little shared memory", std::max(asked.levels, 1)), "pde options",
       "fewer levels, a smaller tile, or the two-kernel path");
+}
+
+std::vector<Sweep> plan_sweeps(const LevelsProblem& p, const Device& device, const LossOptions& options,
+                               const PartStore& store) {
+  const LevelShape chosen = choose_levels(*p.d, device, p.form, p.fields, p.levels - 2, options);
+  std::string fields_key;
+  for (int f : p.fields) fields_key += fmt::format(" {}", f);
+  std::vector<Sweep> sweeps;
+  for (int64_t first = 1; first < p.levels - 1; first += chosen.levels) {
+    TrajectoryPart part;
+    part.levels = int(std::min<int64_t>(chosen.levels, p.levels - 1 - first));
+    part.first = first == 1;
+    part.last = first + part.levels == p.levels - 1;
+    Sweep s{first, part.levels, {}, {}, {}, {}};
+    s.key = fmt::format("part {} {} {}{} ", part.levels, part.first, part.last, fields_key);
+    s.d = store(s.key, [&] {
+      return std::make_shared<const Discretisation>(part_plan(*p.d->plan, part, p.fields), p.d->mesh);
+    });
+    s.outputs = part_outputs(*s.d->plan);
+    s.shape = choose_shape(*s.d, device, p.form, s.outputs, p.members, chosen.options);
+    sweeps.push_back(std::move(s));
+  }
+  return sweeps;
+}
+
+namespace {
+
+int64_t totals_bytes(const LevelsProblem& p, const Device& device) {
+  return size_of(sum_storage(device)) * (p.levels - 2) * int64_t(p.d->plan->residuals.size());
+}
+
+}  // namespace
+
+int64_t sweeps_scratch(const LevelsProblem& p, const Device& device, const std::vector<Sweep>& sweeps) {
+  int64_t bytes = totals_bytes(p, device), carried[2] = {0, 0};
+  for (size_t k = 0; k < sweeps.size(); ++k) {
+    const Plan& plan = *sweeps[k].d->plan;
+    bytes += size_of(sum_storage(device)) * int64_t(plan.residuals.size()) *
+             fused_extent(*sweeps[k].d, sweeps[k].shape, p.members).elements();
+    if (plan.carry.writes && carried[k % 2] == 0)
+      carried[k % 2] = size_of(p.form.scratch()) * p.members * plan.carry.rows() * p.d->mesh.count();
+  }
+  return bytes + carried[0] + carried[1];
+}
+
+int64_t slabs_scratch(const LevelsProblem& p, const Device& device, const LossOptions& options) {
+  const Slabs slabs(*p.d, p.members, choose_slab(*p.d, device, p.form, options.slab));
+  return totals_bytes(p, device) + 3 * size_of(p.form.scratch()) * slabs.cotangents.elements() +
+         (p.levels - 2) * size_of(sum_storage(device)) * slabs.sums.elements();
 }
 
 }  // namespace lockstep::pde

@@ -1,6 +1,10 @@
 // Several levels of a trajectory in one sweep: a part of it as a system of its own.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+
 #include "pde/fused/fused.hpp"
 
 namespace lockstep::pde {
@@ -33,5 +37,31 @@ struct LevelShape {
 const variants::Computation& sweep_computation();
 LevelShape choose_levels(const Discretisation& whole, const Device& device, const KernelForm& form,
                          const std::vector<int>& fields, int64_t residual_levels, const LossOptions& asked);
+
+/// A trajectory as its launches are planned.
+struct LevelsProblem {
+  std::shared_ptr<const Discretisation> d;
+  KernelForm form;
+  std::vector<int> fields;  // whose gradients are asked for
+  int64_t levels, members;
+};
+
+/// A sweep over the residuals of some levels.
+struct Sweep {
+  int64_t first;  // level
+  int levels;
+  std::string key;
+  std::shared_ptr<const Discretisation> d;
+  std::vector<FieldLevel> outputs;
+  FusedShape shape;
+};
+using PartStore = std::function<std::shared_ptr<const Discretisation>(
+    const std::string& key, const std::function<std::shared_ptr<const Discretisation>()>& make)>;
+std::vector<Sweep> plan_sweeps(const LevelsProblem& problem, const Device& device, const LossOptions& options,
+                               const PartStore& store);
+
+/// Bytes that sweeps, and slabs of planes, allocate for a trajectory beyond its inputs and gradients.
+int64_t sweeps_scratch(const LevelsProblem& problem, const Device& device, const std::vector<Sweep>& sweeps);
+int64_t slabs_scratch(const LevelsProblem& problem, const Device& device, const LossOptions& options);
 
 }  // namespace lockstep::pde

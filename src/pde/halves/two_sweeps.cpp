@@ -76,11 +76,11 @@ HalfShape choose_half(const Discretisation& d, const Device& device, const Kerne
     return s;
   };
   const variants::Axis cells{"cells", double(d.mesh.count())};
-  HalfShape shape =
-      tile(variants::choose(half_tile_computation(), device, {{}, {&cells, 1}}, {}, [&](int number) {
-             return std::string(
-                 fits(d, device, form, half, outputs, tile(number)) ? "" : "too little shared memory");
-           }).variant);
+  HalfShape shape = tile(
+      variants::choose(half_tile_computation(), device, {{}, {&cells, 1}}, options.tile, [&](int number) {
+        return std::string(fits(d, device, form, half, outputs, tile(number)) ? ""
+                                                                              : "too little shared memory");
+      }).variant);
   if (options.tile_x > 0) shape.x = options.tile_x;
   if (options.tile_y > 0) shape.y = options.tile_y;
   if (options.tile_rows > 0) shape.rows = options.tile_rows;

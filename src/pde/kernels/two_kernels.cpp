@@ -35,21 +35,18 @@ std::string outputs_key(const std::vector<FieldLevel>& outputs) {
   return key;
 }
 
-namespace {
+Slabs::Slabs(const Discretisation& d, int64_t members, int64_t planes)
+    : slab(planes), whole(planes >= d.mesh.cells[2]) {
+  const auto [nx, ny, nz] = d.mesh.cells;
+  const int64_t reach = d.reach[2], residuals = int64_t(d.plan->residuals.size());
+  shift = whole ? nz : reach;
+  ring = whole ? nz : slab + 2 * reach;
+  held = whole ? members : 1;
+  cotangents = {residuals, held * ring, ny, nx};
+  sums = {residuals, members * nz, (nx * ny + kReduceChunk - 1) / kReduceChunk};
+}
 
-/// How the planes of a grid are worked on: `slab` at a time, cotangents in a ring of planes. Whole grids of all
-/// members stand in memory at once; slabs take one member after the other.
-struct Slabs {
-  int64_t slab, shift, ring, held;
-  bool whole;
-  Slabs(const Discretisation& d, int64_t members, int64_t planes)
-      : slab(planes), whole(planes >= d.mesh.cells[2]) {
-    const int64_t nz = d.mesh.cells[2], reach = d.reach[2];
-    shift = whole ? nz : reach;
-    ring = whole ? nz : std::min(nz + 2 * reach, slab + 2 * reach);
-    held = whole ? members : 1;
-  }
-};
+namespace {
 
 /// Whether all arrays that residuals read begin at 16 bytes.
 bool aligned_fields(const Plan& plan, const Checked& checked) {
@@ -74,9 +71,9 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2],
                 members = checked.members(), residuals = int64_t(plan.residuals.size()), reach = d->reach[2];
   const bool sweeps = bound.path == Path::two_sweep;
-  const auto [slab, shift, ring, held, whole] =
-      Slabs(*d, members, sweeps ? nz : choose_slab(*d, device, form, options.slab));
-  form.whole = whole;
+  const Slabs slabs(*d, members, sweeps ? nz : choose_slab(*d, device, form, options.slab));
+  const int64_t slab = slabs.slab, shift = slabs.shift, ring = slabs.ring, held = slabs.held;
+  form.whole = slabs.whole;
   // Cotangents of whole grids outlive a run: their squares are summed when the value is asked for.
   const bool lazy = form.whole && !bound.outputs.empty();
   const KernelForm back = without_mask(form);
@@ -87,9 +84,9 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
       loss.kernels.get(fmt::format("partial {} {} {}", int(form.storage), form.mask, int(sum)),
                        [&] { return partial_kernel(form, sum); });
   const Kernel total = loss.kernels.get(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  const Buffer cotangents = device.allocate(form.scratch(), {residuals, held * ring, ny, nx});
-  const int64_t chunks = (nx * ny + kReduceChunk - 1) / kReduceChunk;
-  const Buffer sums = device.allocate(bound.totals.storage(), {residuals, members * nz, chunks});
+  const Buffer cotangents = device.allocate(form.scratch(), slabs.cotangents),
+               sums = device.allocate(bound.totals.storage(), slabs.sums);
+  const int64_t chunks = slabs.sums[2];
   const bool aligned_arrays = aligned_fields(plan, checked);
   const auto launch_sweep = [&](SweepHalf half, const KernelForm& as) {
     const HalfShape shape = choose_half(*d, device, as, half, outputs, members, aligned_arrays, options);

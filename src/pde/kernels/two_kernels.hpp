@@ -5,6 +5,15 @@
 
 namespace lockstep::pde {
 
+/// How the planes of a grid are worked on: `slab` at a time, cotangents in a ring of planes. Whole grids of all
+/// members stand in memory at once; slabs take one member after the other.
+struct Slabs {
+  int64_t slab, shift, ring, held;
+  bool whole;
+  Shape cotangents, sums;  // scratch memory: of a level, in KernelForm::scratch() and in the type of the sums
+  Slabs(const Discretisation& d, int64_t members, int64_t planes);
+};
+
 /// Fills `bound` with the launches of a loss and its gradients. `common`: fields, mask, gradients and numbers
 /// by name.
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,

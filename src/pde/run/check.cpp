@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "pde/run/run_parts.hpp"
 #include "pde/run/side_values.hpp"
 
@@ -21,7 +22,7 @@ CheckResult run_check(Context& context, const NamedArrays& arrays, const RunOpti
   });
 }
 
-std::string to_json(const CheckResult& result) {
+nlohmann::ordered_json document_of(const CheckResult& result) {
   nlohmann::ordered_json j{{"passed", result.passed()}, {"checks", nlohmann::ordered_json::array()}};
   for (const CheckRow& row : result.rows) {
     const nlohmann::ordered_json error =
@@ -29,7 +30,8 @@ std::string to_json(const CheckResult& result) {
     j["checks"].push_back(
         {{"what", row.what}, {"error", error}, {"bound", row.bound}, {"passed", row.passed()}});
   }
-  return json_text(j);
+  return j;
 }
+std::string to_json(const CheckResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::pde

@@ -10,6 +10,7 @@
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "lockstep/pde/documents.hpp"
 
 namespace lockstep::pde {
 namespace {
@@ -142,16 +143,15 @@ ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& op
   return result;
 }
 
-std::string to_json(const ConvergenceResult& result) {
+nlohmann::ordered_json document_of(const ConvergenceResult& result) {
   nlohmann::ordered_json points = nlohmann::ordered_json::array(), slopes = points;
   for (const ConvergencePoint& p : result.points)
     points.push_back({{"field", p.field}, {"order", p.order}, {"cells", p.cells}, {"residual", p.residual}});
   for (const ConvergenceSlope& s : result.slopes)
     slopes.push_back({{"field", s.field}, {"order", s.order}, {"observed", s.observed}});
-  return json_text(nlohmann::ordered_json{{"results", points},
-                                          {"observed", slopes},
-                                          {"csv", result.csv.string()},
-                                          {"out", result.plot.string()}});
+  return nlohmann::ordered_json{
+      {"results", points}, {"observed", slopes}, {"csv", result.csv.string()}, {"out", result.plot.string()}};
 }
+std::string to_json(const ConvergenceResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::pde

@@ -12,6 +12,7 @@
 #include "io/pictures/png.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "pde/steady.hpp"
 
 namespace lockstep::pde {
@@ -81,19 +82,20 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
   return result;
 }
 
-std::string to_json(const ExampleResult& result) {
+nlohmann::ordered_json document_of(const ExampleResult& result) {
   const TrainResult& train = result.train;
-  return json_text(nlohmann::ordered_json{{"example", result.name},
-                                          {"description", result.description},
-                                          {"cells", result.cells},
-                                          {"levels", result.levels},
-                                          {"windows", train.windows},
-                                          {"converged_windows", train.converged},
-                                          {"converged", result.converged()},
-                                          {"iterations", train.iterations},
-                                          {"loss_start", train.losses_first},
-                                          {"loss", train.losses_last},
-                                          {"picture", result.picture.string()}});
+  return nlohmann::ordered_json{{"example", result.name},
+                                {"description", result.description},
+                                {"cells", result.cells},
+                                {"levels", result.levels},
+                                {"windows", train.windows},
+                                {"converged_windows", train.converged},
+                                {"converged", result.converged()},
+                                {"iterations", train.iterations},
+                                {"loss_start", train.losses_first},
+                                {"loss", train.losses_last},
+                                {"picture", result.picture.string()}};
 }
+std::string to_json(const ExampleResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::pde

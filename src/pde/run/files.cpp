@@ -6,6 +6,7 @@
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "pde/run/side_values.hpp"
 
 namespace lockstep::pde {
@@ -70,11 +71,12 @@ CheckResult run(Context& context, const CheckRunOptions& o) {
   return result;
 }
 
-std::string to_json(const FileRun& run) {
-  auto json = nlohmann::ordered_json::parse(to_json(run.result));
+nlohmann::ordered_json document_of(const FileRun& run) {
+  auto json = document_of(run.result);
   if (!run.out.empty()) json["out"] = run.out.string();
   if (!run.residuals.empty()) json["residuals"] = run.residuals.string();
-  return json_text(json);
+  return json;
 }
+std::string to_json(const FileRun& run) { return json_text(document_of(run)); }
 
 }  // namespace lockstep::pde

@@ -5,6 +5,7 @@
 
 #include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "lockstep/pde/run.hpp"
 #include "pde/run/run_parts.hpp"
 #include "pde/run/side_values.hpp"
@@ -217,7 +218,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
   return result;
 }
 
-std::string to_json(const RunResult& result) {
+nlohmann::ordered_json document_of(const RunResult& result) {
   nlohmann::ordered_json j{{"loss", result.loss}, {"loss_sigma", 0.0}, {"loss_u", 0.0}};
   for (const auto& [name, value] : result.terms) j["loss_" + name] = value;
   for (const auto& [name, slope] : result.by_number) j["by_number"][name] = slope;
@@ -227,7 +228,8 @@ std::string to_json(const RunResult& result) {
   j["levels"] = result.levels;
   j["boundary"] = result.mesh.boundary.text();
   j["order"] = result.mesh.order;
-  return json_text(j);
+  return j;
 }
+std::string to_json(const RunResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::pde

@@ -13,6 +13,7 @@
 #include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "lockstep/verify.hpp"
 #include "verify/inputs.hpp"
 
@@ -208,7 +209,7 @@ StudyResult run_study(const Device& device, const StudyOptions& options,
   return result;
 }
 
-std::string to_json(const StudyResult& result) {
+nlohmann::ordered_json document_of(const StudyResult& result) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const StudyRow& row : result.rows)
     rows.push_back({{"size", row.size},
@@ -226,10 +227,11 @@ std::string to_json(const StudyResult& result) {
                     {"share_of_copy", row.share_of_copy},
                     {"speedup_over_two_kernel", row.speedup_over_two_kernel},
                     {"skipped", row.skipped}});
-  return json_text(nlohmann::ordered_json{{"system", result.flow ? "flow" : "transport"},
-                                          {"copy_gbps", result.copy_gbps},
-                                          {"csv", result.csv.string()},
-                                          {"results", rows}});
+  return nlohmann::ordered_json{{"system", result.flow ? "flow" : "transport"},
+                                {"copy_gbps", result.copy_gbps},
+                                {"csv", result.csv.string()},
+                                {"results", rows}};
 }
+std::string to_json(const StudyResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::pde

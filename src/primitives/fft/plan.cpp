@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "device/variants/memory.hpp"
 #include "lockstep/fft.hpp"
 #include "primitives/fft/bluestein.hpp"
 #include "primitives/fft/lines.hpp"
@@ -20,16 +21,35 @@ const variants::Computation& fft_computation() {
   return computation;
 }
 
-Choice choice_for(const DeviceInfo& device, const FftOptions& options) {
+namespace {
+
+template <class Applies>
+Choice form_of(const DeviceInfo& device, const FftOptions& options, const Applies& applies) {
   double points = double(options.batch);
   for (int a = 0; a < options.lengths.rank(); ++a) points *= double(options.lengths[a]);
   const variants::Axis axis{"points", points};
-  const variants::Choice choice = variants::choose(
-      fft_computation(), device, Numerics::exact, {.axes = {&axis, 1}}, options.variant, [&](int form) {
-        const bool fits = Form(form) != Form::lanes || capabilities_of(device).host_memory;
-        return std::string(fits ? "" : "a lane of a GPU does not hold a line");
-      });
+  const variants::Choice choice = variants::choose(fft_computation(), device, Numerics::exact,
+                                                   {.axes = {&axis, 1}}, options.variant, applies);
   return {Form(choice.variant), device.limits};
+}
+
+std::string form_refusal(const DeviceInfo& device, int form) {
+  const bool fits = Form(form) != Form::lanes || capabilities_of(device).host_memory;
+  return fits ? "" : "a lane of a GPU does not hold a line";
+}
+
+}  // namespace
+
+Choice choice_for(const DeviceInfo& device, const FftOptions& options) {
+  return form_of(device, options, [&](int form) { return form_refusal(device, form); });
+}
+
+Choice choice_for(const Device& device, const FftOptions& options) {
+  const DeviceInfo& info = device.info();
+  return form_of(info, options,
+                 variants::with_memory(
+                     fft_computation(), device, [&](int form) { return form_refusal(info, form); },
+                     [&](int form) { return plan_bytes(options, {Form(form), info.limits}); }));
 }
 
 }  // namespace primitives::fft
@@ -270,7 +290,7 @@ Fft::Fft(const Device& device, const FftOptions& options) {
   const auto state = std::make_shared<State>();
   state->device = device;
   state->options = options;
-  state->choice = fft::choice_for(device.info(), options);
+  state->choice = fft::choice_for(device, options);
   if (options.type == Storage::f32)
     state->make<f32>();
   else

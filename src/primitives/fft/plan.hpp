@@ -22,6 +22,8 @@ struct Choice {
 };
 /// FftOptions::variant, else the fastest form.
 Choice choice_for(const DeviceInfo& device, const FftOptions& options);
+/// The same of forms whose plans the device's free memory holds.
+Choice choice_for(const Device& device, const FftOptions& options);
 
 /// Kernels of a plan; no device.
 std::vector<Kernel> plan_kernels(const FftOptions& options, const Choice& choice);

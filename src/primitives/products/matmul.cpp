@@ -1,5 +1,6 @@
 // Products of f32 and f64 matrices by kernels of this library. All forms add the products of an element in the order of
 // k, so they give the same bits.
+#include "device/variants/memory.hpp"
 #include "lockstep/kernel/vec.hpp"
 #include "lockstep/kernel/wide.hpp"
 #include "lockstep/primitives.hpp"
@@ -127,6 +128,18 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
 template <class T>
 constexpr int kPanel = 64 / int(sizeof(T));
 
+/// Copies of a packed product.
+struct Packed {
+  int64_t strips, parts, panels, depth, width;
+  Packed(const Shape& a, const Shape& c, int64_t size) : depth(a[a.rank() - 1]), width(2 * (64 / size)) {
+    const int r = c.rank();
+    const int64_t count = r == 3 ? c[0] : 1;
+    strips = count * divide_up(c[r - 2], kStrip), parts = strips * (kStrip / kPart);
+    panels = count * divide_up(c[r - 1], width);
+  }
+  int64_t elements() const { return depth * (parts * kPart + panels * width); }
+};
+
 /// A lane has kStrip rows by two columns, from copies of a in strips of so many rows, in parts of kPart rows each, and
 /// of b in panels of two times kPanel<T> columns, both in the order of the additions: each is read from beginning to
 /// end, a panel out of the second cache for all strips.
@@ -225,9 +238,11 @@ Product choose_product(const Device& device, const Matrices& m, Storage storage,
   const int r = m.c.rank();
   const variants::Axis axes[] = {{"least_side", double(std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]}))},
                                  {"waves", waves_of(device, m, storage)}};
-  return Product(variants::choose(matmul_computation(), device, {.axes = axes}, asked, [&](int form) {
-                   return why_not(Product(form), device, m, storage);
-                 }).variant);
+  const auto applies = [&](int form) { return why_not(Product(form), device, m, storage); };
+  const auto scratch = [&](int form) { return plain_scratch(Product(form), storage, m.a, m.c); };
+  return Product(variants::choose(matmul_computation(), device, {.axes = axes}, asked,
+                                  variants::with_memory(matmul_computation(), device, applies, scratch))
+                     .variant);
 }
 
 template <class T>
@@ -237,15 +252,13 @@ void multiply_packed(const Device& device, const Stream& stream, const Factors& 
     return s.rank() == 3 ? x : x.reshape({1, s[0], s[1]});
   };
   const Buffer a = batched(abc.a), b = batched(abc.b), c = batched(abc.c);
-  const int64_t count = c.shape()[0], depth = a.shape()[2], width = 2 * kPanel<T>,
-                strips = count * divide_up(c.shape()[1], kStrip), parts = strips * (kStrip / kPart),
-                panels = count * divide_up(c.shape()[2], width);
-  const Buffer left = device.allocate<T>({parts, depth, kPart}),
-               right = device.allocate<T>({panels, depth, width});
-  device.launch_on(stream, pack_kernel<T>(true), {parts, depth}, a, left);
+  const Packed packed(a.shape(), c.shape(), sizeof(T));
+  const Buffer left = device.allocate<T>({packed.parts, packed.depth, kPart}),
+               right = device.allocate<T>({packed.panels, packed.depth, packed.width});
+  device.launch_on(stream, pack_kernel<T>(true), {packed.parts, packed.depth}, a, left);
   device.launch_on(stream, pack_kernel<T>(false), right.shape(), b, right);
-  device.launch_on(stream, matmul_kernel<T>(Product::packed, true), {panels, strips / count, kPanel<T>}, left,
-                   right, c);
+  const Shape extent{packed.panels, packed.strips / c.shape()[0], kPanel<T>};
+  device.launch_on(stream, matmul_kernel<T>(Product::packed, true), extent, left, right, c);
 }
 
 /// f32 or f64 by this device's own kernels.
@@ -263,6 +276,14 @@ void multiply(const Device& device, const Stream& stream, const Factors& abc, st
 }
 
 }  // namespace
+
+int64_t plain_scratch(Product form, Storage storage, const Shape& a, const Shape& c) {
+  return form == Product::packed ? size_of(storage) * Packed(a, c, size_of(storage)).elements() : 0;
+}
+
+int64_t plain_scratch(const Device& device, Storage storage, const Shape& a, const Shape& c) {
+  return plain_scratch(choose_product(device, {a, c, true, true}, storage, {}), storage, a, c);
+}
 
 const variants::Computation& matmul_computation() {
   static const variants::Computation computation({.name = "primitives.matmul",

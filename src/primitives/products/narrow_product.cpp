@@ -2,6 +2,7 @@
 // kernel; others from copies in f32, whose products have the same bits.
 #include <fmt/format.h>
 
+#include "device/variants/memory.hpp"
 #include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
 #include "primitives/products/column_product.hpp"
@@ -37,10 +38,23 @@ bool by_copies(const Device& device, const Factors& abc, std::string_view asked)
   const Shape &a = abc.a.shape(), &c = abc.c.shape();
   const int r = c.rank();
   const variants::Axis least{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))};
-  return variants::choose(narrow_computation(), device, {.axes = {&least, 1}}, asked).variant == 1;
+  const auto scratch = [&](int variant) {
+    return variant == 0 ? 0 : copies_scratch(device, a, abc.b.shape(), c, abc.c.storage());
+  };
+  return variants::choose(
+             narrow_computation(), device, {.axes = {&least, 1}}, asked,
+             variants::with_memory(narrow_computation(), device, variants::AlwaysApplies(), scratch))
+             .variant == 1;
 }
 
 }  // namespace
+
+int64_t copies_scratch(const Device& device, const Shape& a, const Shape& b, const Shape& c,
+                       Storage storage) {
+  const int64_t sums = storage == Storage::f32 ? 0 : c.elements();
+  return size_of(Storage::f32) * (a.elements() + b.elements() + sums) +
+         plain_scratch(device, Storage::f32, a, c);
+}
 
 const variants::Computation& narrow_computation() {
   static const variants::Computation computation(

@@ -16,6 +16,13 @@ const variants::Computation& matmul_computation();
 const variants::Computation& narrow_computation();
 const variants::Computation& library_computation();
 
+enum class Product : uint8_t;  // kernels.hpp
+/// Bytes that a variant allocates beyond a, b and c: of kernels for f32 and f64, and of the one that a device would take.
+int64_t plain_scratch(Product form, Storage storage, const Shape& a, const Shape& c);
+int64_t plain_scratch(const Device& device, Storage storage, const Shape& a, const Shape& c);
+/// Of copies in f32 of a and b, and of c unless it is f32.
+int64_t copies_scratch(const Device& device, const Shape& a, const Shape& b, const Shape& c, Storage storage);
+
 /// c = a b.
 struct Factors {
   const Buffer &a, &b, &c;

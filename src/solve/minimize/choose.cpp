@@ -44,24 +44,24 @@ bool second_variant(const variants::Computation& computation, const Problem& pro
   const variants::Problem size{device.software ? "software" : "", {&residuals, 1}};
   return variants::choose(computation, device, Numerics::exact, size).variant == 1;
 }
-/// Whether conjugate gradients beat the dense complement.
-bool iterates(const Problem& problem, const DeviceInfo& device) {
+
+}  // namespace
+
+const variants::Computation& eliminated_computation() {
   static const variants::Computation computation({.name = "solve.eliminated",
                                                   .variants = {"dense_schur", "schur_pcg"},
                                                   .axes = {"residuals"},
                                                   .exact = variants::Agreement::bound});
-  return second_variant(computation, problem, device);
+  return computation;
 }
-/// Whether a factorisation on the device beats that on the host.
-bool factors(const Problem& problem, const DeviceInfo& device) {
+
+const variants::Computation& factor_computation() {
   static const variants::Computation computation({.name = "solve.factor",
                                                   .variants = {"cholesky", "device_cholesky"},
                                                   .axes = {"residuals"},
                                                   .exact = variants::Agreement::bound});
-  return second_variant(computation, problem, device);
+  return computation;
 }
-
-}  // namespace
 
 int eliminable_set(const Problem& problem) {
   const Problem::State& state = problem.state();
@@ -90,10 +90,13 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
   if (const int set = eliminable_set(problem); set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
-    return rest > kDenseSchur || iterates(problem, device) ? Linear::schur_pcg : Linear::dense_schur;
+    return rest > kDenseSchur || second_variant(eliminated_computation(), problem, device)
+               ? Linear::schur_pcg
+               : Linear::dense_schur;
   }
   if (unknowns <= kSparseCholesky)
-    return numerics == Numerics::fast && options.precision == Precision::f64 && factors(problem, device)
+    return numerics == Numerics::fast && options.precision == Precision::f64 &&
+                   second_variant(factor_computation(), problem, device)
                ? Linear::device_cholesky
                : Linear::cholesky;
   return Linear::pcg;

@@ -3,6 +3,10 @@
 
 #include "lockstep/solve.hpp"
 
+namespace lockstep::variants {
+class Computation;
+}
+
 namespace lockstep::solve {
 
 /// The set whose blocks can be eliminated: no term has two of them, and it has more blocks than all others
@@ -22,5 +26,10 @@ bool has_linear_solver(Method method);
 /// - conjugate gradients.
 Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device,
                      Numerics numerics = Numerics::exact);
+
+/// Where a set is eliminated: the dense complement, or conjugate gradients on it.
+const variants::Computation& eliminated_computation();
+/// Sparse Cholesky on the host, or on the device.
+const variants::Computation& factor_computation();
 
 }  // namespace lockstep::solve

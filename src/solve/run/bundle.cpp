@@ -3,8 +3,10 @@
 
 #include <cmath>
 
+#include "core/reports/json_text.hpp"
 #include "core/schema/memory.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/datasets/bal.hpp"
 #include "solve/run/common.hpp"
 
@@ -51,13 +53,14 @@ BundleResult run(Context& context, const BundleRun& wanted) {
   return out;
 }
 
-std::string to_json(const BundleResult& r) {
-  return whole_json({{"cameras", r.cameras},
-                     {"points", r.points},
-                     {"observations", r.observations},
-                     {"rms_px", r.rms_px ? ordered_json(*r.rms_px) : ordered_json()}},
-                    r);
+nlohmann::ordered_json document_of(const BundleResult& r) {
+  return whole({{"cameras", r.cameras},
+                {"points", r.points},
+                {"observations", r.observations},
+                {"rms_px", r.rms_px ? ordered_json(*r.rms_px) : ordered_json()}},
+               r);
 }
+std::string to_json(const BundleResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const BundleResult& r) {
   std::string text = fmt::format("{} cameras, {} points, {} observations\n{}\n", r.cameras, r.points,

@@ -7,9 +7,11 @@
 #include <iterator>
 
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "core/reports/telemetry.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/evaluation.hpp"
 
 namespace lockstep::solve {
@@ -115,10 +117,6 @@ ordered_json members(const Summary& summary) {
           {"solve_seconds", summary.seconds}};
 }
 
-std::string dumped(const ordered_json& document) {
-  return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 }  // namespace
 
 void check_folders(const OptionList& list, const void* options) {
@@ -178,13 +176,14 @@ std::string outcome(const Summary& summary) {
   return text;
 }
 
-std::string whole_json(ordered_json document, const RunResult& result) {
+ordered_json whole(ordered_json document, const RunResult& result) {
   for (const auto& [what, file] : result.files) document[what] = file;
-  document.update(members(result.summary));
-  return dumped(document);
+  document.update(document_of(result.summary));
+  return document;
 }
 
-std::string to_json(const Summary& summary) { return dumped(members(summary)); }
+nlohmann::ordered_json document_of(const Summary& summary) { return members(summary); }
+std::string to_json(const Summary& summary) { return json_text(document_of(summary)); }
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 

@@ -38,8 +38,8 @@ void wrote(RunResult& result, const char* what, const std::string& file);
 
 /// "cost 851000 to 13344.3 in 31 iterations (function_tolerance)".
 std::string outcome(const Summary& summary);
-/// The document with the members of the summary and the files, as text.
-std::string whole_json(ordered_json document, const RunResult& result);
+/// The document with the members of the summary and the files.
+ordered_json whole(ordered_json document, const RunResult& result);
 /// The last part of a file's path.
 std::string file_name(const std::string& path);
 

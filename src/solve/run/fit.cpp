@@ -10,8 +10,10 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/record/journal.hpp"
+#include "core/reports/json_text.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/datasets/expression.hpp"
 #include "solve/run/common.hpp"
 
@@ -122,7 +124,7 @@ FitRunResult run(Context& context, const FitRun& wanted) {
   return out;
 }
 
-std::string to_json(const FitRunResult& r) {
+nlohmann::ordered_json document_of(const FitRunResult& r) {
   ordered_json parameters = ordered_json::object(), errors = ordered_json::object(),
                initial = ordered_json::object();
   for (size_t p = 0; p < r.parameters.size(); ++p) {
@@ -132,22 +134,23 @@ std::string to_json(const FitRunResult& r) {
       errors[r.parameters[p]] = r.standard_errors[p];
   }
   const ordered_json chi_squared = r.chi_squared ? ordered_json(*r.chi_squared) : ordered_json();
-  return whole_json({{"model", r.model},
-                     {"rows", r.rows},
-                     {"parameters", parameters},
-                     {"standard_errors", errors},
-                     {"initial", initial},
-                     {"covariance", r.covariance},
-                     {"singular", !r.undetermined.empty()},
-                     {"undetermined", r.undetermined},
-                     {"at_bound", r.at_bound},
-                     {"residual_sum_of_squares", r.residual_sum_of_squares},
-                     {"residual_standard_deviation", r.residual_standard_deviation},
-                     {"r_squared", r.r_squared},
-                     {"chi_squared", chi_squared},
-                     {"degrees_of_freedom", r.degrees_of_freedom}},
-                    r);
+  return whole({{"model", r.model},
+                {"rows", r.rows},
+                {"parameters", parameters},
+                {"standard_errors", errors},
+                {"initial", initial},
+                {"covariance", r.covariance},
+                {"singular", !r.undetermined.empty()},
+                {"undetermined", r.undetermined},
+                {"at_bound", r.at_bound},
+                {"residual_sum_of_squares", r.residual_sum_of_squares},
+                {"residual_standard_deviation", r.residual_standard_deviation},
+                {"r_squared", r.r_squared},
+                {"chi_squared", chi_squared},
+                {"degrees_of_freedom", r.degrees_of_freedom}},
+               r);
 }
+std::string to_json(const FitRunResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const FitRunResult& r) {
   std::string text;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/reports/json_text.hpp"
 #include "io/pictures/mesh_picture.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/mesh/geometry.hpp"
 #include "solve/mesh/parameterize.hpp"
 #include "solve/run/common.hpp"
@@ -122,7 +124,7 @@ void write_picture(const MeshPictureRun& picture, const mesh::MeshProblem& probl
   }
 }
 
-std::string to_json(const MeshRunResult& r) {
+nlohmann::ordered_json document_of(const MeshRunResult& r) {
   ordered_json document{{"mesh", r.mesh},
                         {"energy", r.energy},
                         {"vertices", r.vertices},
@@ -147,8 +149,9 @@ std::string to_json(const MeshRunResult& r) {
   if (r.curvature_after) document["curvature_after"] = json_of(*r.curvature_after);
   if (r.developability_before) document["developability_before"] = *r.developability_before;
   if (r.developability_after) document["developability_after"] = *r.developability_after;
-  return whole_json(std::move(document), r);
+  return whole(std::move(document), r);
 }
+std::string to_json(const MeshRunResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const MeshRunResult& r) {
   std::string text =

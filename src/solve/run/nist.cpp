@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/reports/json_text.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/run/common.hpp"
 
 namespace lockstep::solve {
@@ -30,17 +32,18 @@ NistRunResult run(Context& context, const NistRun& wanted) {
   return out;
 }
 
-std::string to_json(const NistRunResult& r) {
-  return whole_json({{"name", r.name},
-                     {"start", r.start},
-                     {"names", r.names},
-                     {"parameters", r.parameters},
-                     {"certified", r.certified},
-                     {"lre", r.lre},
-                     {"residual_sum_of_squares", r.residual_sum_of_squares},
-                     {"certified_residual_sum_of_squares", r.certified_residual_sum_of_squares}},
-                    r);
+nlohmann::ordered_json document_of(const NistRunResult& r) {
+  return whole({{"name", r.name},
+                {"start", r.start},
+                {"names", r.names},
+                {"parameters", r.parameters},
+                {"certified", r.certified},
+                {"lre", r.lre},
+                {"residual_sum_of_squares", r.residual_sum_of_squares},
+                {"certified_residual_sum_of_squares", r.certified_residual_sum_of_squares}},
+               r);
 }
+std::string to_json(const NistRunResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const NistRunResult& r) {
   std::string text =

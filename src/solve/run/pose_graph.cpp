@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "core/record/journal.hpp"
+#include "core/reports/json_text.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/datasets/g2o.hpp"
 #include "solve/datasets/pose_graph_start.hpp"
 #include "solve/run/common.hpp"
@@ -39,15 +41,16 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   return out;
 }
 
-std::string to_json(const PoseGraphResult& r) {
-  return whole_json({{"dimension", r.dimension},
-                     {"vertices", r.vertices},
-                     {"landmarks", r.landmarks},
-                     {"edges", r.edges},
-                     {"start", name(r.start)},
-                     {"fixed", r.fixed}},
-                    r);
+nlohmann::ordered_json document_of(const PoseGraphResult& r) {
+  return whole({{"dimension", r.dimension},
+                {"vertices", r.vertices},
+                {"landmarks", r.landmarks},
+                {"edges", r.edges},
+                {"start", name(r.start)},
+                {"fixed", r.fixed}},
+               r);
 }
+std::string to_json(const PoseGraphResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const PoseGraphResult& r) {
   const std::string landmarks = r.landmarks > 0 ? fmt::format(", {} of them landmarks", r.landmarks) : "";

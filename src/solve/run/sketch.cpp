@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "core/files/atomic_file.hpp"
+#include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "solve/run/common.hpp"
 #include "solve/sketch/draw_sketch.hpp"
 #include "solve/sketch/solve_sketch.hpp"
@@ -96,7 +98,7 @@ SketchRunResult run(Context& context, const SketchRun& wanted) {
   return out;
 }
 
-std::string to_json(const SketchRunResult& r) {
+nlohmann::ordered_json document_of(const SketchRunResult& r) {
   ordered_json points = ordered_json::object(), circles = ordered_json::object(),
                constraints = ordered_json::array(), redundant = ordered_json::array();
   for (const auto& p : r.points)
@@ -111,18 +113,19 @@ std::string to_json(const SketchRunResult& r) {
                          {"equations", c.equations},
                          {"redundant_equations", c.redundant_equations},
                          {"follows_from", c.follows_from}});
-  return whole_json({{"sketch", r.name},
-                     {"satisfied", r.satisfied},
-                     {"degrees_of_freedom", r.degrees_of_freedom},
-                     {"rank", r.rank},
-                     {"size", r.size},
-                     {"points", std::move(points)},
-                     {"circles", std::move(circles)},
-                     {"constraints", std::move(constraints)},
-                     {"redundant", std::move(redundant)},
-                     {"conflicts", r.conflicts}},
-                    r);
+  return whole({{"sketch", r.name},
+                {"satisfied", r.satisfied},
+                {"degrees_of_freedom", r.degrees_of_freedom},
+                {"rank", r.rank},
+                {"size", r.size},
+                {"points", std::move(points)},
+                {"circles", std::move(circles)},
+                {"constraints", std::move(constraints)},
+                {"redundant", std::move(redundant)},
+                {"conflicts", r.conflicts}},
+               r);
 }
+std::string to_json(const SketchRunResult& r) { return json_text(document_of(r)); }
 
 std::string to_text(const SketchRunResult& r) {
   std::string text =

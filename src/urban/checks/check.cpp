@@ -8,6 +8,7 @@
 #include "core/reports/summary.hpp"
 #include "device/capabilities.hpp"
 #include "device/variants/variants.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/writer.hpp"
@@ -56,7 +57,7 @@ std::vector<InputCheck> check(Context& context, const SeriesOptions& options) {
   return inputs.findings.rows();
 }
 
-std::string to_json(const std::vector<InputCheck>& checks) {
+nlohmann::ordered_json document_of(const std::vector<InputCheck>& checks) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const InputCheck& c : checks)
     rows.push_back({{"check", c.check},
@@ -65,7 +66,8 @@ std::string to_json(const std::vector<InputCheck>& checks) {
                     {"unit", c.unit},
                     {"verdict", name(c.verdict)},
                     {"text", c.text}});
-  return json_text({{"checks", rows}});
+  return {{"checks", rows}};
 }
+std::string to_json(const std::vector<InputCheck>& checks) { return json_text(document_of(checks)); }
 
 }  // namespace lockstep::urban

@@ -19,13 +19,6 @@ namespace {
 
 constexpr int64_t kRandomPixels = 40000;
 
-struct Site {
-  City city;
-  Walls walls;
-  std::vector<int32_t> codes;  // of the land cover; empty: bare
-};
-using SharedSite = std::shared_ptr<const Site>;
-
 Walls walls_of(const City& city) {
   const Sizes shape{city.rows, city.cols};
   const std::vector<float> heights = reference::wall_height<float>(city, 1.0);
@@ -33,9 +26,11 @@ Walls walls_of(const City& city) {
           Raster(Array::of(reference::wall_aspect<float>(city, heights), shape))};
 }
 
+}  // namespace
+
 SharedSite site_of(const std::string& size, uint64_t seed, bool plants, bool covers) {
   const Shape shape = parse_shape(size, 2);
-  const auto site = std::make_shared<Site>();
+  const auto site = std::make_shared<CaseSite>();
   if (shape[0] * shape[1] > kRandomPixels) {
     CityInput input = make_sample_city({.rows = shape[0], .cols = shape[1], .seed = seed});
     if (!plants) input.cdsm = input.tdsm = {};
@@ -79,21 +74,23 @@ StepForcing noon(uint64_t seed) {
   return f;
 }
 
-Array planes_of(std::vector<std::vector<double>> planes, const City& city) {
-  std::vector<float> values;
-  for (const auto& plane : planes)
-    for (size_t p = 0; p < plane.size(); ++p)
-      values.push_back(city.is_missing(static_cast<int64_t>(p)) ? 0.0f : static_cast<float>(plane[p]));
-  return Array::of(std::move(values), {static_cast<int64_t>(planes.size()), city.rows, city.cols});
-}
-
-RadiationScene scene_of(const Site& site) {
+RadiationScene scene_of(const CaseSite& site) {
   RadiationScene scene;
   scene.city = &site.city;
   scene.walls = &site.walls;
   scene.land_cover = &site.codes;
   scene.tile = whole_tile(site.city);
   return scene;
+}
+
+namespace {
+
+Array planes_of(std::vector<std::vector<double>> planes, const City& city) {
+  std::vector<float> values;
+  for (const auto& plane : planes)
+    for (size_t p = 0; p < plane.size(); ++p)
+      values.push_back(city.is_missing(static_cast<int64_t>(p)) ? 0.0f : static_cast<float>(plane[p]));
+  return Array::of(std::move(values), {static_cast<int64_t>(planes.size()), city.rows, city.cols});
 }
 
 /// Everything of a step: shadows, walls, ground view, fluxes.
@@ -248,7 +245,7 @@ struct StripedShade {
   std::vector<float> planes, lit, walls, aspect, ground;
   std::vector<int32_t> cover;
 
-  StripedShade(const Site& site, const std::vector<SurfaceRow>& table) {
+  StripedShade(const CaseSite& site, const std::vector<SurfaceRow>& table) {
     const std::vector<uint8_t> mask = ground_mask(site.city);
     for (size_t p = 0; p < mask.size(); ++p) {
       const float wall = mask[p] ? site.walls.height.pixels()[p] : 0.0f;

@@ -1,11 +1,11 @@
-#include "urban/run/report.hpp"
+#include "lockstep/urban/report.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/numbers/statistics.hpp"
 #include "core/reports/json_text.hpp"
-#include "lockstep/urban/report.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
 namespace lockstep::urban {
@@ -71,7 +71,7 @@ ordered_json document_of(const RunResult& result) {
 }
 std::string to_json(const WallRunResult& result) { return json_text(document_of(result)); }
 
-std::string to_json(const ShadowRunResult& result) {
+nlohmann::ordered_json document_of(const ShadowRunResult& result) {
   ordered_json document = head(result);
   double azimuth = result.sun.azimuth_deg;
   if (result.place) {
@@ -85,32 +85,36 @@ std::string to_json(const ShadowRunResult& result) {
                      {"altitude", result.sun.altitude_deg},
                      {"night", result.sun.altitude_deg <= 0}};
   add_outputs(document, result);
-  return json_text(document);
+  return document;
 }
+std::string to_json(const ShadowRunResult& result) { return json_text(document_of(result)); }
 
-std::string to_json(const SkyRunResult& result) {
+nlohmann::ordered_json document_of(const SkyRunResult& result) {
   ordered_json document = head(result);
   document["patches"] = result.patches;
   document["zenith"] = result.zenith == ZenithRule::open ? "open" : "umep";
   if (!result.states.empty()) document["states"] = result.states.string();
   add_outputs(document, result);
-  return json_text(document);
+  return document;
 }
+std::string to_json(const SkyRunResult& result) { return json_text(document_of(result)); }
 
-std::string to_json(const SampleRunResult& result) {
+nlohmann::ordered_json document_of(const SampleRunResult& result) {
   ordered_json document = head(result);
   document["seed"] = result.seed;
   add_outputs(document, result);
-  return json_text(document);
+  return document;
 }
+std::string to_json(const SampleRunResult& result) { return json_text(document_of(result)); }
 
-std::string to_json(const UmepExchange& result) {
+nlohmann::ordered_json document_of(const UmepExchange& result) {
   ordered_json document = {{"rows", result.rows}, {"cols", result.cols}, {"patches", result.patches}};
   for (const auto& file : result.files) document["files"].push_back(file.string());
-  return json_text(document);
+  return document;
 }
+std::string to_json(const UmepExchange& result) { return json_text(document_of(result)); }
 
-std::string to_json(const StageRun& run) {
+nlohmann::ordered_json document_of(const StageRun& run) {
   ordered_json outputs = ordered_json::array();
   for (const StageOutput& o : run.outputs)
     outputs.push_back({{"name", o.name},
@@ -118,24 +122,28 @@ std::string to_json(const StageRun& run) {
                        {"minimum", number(o.minimum)},
                        {"maximum", number(o.maximum)},
                        {"mean", number(o.mean)}});
-  return json_text({{"stage", run.stage}, {"outputs", outputs}});
+  return {{"stage", run.stage}, {"outputs", outputs}};
 }
+std::string to_json(const StageRun& run) { return json_text(document_of(run)); }
 
-std::string to_json(const std::vector<Stage>& stages) {
+nlohmann::ordered_json document_of(const std::vector<Stage>& stages) {
   ordered_json list = ordered_json::array();
   for (const Stage& stage : stages)
     list.push_back({{"name", stage.name},
                     {"about", stage.about},
                     {"reads", document_of(stage.reads)},
                     {"writes", document_of(stage.writes)}});
-  return json_text({{"stages_of_urban", list}});
+  return {{"stages_of_urban", list}};
 }
+std::string to_json(const std::vector<Stage>& stages) { return json_text(document_of(stages)); }
 
-std::string to_json(const UtciResult& r) {
-  return json_text({{"utci", r.value}, {"wind_10m", r.wind}, {"fitted", r.fitted}, {"stress", r.stress}});
+nlohmann::ordered_json document_of(const UtciResult& r) {
+  return {{"utci", r.value}, {"wind_10m", r.wind}, {"fitted", r.fitted}, {"stress", r.stress}};
 }
-std::string to_json(const PetResult& r) {
-  return json_text({{"pet", r.value}, {"wind_1m1", r.wind}, {"stress", r.stress}});
+std::string to_json(const UtciResult& r) { return json_text(document_of(r)); }
+nlohmann::ordered_json document_of(const PetResult& r) {
+  return {{"pet", r.value}, {"wind_1m1", r.wind}, {"stress", r.stress}};
 }
+std::string to_json(const PetResult& r) { return json_text(document_of(r)); }
 
 }  // namespace lockstep::urban

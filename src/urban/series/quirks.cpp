@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 #include "urban/series/whole_series.hpp"
 
@@ -188,7 +189,7 @@ std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& gi
   return effects;
 }
 
-std::string to_json(const std::vector<QuirkEffect>& effects) {
+nlohmann::ordered_json document_of(const std::vector<QuirkEffect>& effects) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const QuirkEffect& e : effects)
     rows.push_back({{"quirk", e.quirk},
@@ -197,7 +198,8 @@ std::string to_json(const std::vector<QuirkEffect>& effects) {
                     {"mean_night", e.mean_night_k},
                     {"mean_abs", e.mean_abs_k},
                     {"max_abs", e.max_abs_k}});
-  return json_text({{"quirks", rows}});
+  return {{"quirks", rows}};
 }
+std::string to_json(const std::vector<QuirkEffect>& effects) { return json_text(document_of(effects)); }
 
 }  // namespace lockstep::urban

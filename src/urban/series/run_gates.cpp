@@ -8,6 +8,7 @@
 
 #include "core/reports/json_text.hpp"
 #include "device/capabilities.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 #include "urban/series/physics_gates.hpp"
 #include "urban/series/whole_series.hpp"
@@ -182,7 +183,7 @@ std::vector<Gate> run_gates(Context& context, const SeriesOptions& given) {
   return std::move(run.gates);
 }
 
-std::string to_json(const std::vector<Gate>& gates) {
+nlohmann::ordered_json document_of(const std::vector<Gate>& gates) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Gate& g : gates) {
     rows.push_back({{"gate", g.gate},
@@ -196,7 +197,8 @@ std::string to_json(const std::vector<Gate>& gates) {
     rows.back()["max_abs_diff"] = g.difference->max_abs_diff;
     rows.back()["finite_equal_percent"] = g.difference->finite_equal_percent;
   }
-  return json_text({{"gates", rows}});
+  return {{"gates", rows}};
 }
+std::string to_json(const std::vector<Gate>& gates) { return json_text(document_of(gates)); }
 
 }  // namespace lockstep::urban

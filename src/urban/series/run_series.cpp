@@ -18,7 +18,7 @@
 #include "core/reports/log.hpp"
 #include "core/reports/telemetry.hpp"
 #include "lockstep/error.hpp"
-#include "urban/run/report.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/point_table.hpp"
 #include "urban/series/outputs/writer.hpp"

@@ -6,16 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/record/journal.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
 #include "io/series/civil_time.hpp"
+#include "io/series/weather/weather.hpp"
 #include "io/text/file.hpp"
 #include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
-#include "urban/run/report.hpp"
 #include "urban/series/inputs/measured.hpp"
 
 namespace lockstep::urban {
@@ -117,6 +119,19 @@ Agreement agreement_of(const std::vector<double>& computed, const std::vector<do
   return a;
 }
 
+namespace {
+
+/// Hours that the clock of the measurements is ahead of universal time: as given, as their file has it, else the clock of the run,
+/// which is the weather's. Empty where no file has one, which the run refuses.
+std::optional<double> clock_of(const ValidationOptions& options, const MeasuredTable& measured) {
+  if (options.measured_utc_offset_h) return options.measured_utc_offset_h;
+  if (measured.utc_offset_h) return measured.utc_offset_h;
+  if (options.series.utc_offset_h) return options.series.utc_offset_h;
+  return io::read_weather(options.series.weather).utc_offset_h;
+}
+
+}  // namespace
+
 ValidationResult validate(Context& context, const ValidationOptions& options) {
   if (options.series.points.empty())
     throw schema_of<ValidationOptions>().error(
@@ -125,14 +140,15 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   ValidationResult result;
   const std::string text = io::read_text_file(options.measured, "measurements (CSV)");
   const std::string where = options.measured.string();
-  parse_measured(text, where, 0);  // what cannot be read is refused before the run
+  // Read before the run: a table that cannot be read is refused at once.
+  const std::optional<double> clock = clock_of(options, parse_measured(text, where, 0));
+  if (clock) journal::found("measured_utc_offset", fmt::format("{}", *clock));
   result.series = run(context, series);
   if (result.series.points.size() != 1)
     throw InputError(fmt::format("{} points", result.series.points.size()), series.points.string(),
                      "one, the place of the measurements");
   MeasuredTable measured =
       parse_measured(text, where, io::parse_iso_time(result.series.times.front())->minutes);
-  const auto clock = options.measured_utc_offset_h ? options.measured_utc_offset_h : measured.utc_offset_h;
   if (clock)
     for (io::CivilMinutes& time : measured.times)
       time -= std::llround((*clock - result.series.utc_offset_h) * 60);
@@ -146,7 +162,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options) {
   return result;
 }
 
-std::string to_json(const ValidationResult& result) {
+nlohmann::ordered_json document_of(const ValidationResult& result) {
   nlohmann::ordered_json document;
   const auto number = [](double v) {
     return std::isfinite(v) ? nlohmann::ordered_json(v) : nlohmann::ordered_json();
@@ -159,7 +175,8 @@ std::string to_json(const ValidationResult& result) {
                                        {"d", number(a.d)}};
   document["plot"] = result.plot.string();
   document["run"] = document_of(result.series);
-  return json_text(document);
+  return document;
 }
+std::string to_json(const ValidationResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::urban

@@ -13,16 +13,19 @@
 namespace lockstep::urban {
 namespace {
 
-/// Words of states that a launch casts: one gives progress, at once on the host, elsewhere by waiting for it; small tiles get
-/// one launch for all.
+/// Words of states that a launch casts for a tile.
 int words_at_once(const Device& device, const Tile& tile, int words) {
-  static const variants::Computation computation(
-      {.name = "urban.sky", .variants = {"words", "whole"}, .axes = {"pixels"}});
   const variants::Axis pixels{"pixels", double(tile.core_pixels())};
-  return variants::choose(computation, device, {{}, {&pixels, 1}}).variant == 1 ? words : 1;
+  return variants::choose(sky_computation(), device, {{}, {&pixels, 1}}).variant == 1 ? words : 1;
 }
 
 }  // namespace
+
+const variants::Computation& sky_computation() {
+  static const variants::Computation computation(
+      {.name = "urban.sky", .variants = {"words", "whole"}, .axes = {"pixels"}});
+  return computation;
+}
 
 SkyBuffers allocate_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene) {
   const Tile& t = scene.tile;
@@ -57,17 +60,22 @@ void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
                      plan.bands());
 }
 
+void cast_words(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
+                const SkyBuffers& buffers, int step, const Advance& advance) {
+  for (int word = 0; word < plan.words(); word += step) {
+    cast_sky(device, stream, plan, scene, buffers, word, step);
+    // Launches on the host have ended; elsewhere progress is what has been waited for.
+    if (step == 1 && !capabilities_of(device).host_memory) device.synchronize(stream);
+    advance(step);
+  }
+}
+
 SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,
                          const Tile& tile, const Advance& advance) {
   const Scene scene = upload_scene(device, stream, city, tile);
   build_maxima(device, stream, scene);
   const SkyBuffers buffers = allocate_sky(device, stream, plan, scene);
-  const int step = words_at_once(device, tile, plan.words());
-  for (int word = 0; word < plan.words(); word += step) {
-    cast_sky(device, stream, plan, scene, buffers, word, step);
-    if (step == 1 && !capabilities_of(device).host_memory) device.synchronize(stream);
-    advance(step);
-  }
+  cast_words(device, stream, plan, scene, buffers, words_at_once(device, tile, plan.words()), advance);
   view_sky(device, stream, plan, scene, buffers);
   return buffers;
 }

@@ -1,6 +1,7 @@
 // The parts of the stage "urban.svf", for its cases and for the tiles.
 #pragma once
 
+#include "device/variants/variants.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/sky/sky_plan.hpp"
 #include "urban/tiles/run_tiles.hpp"
@@ -23,6 +24,12 @@ void cast_sky(const Device& device, const Stream& stream, const SkyPlan& plan, c
 /// The grids from all states.
 void view_sky(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
               const SkyBuffers& buffers);
+
+/// How many words a launch casts: "words" one, which gives progress, "whole" all of them.
+const variants::Computation& sky_computation();
+/// All states, `step` words a launch.
+void cast_words(const Device& device, const Stream& stream, const SkyPlan& plan, const Scene& scene,
+                const SkyBuffers& buffers, int step, const Advance& advance);
 
 /// States and grids of a tile, on the device.
 SkyBuffers make_sky_tile(const Device& device, const Stream& stream, const City& city, const SkyPlan& plan,

@@ -1,8 +1,8 @@
 // The choice of a variant by a table's rows.
 #include <gtest/gtest.h>
 
+#include "device/variants/memory.hpp"
 #include "device/variants/table.hpp"
-#include "device/variants/variants.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::variants {
@@ -103,6 +103,30 @@ TEST(Chosen, HasTheVariantThatAppliesRatherThanTheFastest) {
   EXPECT_EQ(choice.reason_of(1), "too large");
   ASSERT_EQ(chosen_of("solve.factor").size(), 1u);
   EXPECT_EQ(chosen_of("solve.factor")[0].variant, "cholesky");
+}
+
+// A variant whose scratch memory is more than what is free gives way to the next; one that the call names is refused.
+TEST(Choose, TakesWhatTheFreeMemoryHolds) {
+  EXPECT_EQ(no_memory(100, 100), "");
+  EXPECT_EQ(no_memory(int64_t(3) << 30, int64_t(1) << 30),
+            "3.00 GiB of scratch memory, where 1.00 GiB are free");
+  const Device device = Device::open("interp");
+  const Computation computation(
+      {.name = "primitives.fft", .variants = {"passes", "blocks", "lanes"}, .axes = {"points"}});
+  const auto applies = [](int v) { return std::string(v == 1 ? "no blocks" : ""); };
+  const auto chosen = [&](std::string_view asked, int64_t of_passes) {
+    const auto scratch = [=](int v) {
+      EXPECT_NE(v, 1) << "asked of one that does not apply";
+      return v == 0 ? of_passes : 0;
+    };
+    return choose(computation, device, {}, asked, with_memory(computation, device, applies, scratch));
+  };
+  EXPECT_EQ(chosen("", int64_t(64) << 20).variant, 0);
+  const Choice other = chosen("", int64_t(1) << 60);
+  EXPECT_EQ(other.variant, 2);
+  EXPECT_NE(other.reason_of(0).find("1.00 EiB of scratch memory"), std::string::npos) << other.reason_of(0);
+  EXPECT_EQ(other.reason_of(1), "no blocks");
+  EXPECT_THROW(chosen("passes", int64_t(1) << 60), UnsupportedError);
 }
 
 TEST(Ranking, StepsBeginWithTheirSize) {

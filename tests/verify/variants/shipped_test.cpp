@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/error.hpp"
-#include "pde/fused/levels.hpp"
-#include "pde/halves/two_sweeps.hpp"
 #include "registry.hpp"
 
 namespace lockstep::variants {
@@ -19,10 +17,7 @@ struct Expected {
 
 const Computation& named(const std::vector<Subject>& subjects, std::string_view name) {
   for (const Subject& s : subjects)
-    if (s.computation->name() == name) return *s.computation;
-  for (const Computation* c :
-       {&pde::tile_computation(), &pde::half_tile_computation(), &pde::sweep_computation()})
-    if (c->name() == name) return *c;
+    if (s.name() == name) return *s.computation;
   throw std::runtime_error(std::string(name));
 }
 
@@ -139,7 +134,8 @@ TEST(Shipped, RanksTheRest) {
 }
 
 TEST(Shipped, EachComputationFindsARowForEachDevice) {
-  for (const Subject& s : select_variants({}))
+  for (const Subject& s : select_variants({})) {
+    if (!s.computation) continue;
     for (const DeviceKind kind :
          {DeviceKind::cpu, DeviceKind::cuda, DeviceKind::webgpu, DeviceKind::interp}) {
       DeviceInfo device;
@@ -149,11 +145,12 @@ TEST(Shipped, EachComputationFindsARowForEachDevice) {
       EXPECT_EQ(s.computation->ranking(rows, device, Numerics::exact, {s.of, {}}).size(), all)
           << s.computation->name();
     }
+  }
 }
 
 TEST(Shipped, PrefixesSelectComputations) {
   EXPECT_EQ(select_variants({"primitives.fft"}).size(), 1u);
-  EXPECT_EQ(select_variants({"pde", "forecast.rollout"}).size(), 7u);
+  EXPECT_EQ(select_variants({"pde", "forecast.rollout"}).size(), 16u);
   EXPECT_THROW(select_variants({"pde", "nothing"}), InputError);
 }
 

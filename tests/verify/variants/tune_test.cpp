@@ -14,7 +14,7 @@ TEST(Rank, MovesOnlyWhatIsClearlyFaster) {
   const auto timings = [](std::vector<double> seconds) {
     std::vector<Timing> list;
     for (size_t v = 0; v < seconds.size(); ++v)
-      list.push_back({int(v), seconds[v], seconds[v] > 0 ? "" : "no"});
+      list.push_back({int(v), seconds[v], -1, seconds[v] > 0 ? "" : "no"});
     return list;
   };
   EXPECT_EQ(rank({0, 1, 2}, timings({3, 2, 1})), (std::vector<int>{2, 1, 0}));

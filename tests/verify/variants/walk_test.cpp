@@ -2,9 +2,11 @@
 // choice alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "core/temporary_folder.hpp"
 #include "lockstep/error.hpp"
@@ -57,6 +59,7 @@ void expect_agreement(const std::vector<Array>& got, const std::vector<Array>& e
 TEST(Variants, AgreeAndHaveReasons) {
   std::map<std::string, int> applied;
   for (const Subject& s : select_variants({})) {
+    if (!s.bind) continue;
     EXPECT_FALSE(s.small.empty()) << s.computation->name();
     if (s.computation->options().exact == Agreement::bits) EXPECT_EQ(s.tolerance, 0) << s.computation->name();
     for (const int64_t size : s.small) {
@@ -84,12 +87,94 @@ TEST(Variants, AgreeAndHaveReasons) {
     }
   }
   // All but those of a GPU ran.
-  for (const Subject& s : select_variants({}))
+  for (const Subject& s : select_variants({})) {
+    if (!s.bind) continue;
     for (const std::string_view variant : s.computation->variants()) {
       const std::string key = std::string(s.computation->name()) + " " + std::string(variant);
       const bool native = variant == "cluster" || variant == "batch" || variant == "library";
       EXPECT_EQ(applied[key] > 0, !native) << key;
     }
+  }
+}
+
+// The table and what `tune` measures name the same computations; each has sizes and a way to run, or a sentence that says why
+// not, on the host and on GPUs.
+TEST(Variants, AllRowsOfTheTableAreMeasuredOrSayWhyNot) {
+  std::set<std::string> of_table, of_subjects;
+  for (const TableRow& row : Table::shipped().rows()) of_table.insert(row.computation);
+  for (const Subject& s : select_variants({})) {
+    const std::string name(s.name());
+    of_subjects.insert(name);
+    EXPECT_NE(s.computation == nullptr, s.numbers.empty()) << name;
+    EXPECT_EQ(bool(s.measure) && s.computation, false) << name;
+    EXPECT_EQ(bool(s.bind), bool(s.position)) << name;
+    if (s.measure) continue;
+    for (const Range* range : {&s.host, &s.gpu}) {
+      if (range->sizes.empty()) {
+        EXPECT_NE(range->none.find(' '), std::string::npos) << name;
+        continue;
+      }
+      EXPECT_TRUE(s.bind) << name;
+      EXPECT_TRUE(std::ranges::is_sorted(range->sizes)) << name;
+      const std::vector<std::string_view>& axes = s.computation->options().axes;
+      EXPECT_NE(std::ranges::find(axes, range->axis), axes.end()) << name << ": " << range->axis;
+    }
+    const Device device = Device::open("interp");
+    if (!s.host.sizes.empty()) continue;
+    const Tuned tuned = tune(device, s, 1);
+    EXPECT_EQ(tuned.skipped, s.host.none) << name;
+    EXPECT_TRUE(tuned.points.empty()) << name;
+  }
+  EXPECT_EQ(of_subjects, of_table);
+}
+
+/// Bytes that binding and running a variant allocates at most at a time.
+int64_t taken_by(const Device& device, const Subject& s, int64_t size, std::string_view variant) {
+  device.synchronize();
+  const int64_t before = device.counters().allocated_bytes;
+  Device(device).reset_peak();
+  const CaseRun run = s.bind(device, size, variant);
+  for (int again = 0; again < 2; ++again) run.run();
+  device.synchronize();
+  return device.counters().peak_bytes - before;
+}
+
+// Where memory is not rounded to classes, to the byte; a buffer of fewer than 16 has 16.
+TEST(Variants, TellTheMemoryThatTheyTake) {
+  const Device device = Device::open("interp");
+  std::set<std::string> differ;
+  for (const Subject& s : select_variants({})) {
+    const std::string name(s.name());
+    EXPECT_EQ(s.bind && !s.memory, !s.no_memory.empty()) << name;
+    if (!s.memory) continue;
+    std::set<int64_t> scratch;
+    for (const std::string_view variant : s.computation->variants()) try {
+        const int64_t size = s.small.back(), taken = taken_by(device, s, size, variant);
+        const VariantMemory told = s.memory(device, size, variant);
+        EXPECT_LE(told.given + told.scratch, taken) << name << " by " << variant << ", size " << size;
+        EXPECT_LT(taken - told.given - told.scratch, 16) << name << " by " << variant << ", size " << size;
+        scratch.insert(told.scratch);
+      } catch (const UnsupportedError&) { continue; }
+    if (scratch.size() > 1) differ.insert(name);
+  }
+  for (const char* name : {"primitives.matmul", "primitives.matmul.narrow", "primitives.fft", "pde.loss",
+                           "pde.fused.tile", "pde.trajectory", "forecast.rollout"})
+    EXPECT_TRUE(differ.contains(name)) << name;
+}
+
+// Numbers are measured, not ranked: positive ones, which are then what the table has for this device.
+TEST(Variants, NumbersBecomeARowOfValues) {
+  const Subject s = select_variants({"urban.check.pixel"}).at(0);
+  const Device device = Device::open("cpu");
+  const Tuned tuned = tune(device, s, 1);
+  EXPECT_EQ(tuned.skipped, "");
+  EXPECT_EQ(tuned.row.computation, "urban.check.pixel");
+  EXPECT_EQ(tuned.row.device, model_of(device.info()));
+  ASSERT_EQ(tuned.row.values.size(), measured("urban.check.pixel", device.info(), 2).size());
+  // A step is the work of many patches, and neither takes a millisecond.
+  EXPECT_GT(tuned.row.values[1], 0);
+  EXPECT_GT(tuned.row.values[0], tuned.row.values[1]);
+  EXPECT_LT(tuned.row.values[0], 1e-3);
 }
 
 std::vector<std::string> kernel_names(const Fft& plan) {

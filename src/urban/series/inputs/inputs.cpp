@@ -333,6 +333,7 @@ bool read_into(const SeriesOptions& o, const SeriesArrays& arrays, SeriesInputs&
     if (o.wind_height_m) inputs.parameters.wind_height_m = *o.wind_height_m;
     journal::found("wind_height", fmt::format("{}", inputs.parameters.wind_height_m));
     inputs.radiation = radiation_options(o, inputs.parameters, inputs.preset);
+    journal::found("posture", inputs.radiation.posture == Posture::sitting ? "sitting" : "standing");
   });
   if (!whole) return false;
   const bool from_files = arrays.city.dsm.empty();

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
-#include "urban/run/report.hpp"
 
 namespace lockstep::urban {
 
