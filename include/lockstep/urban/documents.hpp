@@ -8,6 +8,8 @@
 
 namespace lockstep::urban {
 
+struct AreaStatisticsResult;
+struct CompareResult;
 struct Gate;
 struct InputCheck;
 struct PetResult;
@@ -19,6 +21,7 @@ struct ShadowRunResult;
 struct SkyRunResult;
 struct Stage;
 struct StageRun;
+struct SunlightResult;
 struct UmepExchange;
 struct UtciResult;
 struct ValidationResult;
@@ -33,6 +36,9 @@ nlohmann::ordered_json document_of(const std::vector<Gate>& results);
 nlohmann::ordered_json document_of(const std::vector<QuirkEffect>& results);
 nlohmann::ordered_json document_of(const std::vector<InputCheck>& results);
 nlohmann::ordered_json document_of(const UmepExchange& result);
+nlohmann::ordered_json document_of(const CompareResult& result);
+nlohmann::ordered_json document_of(const AreaStatisticsResult& result);
+nlohmann::ordered_json document_of(const SunlightResult& result);
 nlohmann::ordered_json document_of(const StageRun& result);
 nlohmann::ordered_json document_of(const std::vector<Stage>& results);
 nlohmann::ordered_json document_of(const UtciResult& result);

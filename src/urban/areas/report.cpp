@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/urban/documents.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -15,7 +16,7 @@ nlohmann::ordered_json known(double value) {
 
 }  // namespace
 
-std::string to_json(const AreaStatisticsResult& result) {
+nlohmann::ordered_json document_of(const AreaStatisticsResult& result) {
   nlohmann::ordered_json document = {{"areas", result.areas},
                                      {"outside", result.outside},
                                      {"partly_outside", result.partly},
@@ -42,7 +43,8 @@ std::string to_json(const AreaStatisticsResult& result) {
   }
   document["file"] = result.file.string();
   if (!result.warnings.empty()) document["warnings"] = result.warnings;
-  return json_text(document);
+  return document;
 }
+std::string to_json(const AreaStatisticsResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::urban

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/reports/json_text.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "urban/results/percentiles.hpp"
 
 namespace lockstep::urban {
@@ -74,7 +75,7 @@ ordered_json document_of(const StressChange& stress) {
 
 }  // namespace
 
-std::string to_json(const CompareResult& result) {
+nlohmann::ordered_json document_of(const CompareResult& result) {
   ordered_json document = {{"rows", result.rows},
                            {"cols", result.cols},
                            {"pixel_size", result.pixel_size_m},
@@ -99,7 +100,8 @@ std::string to_json(const CompareResult& result) {
                                   {"highest", document_of(o.highest)}});
   document["page"] = result.page.string();
   if (!result.warnings.empty()) document["warnings"] = result.warnings;
-  return json_text(document);
+  return document;
 }
+std::string to_json(const CompareResult& result) { return json_text(document_of(result)); }
 
 }  // namespace lockstep::urban

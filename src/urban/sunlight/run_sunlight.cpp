@@ -11,13 +11,13 @@
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 #include "lockstep/urban/sunlight.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/run/files/outputs.hpp"
-#include "urban/run/report.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/sunlight/sun_positions.hpp"
 
@@ -181,7 +181,7 @@ SunlightResult run(Context& context, const SunlightOptions& options) {
   return result;
 }
 
-std::string to_json(const SunlightResult& result) {
+nlohmann::ordered_json document_of(const SunlightResult& result) {
   nlohmann::ordered_json document = document_of(static_cast<const RunResult&>(result));
   document["place"] = {{"latitude", result.latitude_deg},
                        {"longitude", result.longitude_deg},
@@ -191,8 +191,9 @@ std::string to_json(const SunlightResult& result) {
   document["days"] = result.days;
   document["positions"] = result.positions;
   document["possible_hours"] = result.possible_h;
-  return json_text(document);
+  return document;
 }
+std::string to_json(const SunlightResult& result) { return json_text(document_of(result)); }
 
 void describe(Schema<SunlightOptions>& s) {
   using O = SunlightOptions;
