@@ -11,6 +11,8 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"] + sorted(
     glob.glob(os.path.join(ROOT, "docs", "*.md")) + glob.glob(os.path.join(ROOT, "docs", "extending", "*.md")))
 
+ADDED_BY_GUIDES = {"cooling"}  # docs/extending/application.md adds it to a copy of the tree (house_walks_above)
+
 
 def commands_of(path):
     """(line, words) of `lockstep …` in code blocks and between backticks; "…" and "|" end a command."""
@@ -40,6 +42,8 @@ class Documents(unittest.TestCase):
         seen = 0
         for path in DOCUMENTS:
             for line, words in commands_of(path):
+                if words[0] in ADDED_BY_GUIDES:
+                    continue
                 with self.subTest(place=f"{os.path.basename(path)}:{line}", command=" ".join(words)):
                     depth = 1
                     while depth < min(len(words), 3) and re.fullmatch(r"[a-z][a-z0-9-]*", words[depth]) \

@@ -26,12 +26,15 @@ BASES = {
     "urban shadows": [*TERRAIN, "--azimuth", "180", "--altitude", "30", "--out", "{out}"], "urban walls": [*TERRAIN, "--out", "{out}"],
     "urban svf": [*TERRAIN, "--out", "{out}"], "urban umep": ["{flow}", "--out", "{out}"], "urban sample": ["--size", "16", "--out", "{out}"],
     "urban stage": ["tmrt", "{pde}", "--out", "{out}.npz"], "urban utci": ["--ta", "30", "--rh", "45", "--wind", "2", "--tmrt", "60"],
+    "urban compare": ["{day}", "{day}", "--out", "{out}"], "urban stats": ["{day}", "--areas", "{areas}", "--out", "{out}.csv"],
+    "urban sun": [*TERRAIN, "--lat", "57", "--lon", "12", "--date", "2026-03-21", "--out", "{out}"],
     "urban pet": ["--ta", "30", "--rh", "45", "--wind", "2", "--tmrt", "60"], "urban run": [*RADIATION, "--out", "{out}"],
     "urban check": RADIATION, "urban validate": [*RADIATION, "--measured", "{weather}", "--out", "{out}"], "urban gates": RADIATION,
     "pde loss": DERIVATIVES, "pde trajectory": DERIVATIVES, "pde check": DERIVATIVES, "pde study": ["--sizes", "8"],
     "pde example": ["gray_scott", "--out", "{out}"], "pde convergence": ["--sizes", "12,16"],
     "solve nist": ["{text}"], "solve g2o": ["{graph}", "--device", "cpu"], "solve bal": ["--synthetic", "3,20", "--device", "cpu"],
     "solve fit": FIT, "solve mesh": ["{mesh}", "--energy", "springs", "--device", "cpu"], "solve sketch": ["{text}"],
+    "solve doctor": ["{graph}", "--device", "cpu"],
     "flow run": [*SIMULATION, "--format", "npz"], "flow compare": ["{fields}", "{fields}"], "flow encode": ["{fields}", "--out", "{out}.npz"],
     "flow decode": CODES, "flow learn": CODES, "flow rollout": [*CODES, "--steps", "2"], "flow pipeline": SIMULATION,
     "forecast curve": ["{log}"], "forecast encode": ["{log}", "--out", "{out}.npz"], "forecast observe": ["{log}", "--out", "{out}.npz"],
@@ -85,18 +88,19 @@ class Errors(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.found = dict(commands())
         places = {"dsm": "d.npy", "weather": "w.csv", "pde": "p.npz", "text": "t.txt", "graph": "g.g2o", "log": "l.csv", "mesh": "m.obj",
-                  "fields": "flow/run.npz", "codes": "z.npz", "flow": "flow", "binary": "b.bin", "empty": "e"}
+                  "fields": "flow/run.npz", "codes": "z.npz", "flow": "flow", "binary": "b.bin", "empty": "e", "day": "day", "areas": "a.csv"}
         cls.places = {name: os.path.join(cls.folder, place) for name, place in places.items()}
         npy(cls.places["dsm"], [[1.0] * 16] * 16)
         archive(cls.places["pde"], {**{f"sigma{k}": (1, 8, 8) for k in range(3)}, **{f"u{k}": (3, 1, 8, 8) for k in range(3)}})
         for name, text in (("weather", "time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,2,500\n"), ("text", "nothing that any reader knows\n"),
                            ("graph", "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\nEDGE_SE2 0 1 1 0 0 1 0 0 1 0 1\nFIX 0\n"),
                            ("log", "step,loss\n" + "".join(f"{k},{1 + 1 / (k + 1)}\n" for k in range(60))),
-                           ("mesh", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n"), ("binary", "\0\1\2\3" * 64), ("empty", "")):
+                           ("areas", 'wkt\n"POLYGON ((2 2, 8 2, 8 8, 2 8, 2 2))"\n'), ("mesh", "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n"), ("binary", "\0\1\2\3" * 64), ("empty", "")):
             with open(cls.places[name], "w") as file:
                 file.write(text)
         for words in (("flow", "run", "--n", "16", "--steps", "20", "--save-every", "1", "--format", "npz", "--device", "cpu", "--out", cls.places["flow"]),
-                      ("flow", "encode", cls.places["fields"], "--device", "cpu", "--out", cls.places["codes"])):
+                      ("flow", "encode", cls.places["fields"], "--device", "cpu", "--out", cls.places["codes"]),
+                      ("urban", "run", *(word.format(**cls.places) for word in RADIATION), "--format", "npy", "--no-pictures", "--out", cls.places["day"])):
             done = run(*words)
             assert done.returncode == 0, done.stderr
 

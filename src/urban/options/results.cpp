@@ -61,7 +61,7 @@ void describe(Schema<CompareOptions>& s) {
   s.option("include_roofs", &O::include_roofs,
            "count and show roofs and water too, not what is ground in both runs alone");
   s.option("format", &O::format, "of the grids").effect(Effect::display);
-  s.option("pictures", &O::pictures, "a map of the change beside each grid").effect(Effect::display);
+  s.option("pictures", &O::pictures, "map of the change beside each grid").effect(Effect::display);
   s.option("out", &O::folder, "folder for the results; it is made if missing")
       .member("folder")
       .file(Use::output_folder)
