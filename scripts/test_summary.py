@@ -61,11 +61,13 @@ def excused(why):
 
 class Test:
     def __init__(self, name, output, verdict):
-        self.name, self.passed = name, "Passed" in verdict and not NOTHING_RAN.search(output)
+        # CTest gives the reason alone where a test passes by the text that it prints.
+        passed = "Passed" in verdict or "Test Pass Reason:" in verdict
+        self.name, self.passed = name, passed and not NOTHING_RAN.search(output)
         self.skips = skips_of(name, output)
         # CTest 3.25 logs a test that gave its SKIP_RETURN_CODE as passed: its last line says that it was not run. GoogleTest
         # ends with 0 where each of its tests was skipped.
-        each_skipped = bool(self.skips) and "Passed" in verdict and not self.passed
+        each_skipped = bool(self.skips) and passed and not self.passed
         self.skipped_whole = "Skip" in verdict or bool(WHOLE_SKIP.search(last_line(output))) or each_skipped
         if self.skipped_whole and not self.skips:
             self.skips = [(name, WHOLE_SKIP.sub("", last_line(output)).strip())]

@@ -38,6 +38,10 @@ class Verdicts(unittest.TestCase):
         test = read(SKIPPED_CASE + "[  PASSED  ] 0 tests.\n[  FAILED  ] 1 test\n", "Test Failed.")
         self.assertFalse(test.passed or test.skipped_whole)
 
+    def test_a_test_of_printed_text_passes_or_fails_by_its_reason(self):
+        self.assertTrue(read("8.972\n", "Test Pass Reason:\nRequired regular expression found. Regex=[8.972]").passed)
+        self.assertFalse(read("8.9\n", "Test Fail Reason:\nRequired regular expression not found. Regex=[8.972]").passed)
+
     def test_a_test_that_says_that_it_did_not_run_was_skipped(self):
         self.assertTrue(read("skipped: no clang-tidy\n").skipped_whole)
 
