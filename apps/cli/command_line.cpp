@@ -24,11 +24,8 @@ CommandLine command_line(std::vector<std::string> words, const CLI::App& common)
 }
 
 std::vector<std::string> CommandLine::ordered(const CLI::App& root) const {
-  size_t depth = 0;
-  const CLI::App* app = &root;
-  while (depth < rest.size() && (app = child_of(*app, rest[depth]))) ++depth;
   std::vector<std::string> words = rest;
-  words.insert(words.begin() + ptrdiff_t(depth), leading.begin(), leading.end());
+  words.insert(words.begin() + ptrdiff_t(named_command(rest, root).words), leading.begin(), leading.end());
   return words;
 }
 
@@ -48,6 +45,16 @@ CLI::App* child_of(const CLI::App& app, const std::string& name) {
   for (CLI::App* child : const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; }))
     if (child->get_name() == name) return child;
   return nullptr;
+}
+
+NamedCommand named_command(const std::vector<std::string>& words, const CLI::App& root) {
+  NamedCommand found{&root, 0};
+  for (; found.words < words.size(); ++found.words) {
+    const CLI::App* child = child_of(*found.app, words[found.words]);
+    if (!child) break;
+    found.app = child;
+  }
+  return found;
 }
 
 }  // namespace lockstep::cli

@@ -26,4 +26,11 @@ CommandLine command_line(std::vector<std::string> words, const CLI::App& common)
 /// The command of this name below `app`, or null.
 CLI::App* child_of(const CLI::App& app, const std::string& name);
 
+/// The innermost command that the first words name, and how many words that takes.
+struct NamedCommand {
+  const CLI::App* app;
+  size_t words;
+};
+NamedCommand named_command(const std::vector<std::string>& words, const CLI::App& root);
+
 }  // namespace lockstep::cli

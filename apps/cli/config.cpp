@@ -127,14 +127,7 @@ std::vector<std::string> with_config(const std::vector<std::string>& arguments, 
                                      const CLI::App& root) {
   const std::string file = config_file(arguments);
   if (file.empty()) return arguments;
-  size_t words = 0;
-  const CLI::App* app = &root;
-  while (words < arguments.size()) {
-    const CLI::App* child = child_of(*app, arguments[words]);
-    if (!child) break;
-    app = child;
-    ++words;
-  }
+  const auto [app, words] = named_command(arguments, root);
   bool known = false;
   for (const auto& command : commands) known = known || command->app == app;
   if (!known) return arguments;  // The usual error will name the command.

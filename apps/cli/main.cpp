@@ -118,13 +118,9 @@ const Command* command_of(const CommandList& commands, const CLI::App& app) {
 /// CLI11 prints the help of the last command that it knows where a `--help` follows one that it does not.
 void refuse_unknown_command(const std::vector<std::string>& words, const CLI::App& root,
                             const CommandList& commands) {
-  const CLI::App* app = &root;
-  for (const std::string& word : words) {
-    if (word.starts_with('-') || names_of(*app, false).empty()) return;
-    const CLI::App* child = child_of(*app, word);
-    if (!child) refuse_unknown(word, *app, commands);
-    app = child;
-  }
+  const auto [app, named] = named_command(words, root);
+  if (named < words.size() && !words[named].starts_with('-') && !names_of(*app, false).empty())
+    refuse_unknown(words[named], *app, commands);
 }
 
 // An option that takes one value and was given two that differ.

@@ -6,13 +6,13 @@
 #include <limits>
 #include <optional>
 
-#include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/looks.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/run/files/outputs.hpp"
+#include "urban/run/files/place.hpp"
 #include "urban/run/opening.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/walls/walls.hpp"
@@ -54,20 +54,9 @@ void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRun
     return;
   }
   SunAtTime sun;
-  if (options.latitude_deg) {
-    sun.latitude_deg = *options.latitude_deg;
-    sun.longitude_deg = *options.longitude_deg;
-  } else if (city.grid.crs_wkt.empty()) {
-    throw schema_of<ShadowRunOptions>().error({Fault::invalid, "",
-                                               "the raster does not tell its place on Earth",
-                                               "a CRS, or {latitude} and {longitude}", "", city.dsm_file});
-  } else {
-    const io::LonLat place = io::centre_lon_lat(city.grid);
-    sun.latitude_deg = place.lat;
-    sun.longitude_deg = place.lon;
-    journal::found("latitude", fmt::format("{}", place.lat));
-    journal::found("longitude", fmt::format("{}", place.lon));
-  }
+  const io::LonLat place = place_of(options, city);
+  sun.latitude_deg = place.lat;
+  sun.longitude_deg = place.lon;
   Observer observer;
   observer.latitude_deg = sun.latitude_deg;
   observer.longitude_deg = sun.longitude_deg;

@@ -18,6 +18,7 @@
 #include "urban/rays/kernels.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/run/files/outputs.hpp"
+#include "urban/run/files/place.hpp"
 #include "urban/sun/shadows.hpp"
 #include "urban/sunlight/sun_positions.hpp"
 
@@ -63,20 +64,9 @@ void find_place(const SunlightOptions& o, const LoadedCity& city, SunDays& days)
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
     throw sunlight_error(OptionError::Kind::missing, "latitude", "half a place",
                          "{latitude} and {longitude}");
-  if (o.latitude_deg) {
-    days.latitude_deg = *o.latitude_deg;
-    days.longitude_deg = *o.longitude_deg;
-  } else if (city.grid.crs_wkt.empty()) {
-    throw schema_of<SunlightOptions>().error({OptionError::Kind::invalid, "",
-                                              "the raster does not tell its place on Earth",
-                                              "a CRS, or {latitude} and {longitude}", "", city.dsm_file});
-  } else {
-    const io::LonLat place = io::centre_lon_lat(city.grid);
-    days.latitude_deg = place.lat;
-    days.longitude_deg = place.lon;
-    journal::found("latitude", fmt::format("{}", place.lat));
-    journal::found("longitude", fmt::format("{}", place.lon));
-  }
+  const io::LonLat place = place_of(o, city);
+  days.latitude_deg = place.lat;
+  days.longitude_deg = place.lon;
   days.convergence_deg = city.north.convergence_deg;
   days.utc_offset_h = o.utc_offset_h.value_or(std::round(days.longitude_deg / 15));
   if (!o.utc_offset_h) journal::found("utc_offset", fmt::format("{}", days.utc_offset_h));
