@@ -1,30 +1,12 @@
 // Forward and reverse mode over the derivatives of ops.def.
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "autodiff/one_tape.hpp"
+#include "autodiff/row_derivatives.hpp"
 
 namespace lockstep::autodiff {
 
 namespace {
-
-/// g times the partial derivative of an operation to its operand k, by its row of ops.def; nothing where that
-/// is zero. g is the adjoint of the result r in reverse mode and the tangent of the operand in forward mode.
-std::optional<Value> flow(Op op, size_t k, const Value& a, const Value& b, const Value& r, const Value& g) {
-  switch (op) {
-#define D(...) \
-  if (k-- == 0) return __VA_ARGS__;
-#define LOCKSTEP_NODE(name, word, kind, arity, op, host, derivative) \
-  case Op::name: derivative break;
-#define LOCKSTEP_MATH(name, arity, cuda, wgsl, host, derivative) \
-  case Op::name: derivative break;
-#include "lockstep/ir/ops.def"
-#undef D
-    default: break;
-  }
-  return {};
-}
 
 /// g times the partial derivative of node `id` to its operand `k`; nothing where that is zero.
 std::optional<Value> propagate(Tape& graph, uint32_t id, size_t k, const Value& g) {
@@ -39,7 +21,7 @@ std::optional<Value> propagate(Tape& graph, uint32_t id, size_t k, const Value& 
       return graph.make(Op::select, {arg(0), k == 1 ? g : zero, k == 1 ? zero : g});
     default: break;
   }
-  return flow(node.op, k, arg(0), node.args.size() > 1 ? arg(1) : Value(), Value(&graph, id), g);
+  return row_derivative(node.op, k, arg(0), node.args.size() > 1 ? arg(1) : Value(), Value(&graph, id), g);
 }
 
 void check_lengths(size_t got, size_t expected, const char* what, const char* where) {

@@ -2,36 +2,56 @@
 
 #include <bit>
 
+#include "autodiff/host_program.hpp"
 #include "autodiff/host_values.hpp"
 #include "lockstep/autodiff.hpp"
 
 namespace lockstep::autodiff {
 
 template <class T>
-std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leaves) {
-  if (outputs.empty()) return {};
-  const Tape& graph = outputs[0].graph();
-  std::vector<T> values(graph.size());
-  std::vector<T> operands;
-  for (uint32_t id : reachable(outputs)) {
-    const Node& node = graph.node(id);
-    if (node.op == Op::constant) {
-      values[id] = T(std::bit_cast<double>(node.imm));
-    } else if (node.op == Op::leaf) {
-      if (node.imm >= leaves.size())
+HostProgram<T>::HostProgram(std::span<const Value> outputs) {
+  if (outputs.empty()) return;
+  tape_ = &outputs[0].graph();
+  std::vector<uint32_t> step_of(tape_->size());
+  for (const uint32_t id : reachable(outputs)) {
+    const Node& node = tape_->node(id);
+    for (const uint32_t a : node.args) operands_.push_back(step_of[a]);
+    step_of[id] = uint32_t(steps_.size());
+    steps_.push_back({node.op, node.imm, uint32_t(operands_.size())});
+  }
+  for (const Value& v : outputs) outputs_.push_back(step_of[v.id()]);
+}
+
+template <class T>
+std::vector<T> HostProgram<T>::operator()(std::span<const T> leaves) const {
+  std::vector<T> values(steps_.size()), operands, result;
+  uint32_t at = 0;
+  for (size_t k = 0; k < steps_.size(); ++k) {
+    const Step& step = steps_[k];
+    if (step.op == Op::constant) {
+      values[k] = T(std::bit_cast<double>(step.imm));
+    } else if (step.op == Op::leaf) {
+      if (step.imm >= leaves.size())
         throw InputError(
-            fmt::format("no value for leaf {} ({})", node.imm, graph.leaf_name(uint32_t(node.imm))),
+            fmt::format("no value for leaf {} ({})", step.imm, tape_->leaf_name(uint32_t(step.imm))),
             "autodiff evaluate", fmt::format("more than {} leaf values", leaves.size()));
-      values[id] = leaves[node.imm];
+      values[k] = leaves[step.imm];
     } else {
       operands.clear();
-      for (uint32_t a : node.args) operands.push_back(values[a]);
-      values[id] = host::apply<T>(node, operands);
+      for (; at < step.end; ++at) operands.push_back(values[operands_[at]]);
+      values[k] = host::apply<T>(step.op, step.imm, operands);
     }
   }
-  std::vector<T> result;
-  for (const Value& v : outputs) result.push_back(values[v.id()]);
+  for (const uint32_t output : outputs_) result.push_back(values[output]);
   return result;
+}
+template class HostProgram<float>;
+template class HostProgram<double>;
+template class HostProgram<std::complex<double>>;
+
+template <class T>
+std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leaves) {
+  return HostProgram<T>(outputs)(leaves);
 }
 template std::vector<float> evaluate(std::span<const Value>, std::span<const float>);
 template std::vector<double> evaluate(std::span<const Value>, std::span<const double>);

@@ -76,20 +76,20 @@ T elementary(Op op, const T& a, const T& b) {
   }
 }
 
-/// Value of a node for values of its operands. Conditions are 0 or 1.
+/// Value of an operation for values of its operands; `imm` as a node has it. Conditions are 0 or 1.
 template <class T>
-T apply(const Node& node, std::span<const T> a) {
-  switch (node.op) {
+T apply(Op op, uint64_t imm, std::span<const T> a) {
+  switch (op) {
     case Op::sum: {
       T total = a[0];
       for (size_t k = 1; k < a.size(); ++k) total = total + a[k];
       return total;
     }
-    case Op::powi: return power_whole(a[0], int64_t(node.imm));
+    case Op::powi: return power_whole(a[0], int64_t(imm));
     case Op::sign: return T(real(a[0]) > 0 ? 1 : real(a[0]) < 0 ? -1 : 0);
     case Op::stop: return T(real(a[0]));
     case Op::select: return real(a[0]) != 0 ? a[1] : a[2];
-    default: return elementary(node.op, a[0], a[a.size() > 1 ? 1 : 0]);
+    default: return elementary(op, a[0], a[a.size() > 1 ? 1 : 0]);
   }
 }
 

@@ -14,7 +14,7 @@ std::optional<Value> Simplifier::fold(Op op, std::span<const Value> operands, in
     if (!v.is_constant()) return {};
     numbers.push_back(std::bit_cast<double>(node(v).imm));
   }
-  return graph_.constant(host::apply<double>(Node{op, uint64_t(imm), {}}, numbers));
+  return graph_.constant(host::apply<double>(op, uint64_t(imm), numbers));
 }
 
 std::optional<Value> Simplifier::arithmetic(Op op, const Value& a, const Value& b) {

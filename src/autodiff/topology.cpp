@@ -99,8 +99,8 @@ class Serialiser {
     s_.colour.clear(graph_.size());
     for (const auto& leaf : s_.leaves) s_.colour[leaf.id] = mix(2, uint64_t(leaf.place.component));
     hash_all();
-    // Operands that look the same may still stand in different places of the whole: tell blocks apart by what
-    // uses their leaves; then, where operands still look the same, by which block is visited first.
+    // Operands that look the same may still have different positions in the whole graph. Distinguish blocks
+    // by the users of their leaves; then, where operands still look the same, by which block is visited first.
     for (int round = 0; round < kRounds && ties_; ++round) {
       find_contexts(outputs);
       colour_blocks();

@@ -1,0 +1,356 @@
+// Reverse mode as launches: scratch memory, the adjoint kernel, and the sums behind it.
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "autodiff/kernels/adjoint.hpp"
+#include "autodiff/kernels/exact_sum.hpp"
+#include "autodiff/kernels/gather.hpp"
+#include "autodiff/kernels/roles.hpp"
+#include "ir/traced_form.hpp"
+#include "lockstep/error.hpp"
+#include "lockstep/primitives.hpp"
+
+namespace lockstep {
+
+using gradients::Flow;
+using gradients::Plan;
+using namespace ir;
+
+/// The adjoint of a kernel and the launches around it.
+struct Form {
+  Plan plan;
+  Kernel adjoint;
+  bool empty = true;            // all gradients are gathered
+  std::optional<Kernel> count;  // of words of records
+  struct Gathered {
+    uint32_t buffer;  // of the kernel
+    Kernel kernel;
+  };
+  std::vector<Gathered> gathered;
+};
+struct Gradient::State {
+  Kernel signature;  // no body: its parameters are what `launch` takes
+  Form form;
+  std::optional<Form> shifts;  // where the extent is the shape of the buffers that are read at shifts
+};
+
+namespace {
+
+Kernel built(const std::string& name, const Plan& plan, std::vector<BufferParam> buffers,
+             std::vector<ShapeRule> shapes, const std::function<void(Builder&)>& body) {
+  return Kernel::trace(name, plan.f.domain, plan.f.rank,
+                       KernelOptions{plan.f.group, plan.f.min_blocks, plan.f.contract}, [&](Builder& b) {
+                         gradients::copy_frame(plan.f, b.function());
+                         b.function().buffers = std::move(buffers);
+                         b.function().shapes = std::move(shapes);
+                         body(b);
+                       });
+}
+
+/// The caller's arguments: the kernel's own, cotangents, gradients, each of the shape of what it belongs to.
+class Signature {
+ public:
+  explicit Signature(const Plan& plan) : plan_(plan) {
+    const auto& own = plan.f.buffers;
+    number_.assign(own.size(), kNoBlock);
+    for (size_t k = 0; k < own.size(); ++k)
+      if (own[k].access != Access::write || !plan.roles.output_buffers[k]) number_[k] = add_own(own[k]);
+    for (size_t k = 0; k < own.size(); ++k)
+      if (plan.roles.output_buffers[k]) add_like(k, "_cotangent", Access::read);
+    for (size_t k = 0; k < own.size(); ++k)
+      if (plan.roles.input_buffers[k]) add_like(k, "_gradient", Access::write);
+    for (size_t k = 0; k < plan.f.scalars.size(); ++k)
+      if (plan.roles.input_scalars[k]) {
+        const ScalarParam& s = plan.f.scalars[k];
+        const Storage storage = gradients::wide_enough(s.type);
+        shapes.push_back({add({s.name + "_gradient", storage, 1, Access::write}), 0, 1, 0, 0, s.place});
+      }
+  }
+  std::vector<BufferParam> buffers;
+  std::vector<ShapeRule> shapes;
+
+ private:
+  uint32_t add(BufferParam b) {
+    b.position = -1;
+    b.by_point = b.atomic = false;
+    buffers.push_back(std::move(b));
+    return uint32_t(buffers.size() - 1);
+  }
+  /// Contents from before the kernel ran, which stay.
+  uint32_t add_own(BufferParam b) {
+    if (b.access == Access::read_write) b.access = Access::read;
+    return add(std::move(b));
+  }
+  void add_like(size_t k, const char* ending, Access access) {
+    BufferParam b = plan_.f.buffers[k];
+    b.name += ending;
+    b.storage = gradients::wide_enough(b.storage);
+    b.access = access;
+    const uint32_t number = add(b);
+    for (int axis = 0; axis < b.rank && number_[k] != kNoBlock; ++axis)
+      shapes.push_back({number, axis, -1, number_[k], axis, b.place});
+  }
+
+  const Plan& plan_;
+  std::vector<uint32_t> number_;  // of the kernel's own buffers
+};
+
+Shape flat(const Buffer& b) { return {b.elements()}; }
+
+/// One launch: the buffers by their names, scratch memory within the limit.
+class Run {
+ public:
+  Run(const Gradient::State& state, const Device& device, const Shape& extent, const Arguments& arguments,
+      const Gradient::Options& options, const std::source_location& line)
+      : state_(state),
+        device_(device),
+        extent_(extent),
+        line_(line),
+        list_(arguments.bind(state.signature, line)) {
+    const std::vector<KernelParameter> parameters = state.signature.parameters();
+    for (size_t k = 0; k < list_.size(); ++k) {
+      given_.emplace(parameters[k].name, list_[k]);
+      if (!parameters[k].buffer) numbers_.push_back(list_[k]);
+    }
+    if (state.shifts && covers(*state.shifts)) form_ = &*state.shifts;
+    if (options.memory_bytes > 0) left_ = options.memory_bytes;
+  }
+
+  void run() {
+    check();
+    bound_.resize(plan().buffers.size());
+    for (uint32_t k = 0; k < plan().f.buffers.size(); ++k) bind_buffer(k);
+    for (size_t k = 0; k < plan().terms.size(); ++k)
+      if (plan().terms[k] != kNoBlock) {
+        const Storage storage = plan().buffers[plan().terms[k]].storage;
+        bound_[plan().terms[k]] = scratch(storage, lanes_shape(), plan().f.scalars[k].name, plan().f.place);
+      }
+    for (size_t k = 0; k < plan().shared.size(); ++k) bind_shared(k);
+    bind_record();
+    if (extent_.elements() > 0 && !form_->empty) launch(form_->adjoint, bound_);
+    finish();
+  }
+
+ private:
+  /// Whether the points are the elements of what is gathered.
+  bool covers(const Form& form) const {
+    for (const Form::Gathered& g : form.gathered)
+      if (buffer(form.plan.f.buffers[g.buffer].name).shape() != extent_ || extent_.elements() == 0)
+        return false;
+    return true;
+  }
+  const Buffer& buffer(const std::string& name) const { return std::get<Buffer>(given_.at(name)); }
+
+  /// Offsets of a buffer serve its gradients, cotangents and sums: all have its strides.
+  void check() const {
+    const Shape none = extent_.rank() == 1 ? Shape{0} : extent_.rank() == 2 ? Shape{0, 0} : Shape{0, 0, 0};
+    device_.launch_with(state_.signature, none, list_, {}, line_);  // shapes, overlaps
+    for (const KernelParameter& p : state_.signature.parameters()) {
+      if (!p.buffer || buffer(p.name).contiguous() || !takes_part(p.name)) continue;
+      throw InputError("a buffer with gaps between its rows",
+                       fmt::format("kernel {}, argument {}", plan().f.name, p.name), "a contiguous one");
+    }
+  }
+  /// False for the kernel's own buffers that are no inputs or outputs.
+  bool takes_part(const std::string& name) const {
+    for (size_t k = 0; k < plan().f.buffers.size(); ++k)
+      if (plan().f.buffers[k].name == name)
+        return plan().roles.input_buffers[k] || plan().roles.output_buffers[k];
+    return true;
+  }
+
+  Buffer scratch(Storage storage, const Shape& shape, const std::string& what, Place place) {
+    const int64_t bytes = shape.elements() * size_of(storage);
+    if (!left_) left_ = device_.memory().free_bytes / 2;
+    if (bytes > *left_)
+      throw InputError(
+          fmt::format("{} bytes for {}", bytes, what), where_of(plan().f, place),
+          fmt::format("at most {} (Options::memory_bytes); fewer points in a launch, or fewer passes of "
+                      "its loops",
+                      *left_));
+    *left_ -= bytes;
+    return device_.allocate(storage, shape);
+  }
+
+  /// Whether a later launch writes each element of an input's gradient.
+  bool all_written(uint32_t k) const {
+    const Flow flow = plan().gradients[k];
+    return flow == Flow::summed || flow == Flow::gathered ||
+           (flow == Flow::single && buffer(plan().f.buffers[k].name).shape() == extent_);
+  }
+  void bind_buffer(uint32_t k) {
+    const BufferParam& primal = plan().f.buffers[k];
+    const std::string& name = primal.name;
+    const bool input = plan().roles.input_buffers[k], output = plan().roles.output_buffers[k];
+    if (primal.access != Access::write || !output) bound_[k] = buffer(name);
+    if (input && !all_written(k)) device_.clear(buffer(name + "_gradient"));
+    const uint32_t to = plan().gradient[k];
+    if (plan().cotangents[k] == Flow::single) {
+      bound_[k] = buffer(name + "_cotangent");
+    } else if (plan().cotangents[k] == Flow::added) {
+      bound_[plan().cotangent[k]] = buffer(name + "_cotangent");
+    } else if (plan().cotangents[k] == Flow::memory) {
+      const Storage storage = plan().buffers[plan().cotangent[k]].storage;
+      const Shape& shape = output ? buffer(name + "_cotangent").shape() : buffer(name).shape();
+      const Buffer work = input && to != kNoBlock
+                              ? buffer(name + "_gradient")
+                              : scratch(storage, shape, name + "_cotangent", primal.place);
+      if (output)
+        device_.copy(buffer(name + "_cotangent"), work);
+      else
+        device_.clear(work);
+      bound_[plan().cotangent[k]] = work;
+    } else if (plan().gradients[k] == Flow::summed) {
+      const int64_t words = gradients::sum_words(value_type(primal.storage));
+      bound_[to] = scratch(Storage::i64, {buffer(name).elements() * words},
+                           "exact sums of " + name + "_gradient", primal.place);
+      device_.clear(bound_[to]);
+    } else if (to != kNoBlock) {
+      bound_[to] = buffer(name + "_gradient");
+    }
+  }
+
+  /// Of a buffer with an element for each lane.
+  Shape lanes_shape() const {
+    if (plan().f.domain == Domain::points) return extent_;
+    return {extent_.elements() * plan().f.group_lanes()};
+  }
+  void bind_shared(size_t k) {
+    if (plan().shared[k] == kNoBlock) return;
+    const ArrayDecl& array = plan().f.shared[k];
+    const int64_t elements = extent_.elements() * array.count;
+    if (elements > INT32_MAX)
+      throw InputError(fmt::format("{} elements of shared array {}", elements, array.name),
+                       where_of(plan().f, plan().f.place), "at most 2^31 - 1 in all groups of a launch");
+    const int64_t words = gradients::sum_words(value_type(array.storage));
+    const Buffer sums = scratch(Storage::i64, {std::max<int64_t>(elements, 1), words},
+                                "exact sums of shared array " + array.name, plan().f.place);
+    device_.clear(sums);
+    bound_[plan().shared[k]] = sums;
+  }
+
+  void bind_record() {
+    if (plan().record == kNoBlock) return;
+    int64_t words = 0;
+    if (extent_.elements() > 0) {
+      std::vector<Buffer> buffers(bound_.begin(), bound_.begin() + int64_t(plan().f.buffers.size()));
+      buffers.push_back(scratch(Storage::i32, lanes_shape(), "counts of passes", plan().record_place));
+      launch(*form_->count, buffers);
+      words = primitives::max<i32>(device_, buffers.back());
+    }
+    const Shape shape{std::max<int64_t>(words, 1), std::max<int64_t>(lanes_shape().elements(), 1)};
+    bound_[plan().record] = scratch(Storage::u32, shape, "the record of a loop", plan().record_place);
+  }
+
+  void launch(const Kernel& kernel, const std::vector<Buffer>& buffers) const {
+    std::vector<Argument> list(buffers.begin(), buffers.end());
+    list.insert(list.end(), numbers_.begin(), numbers_.end());
+    device_.launch_with(kernel, extent_, list, {}, line_);
+  }
+
+  void finish() const {
+    for (uint32_t k = 0; k < plan().f.buffers.size(); ++k) finish_buffer(k);
+    for (const Form::Gathered& g : form_->gathered) {
+      std::vector<Buffer> buffers(bound_.begin(), bound_.begin() + int64_t(plan().f.buffers.size()));
+      buffers.push_back(buffer(plan().f.buffers[g.buffer].name + "_gradient"));
+      launch(g.kernel, buffers);
+    }
+    for (size_t k = 0; k < plan().terms.size(); ++k)
+      if (plan().terms[k] != kNoBlock)
+        primitives::reduce(device_, primitives::Reduce::sum, bound_[plan().terms[k]],
+                           buffer(plan().f.scalars[k].name + "_gradient"));
+  }
+  void finish_buffer(uint32_t k) const {
+    const BufferParam& primal = plan().f.buffers[k];
+    const bool input = plan().roles.input_buffers[k], output = plan().roles.output_buffers[k];
+    if (!input || plan().cotangents[k] == Flow::single || plan().cotangents[k] == Flow::memory) return;
+    const Buffer gradient = buffer(primal.name + "_gradient");
+    if (gradient.elements() == 0) return;
+    if (plan().gradients[k] == Flow::summed) {
+      const Type type = value_type(primal.storage);
+      const Buffer sums =
+          bound_[plan().gradient[k]].reshape({gradient.elements(), gradients::sum_words(type)});
+      device_.launch(gradients::rounding_kernel(type), flat(gradient), sums,
+                     gradient.reshape(flat(gradient)));
+    }
+    // The contents from before the launch pass through.
+    if (output) primitives::axpy(device_, 1, buffer(primal.name + "_cotangent"), gradient);
+  }
+
+  const Plan& plan() const { return form_->plan; }
+
+  const Gradient::State& state_;
+  const Form* form_ = &state_.form;
+  const Device& device_;
+  Shape extent_;
+  const std::source_location& line_;
+  std::vector<Argument> list_;  // in the order of the signature
+  std::map<std::string, Argument> given_;
+  std::vector<Argument> numbers_;
+  std::vector<Buffer> bound_;    // by buffer of the adjoint kernel
+  std::optional<int64_t> left_;  // bytes of scratch memory; known once some is needed
+};
+
+Form form_of(const std::string& name, const Function& traced, const gradients::Roles& roles, bool gathers) {
+  Form form;
+  Plan& plan = form.plan;
+  plan = gradients::plan_adjoint(traced, roles, gathers);
+  form.adjoint = built(name + ".adjoint", plan, plan.buffers, plan.shapes,
+                       [&](Builder& b) { gradients::emit_adjoint(plan, b); });
+  for (uint32_t to : plan.gradient) form.empty &= to == kNoBlock;
+  for (uint32_t to : plan.terms) form.empty &= to == kNoBlock;
+  std::vector<BufferParam> own(plan.buffers.begin(), plan.buffers.begin() + int64_t(plan.f.buffers.size()));
+  for (BufferParam& b : own) b.access = Access::read;
+  if (plan.record != kNoBlock) {
+    std::vector<BufferParam> buffers = own;
+    buffers.push_back(gradients::lane_buffer(plan.f, "record_words", Storage::i32));
+    form.count = built(name + ".record_words", plan, std::move(buffers), plan.f.shapes,
+                       [&](Builder& b) { gradients::emit_count(plan, b); });
+  }
+  for (uint32_t k = 0; k < plan.f.buffers.size(); ++k) {
+    if (plan.gradients[k] != Flow::gathered) continue;
+    const BufferParam& primal = plan.f.buffers[k];
+    std::vector<BufferParam> buffers = own;
+    buffers.push_back({primal.name + "_gradient", gradients::wide_enough(primal.storage), primal.rank,
+                       Access::write, true});
+    form.gathered.push_back(
+        {k, built(name + ".gather_" + primal.name, plan, std::move(buffers), plan.f.shapes, [&](Builder& b) {
+           gradients::emit_gather(plan, gradients::shifted_reads(plan, k), uint32_t(plan.f.buffers.size()),
+                                  b);
+         })});
+  }
+  return form;
+}
+
+}  // namespace
+
+std::vector<KernelParameter> Gradient::parameters() const { return state_->signature.parameters(); }
+std::vector<Kernel> Gradient::kernels() const {
+  const Form& form = state_->shifts ? *state_->shifts : state_->form;
+  std::vector<Kernel> list;
+  if (form.count) list.push_back(*form.count);
+  if (!form.empty) list.push_back(form.adjoint);
+  for (const Form::Gathered& g : form.gathered) list.push_back(g.kernel);
+  return list;
+}
+void Gradient::launch(const Device& device, const Shape& extent, const Arguments& arguments,
+                      const Options& options, const std::source_location& line) const {
+  Run(*state_, device, extent, arguments, options, line).run();
+}
+
+Gradient differentiate(const Kernel& kernel, const Differentiation& which) {
+  const Function& traced = traced_form(kernel);
+  const gradients::Roles roles = gradients::roles_of(traced, which);
+  auto state = std::make_shared<Gradient::State>();
+  state->form = form_of(kernel.name(), traced, roles, false);
+  Form shifts = form_of(kernel.name(), traced, roles, true);
+  if (!shifts.gathered.empty()) state->shifts = std::move(shifts);
+  Signature signature(state->form.plan);
+  state->signature = built(kernel.name() + ".gradient", state->form.plan, std::move(signature.buffers),
+                           std::move(signature.shapes), [](Builder&) {});
+  return Gradient(std::move(state));
+}
+
+}  // namespace lockstep
