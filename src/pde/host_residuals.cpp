@@ -6,6 +6,7 @@
 
 #include "autodiff/host_values.hpp"
 #include "lockstep/error.hpp"
+#include "pde/reference_ghosts.hpp"
 
 namespace lockstep::pde {
 
@@ -48,22 +49,19 @@ HostResiduals::Number HostResiduals::at(const Source& s, Cell cell) const {
       i = high ? n - 1 - k : k;
       return at(s, cell);
     };
-    const bool normal = s.field.vector && s.component == axis;
-    switch (side.rule) {
-      case Rule::periodic: i = own + (high ? -n : n); return at(s, cell);
-      case Rule::clamp:
-      case Rule::reflect_even: return inward(beyond - 1);
-      case Rule::reflect_odd: return -inward(beyond - 1);
-      case Rule::free_slip: return normal ? -inward(beyond - 1) : inward(beyond - 1);
-      case Rule::no_slip: return s.field.vector ? -inward(beyond - 1) : inward(beyond - 1);
-      case Rule::dirichlet_face: return 2.0 * side_value(s, side, axis, cell) - inward(beyond - 1);
-      case Rule::ghost: return side_value(s, side, axis, cell);
-      case Rule::node_mirror: return inward(beyond);
-      // The next number of a line, and of a parabola, from those before it.
-      case Rule::one_sided1: return 2.0 * inward(-beyond + 1) - inward(-beyond + 2);
-      case Rule::one_sided2:
-        return 3.0 * inward(-beyond + 1) - 3.0 * inward(-beyond + 2) + inward(-beyond + 3);
+    if (side.rule == Rule::periodic) {
+      i = own + (high ? -n : n);
+      return at(s, cell);
     }
+    const bool odd = s.field.vector && (side.rule == Rule::no_slip || s.component == axis),
+               slips = side.rule == Rule::free_slip || side.rule == Rule::no_slip;
+    const reference::Ghost ghost = reference::ghost(!slips ? side.rule
+                                                    : odd  ? Rule::reflect_odd
+                                                           : Rule::reflect_even,
+                                                    beyond);
+    Number sum = ghost.value == 0 ? 0.0 : ghost.value * side_value(s, side, axis, cell);
+    for (const auto& [position, weight] : ghost.cells) sum += weight * inward(position);
+    return sum;
   }
   const auto [x, y, z] = cell;
   const auto& n = mesh_.cells;
@@ -117,7 +115,7 @@ HostData::Numbers HostResiduals::operator()(const HostData& data) const {
       } else {
         operands.clear();
         for (uint32_t a : node.args) operands.push_back(values[a]);
-        values[id] = autodiff::host::apply<Number>(node, operands);
+        values[id] = autodiff::host::apply<Number>(node.op, node.imm, operands);
       }
     }
     for (size_t k = 0; k < plan_->residuals.size(); ++k)

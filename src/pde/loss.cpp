@@ -45,7 +45,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   const Type sum = device.info().limits.f64 ? Type::f64 : Type::f32;
   const int64_t residuals = int64_t(plan.residuals.size());
   const int64_t members = checked.members();
-  const double count = double(d->mesh.count()) * double(members);
+  const double count = double(state_->whole().mesh.count()) * double(members);
 
   auto bound = std::make_shared<BoundLoss::State>();
   bound->loss = state_;
@@ -53,7 +53,7 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   bound->d = d;
   bound->device = device;
   bound->outputs = outputs;
-  bound->path = choose_path(*d, device, form, outputs, members, options);
+  bound->path = choose_path(state_->whole(), device, form, outputs, members, options);
   bound->rows = form.rows;
   if (form.rows && !options.wanted.empty())
     throw InputError("gradients of some fields", "pde options", "of all fields where the inputs are rows");
@@ -79,16 +79,20 @@ BoundLoss Loss::bind(const Device& device, const Inputs& inputs, const LossOptio
   for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * count));
 
   if (bound->path == Path::fused) {
-    FusedShape shape = choose_shape(*d, device, form, outputs, members, options);
+    FusedShape shape = choose_shape(state_->whole(), device, form, outputs, members, options);
+    if (state_->part) shape.chunk = int(state_->part->chunk);
     for (const FieldLevel& f : read)
       if (!aligned(checked.given(f), shape.wide * size_of(form.storage))) shape.wide = 1;
     FusedLaunches launches =
         fused_launches(d, device, form, outputs, shape, sum, common, bound->totals, members,
-                       [&](const std::string& key, const std::function<Kernel()>& make) {
+                       state_->part.get(), [&](const std::string& key, const std::function<Kernel()>& make) {
                          return state_->kernels.get(key, make);
                        });
     bound->launches.push_back(std::move(launches.sweep));
-    bound->totals_launches.push_back(std::move(launches.total));
+    if (state_->part)
+      bound->partials.push_back(launches.partial);
+    else
+      bound->totals_launches.push_back(std::move(launches.total));
     return BoundLoss(bound);
   }
 

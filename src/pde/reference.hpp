@@ -10,6 +10,7 @@
 
 #include "lockstep/pde.hpp"
 #include "pde/language/stencil.hpp"
+#include "pde/reference_ghosts.hpp"
 
 namespace lockstep::pde::reference {
 
@@ -81,21 +82,12 @@ class Axis {
     const bool is_high = m >= n_;
     const Side& side = is_high ? high : low;
     const int64_t d = is_high ? m - n_ + 1 : -m;
-    const auto inner = [&](int64_t k) { return extended(f, base, is_high ? n_ - 1 - k : k, low, high); };
-    switch (side.rule) {
-      case Rule::periodic: return extended(f, base, ((m % n_) + n_) % n_, low, high);
-      case Rule::reflect_odd: return -inner(d - 1);
-      case Rule::dirichlet_face: return T(2 * side.value) - inner(d - 1);
-      case Rule::ghost: return T(side.value);
-      case Rule::node_mirror: return inner(d);
-      case Rule::one_sided1: return T(double(d + 1)) * inner(0) - T(double(d)) * inner(1);
-      case Rule::one_sided2: {
-        const double x = double(-d);
-        return T((x - 1) * (x - 2) / 2) * inner(0) - T(x * (x - 2)) * inner(1) +
-               T(x * (x - 1) / 2) * inner(2);
-      }
-      default: return inner(d - 1);
-    }
+    if (side.rule == Rule::periodic) return extended(f, base, ((m % n_) + n_) % n_, low, high);
+    const Ghost ghost = reference::ghost(side.rule, d);
+    T sum = T(ghost.value * side.value);
+    for (const auto& [at, weight] : ghost.cells)
+      sum += T(weight) * extended(f, base, is_high ? n_ - 1 - at : at, low, high);
+    return sum;
   }
   void scatter(Array<T>& out, size_t base, int64_t m, const Side& low, const Side& high, T v) const {
     if (m >= 0 && m < n_) {
@@ -105,22 +97,9 @@ class Axis {
     const bool is_high = m >= n_;
     const Side& side = is_high ? high : low;
     const int64_t d = is_high ? m - n_ + 1 : -m;
-    const auto inner = [&](int64_t k, T w) { scatter(out, base, is_high ? n_ - 1 - k : k, low, high, w); };
-    switch (side.rule) {
-      case Rule::periodic: return scatter(out, base, ((m % n_) + n_) % n_, low, high, v);
-      case Rule::reflect_odd:
-      case Rule::dirichlet_face: return inner(d - 1, -v);
-      case Rule::ghost: return;
-      case Rule::node_mirror: return inner(d, v);
-      case Rule::one_sided1: inner(0, T(double(d + 1)) * v); return inner(1, -T(double(d)) * v);
-      case Rule::one_sided2: {
-        const double x = double(-d);
-        inner(0, T((x - 1) * (x - 2) / 2) * v);
-        inner(1, -T(x * (x - 2)) * v);
-        return inner(2, T(x * (x - 1) / 2) * v);
-      }
-      default: return inner(d - 1, v);
-    }
+    if (side.rule == Rule::periodic) return scatter(out, base, ((m % n_) + n_) % n_, low, high, v);
+    for (const auto& [at, weight] : reference::ghost(side.rule, d).cells)
+      scatter(out, base, is_high ? n_ - 1 - at : at, low, high, T(weight) * v);
   }
 
   int64_t n_, stride_;

@@ -12,7 +12,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// The loss of fields that stand one after the other in the point.
+/// The loss of fields that are stored one after the other in the point.
 class SteadyLoss final : public optimize::VectorObjective {
  public:
   struct Part {
@@ -74,7 +74,7 @@ double unit_of(const Example& example, const std::string& field) {
   return found == example.units.end() ? 1 : found->second;
 }
 
-/// Finds the fields on one grid from where they stand.
+/// Solves for the fields on one grid, starting from their current values.
 void solve_on(const Device& device, const Example& example, const TrainOptions& options,
               TrainResult& result) {
   const int64_t n = example.mesh.cells[0];

@@ -48,7 +48,7 @@ void scale(const Device& device, const Buffer& x, const Buffer& scaled, double f
 
 Buffer flat(const Buffer& whole) { return whole.reshape({whole.elements()}); }
 
-/// One field of a window: its buffers of all levels and where its unknowns stand in the point.
+/// One field of a window: its buffers of all levels and the position of its unknowns in the point.
 struct Unknown {
   Advance advance;
   std::vector<Buffer> levels, gradients;  // one-dimensional

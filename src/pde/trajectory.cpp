@@ -1,4 +1,4 @@
-// T time levels in one go: sweeps over several levels each, or slabs of planes that pass through all levels
+// T time levels in one run: sweeps over several levels each, or slabs of planes that pass through all levels
 // while their cotangents stay in the cache.
 #include <algorithm>
 #include <cmath>
@@ -156,7 +156,7 @@ void bind_sweeps(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t
     if (carry.writes) a.set("carried_out", carried[number % 2]);
     const Buffer totals = bound.totals.rows(first - 1, levels).reshape({levels * residuals});
     FusedLaunches launches =
-        fused_launches(d, device, form, outputs, shape, t.sum, a, totals, members,
+        fused_launches(d, device, form, outputs, shape, t.sum, a, totals, members, nullptr,
                        [&loss, part = key](const std::string& k, const std::function<Kernel()>& make) {
                          return loss.kernels.get(k.starts_with("total") ? k : part + k, make);
                        });
@@ -201,8 +201,8 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
     sums.push_back(device.allocate(bound.totals.storage(), slabs.sums));
 
   const auto launch_residual = [&](int64_t member, int64_t n, int64_t from, int64_t to) {
-    const int64_t low = whole ? 0 : d->wraps[2] ? from - reach : std::max<int64_t>(from - reach, 0);
-    const int64_t high = whole ? nz : d->wraps[2] ? to + reach : std::min(to + reach, nz);
+    const int64_t least = d->wraps[2] && !whole ? -reach : 0, most = nz - least;
+    const int64_t low = std::max(from - reach, least), high = std::min(to + reach, most);
     Arguments a = t.common(*d, n);
     t.set_fields(a, plan, fields_of(plan, plan.residuals, Access::field), n);
     a.set("result", cotangents[n % 3]);
@@ -233,20 +233,17 @@ void bind_slabs(BoundLoss::State& bound, Loss::State& loss, const Trajectory& t,
     set_slab(a, nz, {from, to - from, ring, shift, member, reach});
     bound.launches.push_back({kernel, {held * (to - from), ny, nx}, a.bind_known(kernel)});
   };
+  const int64_t own_end = loss.end_plane();
   for (int64_t member = 0; member < members; member += held)
-    for (int64_t from = 0; from < nz; from += slab) {
-      const int64_t to = std::min(from + slab, nz);
+    for (int64_t from = loss.first_plane(); from < own_end; from += slab) {
+      const int64_t to = std::min(from + slab, own_end);
       for (int64_t n = 0; n < t.levels; ++n) {
         if (n + 1 <= t.levels - 2) launch_residual(member, n + 1, from, to);
         launch_adjoint(member, n, from, to);
       }
     }
-  for (int64_t n = 0; n < t.levels - 2; ++n) {
-    Arguments a;
-    a.set("partial", sums[size_t(n)].reshape({residuals, members * nz * chunks}));
-    a.set("totals", bound.totals.rows(n, 1).reshape({residuals}));
-    bound.totals_launches.push_back({total, {residuals}, a.bind(total)});
-  }
+  for (int64_t n = 0; n < t.levels - 2; ++n)
+    bind_total(bound, loss, total, sums[size_t(n)], bound.totals.rows(n, 1).reshape({residuals}));
 }
 
 /// The first three levels, which stand for all in the checks of names, parameters, mask and type.
@@ -373,7 +370,7 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
       if (asked && (info.used[0] || info.used[1] || info.used[2])) t.wanted.push_back(f);
     }
   if (device.info().limits.f64) t.sum = Type::f64;
-  t.count = double(d->mesh.count()) * double(checked.members());
+  t.count = double(state_->whole().mesh.count()) * double(checked.members());
   const int64_t residuals = int64_t(plan.residuals.size());
   const double norm = t.count / (2 * inputs.seed);
   auto bound = std::make_shared<BoundLoss::State>();
@@ -399,14 +396,15 @@ BoundLoss Loss::bind_trajectory(const Device& device, const TrajectoryInputs& in
   bound->totals = device.allocate(t.sum == Type::f64 ? Storage::f64 : Storage::f32, {levels - 2, residuals});
   for (int64_t n = 1; n < levels - 1; ++n)
     for (double w : plan.weights) bound->total_scale.push_back(w == 0 ? 0 : norm * norm / (w * t.count));
-  if (options.path == Path::fused && t.wanted.empty())
-    throw UnsupportedError("the fused path: a trajectory without gradients", "pde options",
-                           "the two-kernel path");
+  if (options.path == Path::fused && (t.wanted.empty() || state_->part))
+    throw UnsupportedError(
+        fmt::format("the fused path: a trajectory {}", state_->part ? "over ranks" : "without gradients"),
+        "pde options", "the two-kernel path");
   const LevelsProblem problem = t.problem(d);
   const PartStore parts = [&](const std::string& key, const auto& make) {
     return state_->parts.get(key, make);
   };
-  if (!has_values_in_time(inputs) && by_sweeps(problem, device, options, parts)) {
+  if (!has_values_in_time(inputs) && !state_->part && by_sweeps(problem, device, options, parts)) {
     bound->path = Path::fused;
     bind_sweeps(*bound, *state_, t, plan_sweeps(problem, device, options, parts));
   } else {

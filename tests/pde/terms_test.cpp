@@ -42,7 +42,7 @@ struct Plain {
         case Rule::free_slip:  // no flow through the wall, all else runs along it
           if (component == axis) sign = -sign;
           break;
-        case Rule::no_slip:  // the flow stands still at the wall
+        case Rule::no_slip:  // the flow is at rest at the wall
           if (component >= 0) sign = -sign;
           break;
         default: ADD_FAILURE() << "a rule without a plain form";

@@ -118,10 +118,11 @@ const variants::Computation& tile_computation() {
 
 Storage sum_storage(const Device& device) { return device.info().limits.f64 ? Storage::f64 : Storage::f32; }
 
-Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members) {
+Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members, const GridPart* part) {
   const auto tiles = [](int64_t n, int64_t size) { return (n + size - 1) / size; };
   const auto& n = d.mesh.cells;
-  return {members * tiles(n[2], shape.chunk), tiles(n[1], shape.tall()), tiles(n[0], shape.x)};
+  return {members * tiles(part ? part->planes : n[2], shape.chunk), tiles(n[1], shape.tall()),
+          tiles(n[0], shape.x)};
 }
 
 int64_t path_scratch(Path path, const Discretisation& d, const Device& device, const KernelForm& form,
@@ -198,19 +199,24 @@ Kernel fused_kernel(std::shared_ptr<const Discretisation> d, const KernelForm& f
 }
 
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
-                             const KernelForm& form, const std::vector<FieldLevel>& outputs,
+                             const KernelForm& any_form, const std::vector<FieldLevel>& outputs,
                              const FusedShape& shape, Type sum, Arguments arguments, const Buffer& totals,
-                             int64_t members, const KernelStore& store) {
+                             int64_t members, const GridPart* part, const KernelStore& store) {
+  KernelForm form = any_form;
+  form.part = part != nullptr;
   std::string key = fmt::format("{} {} {}", form_key("fused", form), int(sum), shape.key());
   for (const FieldLevel& o : outputs) key += fmt::format(" {}:{}", o.field_index, o.level);
   const Kernel& kernel = store(key, [&] { return fused_kernel(d, form, outputs, shape, sum); });
   const Kernel& total = store(fmt::format("total {}", int(sum)), [&] { return total_kernel(sum); });
-  const Shape extent = fused_extent(*d, shape, members);
+  const Shape extent = fused_extent(*d, shape, members, part);
   const int64_t residuals = int64_t(d->plan->residuals.size());
   const Buffer partial = device.allocate(totals.storage(), {residuals, extent.elements()});
   set_sweep(arguments, *d, shape.chunk);
+  if (part) arguments.set("first_plane", part->first).set("end_plane", part->first + part->planes);
   arguments.set("partial", partial).set("totals", totals);
-  return {{kernel, extent, arguments.bind_known(kernel)}, {total, {residuals}, arguments.bind_known(total)}};
+  return {{kernel, extent, arguments.bind_known(kernel)},
+          {total, {residuals}, arguments.bind_known(total)},
+          partial};
 }
 
 }  // namespace lockstep::pde

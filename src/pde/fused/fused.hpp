@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/variants/variants.hpp"
+#include "pde/divided/part.hpp"
 #include "pde/fused/fused_layout.hpp"
 #include "pde/kernels/bound.hpp"
 
@@ -19,7 +20,8 @@ int64_t path_scratch(Path path, const Discretisation& d, const Device& device, c
 /// Sums are f64 where a device has it.
 Storage sum_storage(const Device& device);
 /// Groups of a sweep over `members` grids, each with a partial sum for each residual.
-Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members);
+Shape fused_extent(const Discretisation& d, const FusedShape& shape, int64_t members,
+                   const GridPart* part = nullptr);
 /// Tiles of the fused kernel; groups sum the loss in orders of their own.
 const variants::Computation& tile_computation();
 FusedShape choose_shape(const Discretisation& d, const Device& device, const KernelForm& form,
@@ -32,12 +34,13 @@ using KernelStore = std::function<Kernel(const std::string& key, const std::func
 /// The sweep, and the sum of its groups' partial losses.
 struct FusedLaunches {
   Launch sweep, total;
+  Buffer partial;
 };
 /// `arguments`: fields, mask, gradients, what is carried and the numbers, by name; `totals` takes one sum for
-/// each residual.
+/// each residual. With a part its planes alone are swept.
 FusedLaunches fused_launches(std::shared_ptr<const Discretisation> d, const Device& device,
                              const KernelForm& form, const std::vector<FieldLevel>& outputs,
                              const FusedShape& shape, Type sum, Arguments arguments, const Buffer& totals,
-                             int64_t members, const KernelStore& store);
+                             int64_t members, const GridPart* part, const KernelStore& store);
 
 }  // namespace lockstep::pde

@@ -13,7 +13,7 @@ FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
                branch();
                memo_ = outside;
              }) {
-  // Where the planes around the current slot lie in shared memory.
+  // The offsets in shared memory of the planes around the current slot.
   const int slot = s_.layout_.slot(), total = s_.layout_.planes * slot,
             farthest = s_.forward_ + s_.shape_.ahead;
   for (int dz = -std::max(s_.forward_, 1); dz <= farthest; ++dz) {
@@ -163,7 +163,7 @@ void FusedStep::residuals() {
   const size_t rows = s_.rows_.size();
   const Val<bool> owned = in_chunk(z_);
   for (size_t q = 0; q < rows; ++q) row_residuals(int(q));
-  // Beyond an edge that does not wrap stands the edge's cell again. A row that
+  // Beyond an edge that does not wrap, the edge's cell is repeated. A row that
   // took its neighbour from the lane's registers takes the edge's cotangents
   // too.
   for (size_t q = 0; q < rows; ++q) {

@@ -117,7 +117,7 @@ class FusedStep {
   FusedStep(FusedSweep& sweep, const Index& z);
   /// Residuals of plane z: of the tile's rows, and of the cells around it.
   void residuals();
-  /// Gradients of a plane, whose cotangents stand in the other half of the
+  /// Gradients of a plane, whose cotangents are in the other half of the
   /// shared array.
   void gradients(const Index& plane);
   /// Keeps the values of this plane that the next one needs.

@@ -19,7 +19,7 @@ Tracer::Load HalfSweep::loads(int row, const Index& slot, Memo& memo) const {
   };
 }
 
-/// Whether any lane of the group may stand at an edge in plane z: the same for all of them.
+/// Whether any lane of the group may be at an edge in plane z. The value is the same for all lanes.
 std::optional<Val<bool>> HalfSweep::edge_of_group(const Index& z) const {
   const std::array<int, 3> size{shape_.x, shape_.tall(), 1};
   std::optional<Val<bool>> edge;

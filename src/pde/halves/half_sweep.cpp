@@ -24,7 +24,7 @@ std::array<EdgeWidth, 3> edge_widths(const Discretisation& d, const std::vector<
         const AxisOperator& op = d.of(t->field_index, t->component, term.stencil, term.axis);
         EdgeWidth& width = widths[size_t(term.axis)];
         width.widen(op.rows_t, op.taps_t);
-        // Planes outside the grid have no weight, whatever their clamped values are.
+        // Planes outside the grid have zero weight, regardless of their clamped values.
         for (const Row& row : op.rows_t)
           if (term.axis == 2)
             (row.high ? width.high : width.low) = std::max(row.high ? width.high : width.low, row.at + 1);
@@ -127,7 +127,7 @@ void HalfSweep::place_rows() {
   }
 }
 
-/// Cells beside the tile along x in its rows, or along y in its columns. Corners are not needed.
+/// Cells next to the tile along x in its rows, or along y in its columns. Corners are not needed.
 void HalfSweep::place_sides(int axis) {
   const int wide = shape_.wide, across = (axis == 0 ? 2 * layout_.left : shape_.x) / wide,
             copies = across * (axis == 0 ? shape_.tall() : 2 * layout_.reach[1]);
@@ -148,7 +148,7 @@ void HalfSweep::place_sides(int axis) {
   }
 }
 
-/// Starts bringing in what lies beside the tile in a plane; closes a stage of copies.
+/// Starts loading the cells next to the tile in a plane; closes a stage of copies.
 void HalfSweep::bring(const Index& plane, const Index& slot) const {
   for (const Side& s : sides_)
     s.at.run([&](bool beyond) {

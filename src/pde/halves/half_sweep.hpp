@@ -1,5 +1,5 @@
 // The kernels of the two-sweep path: a group streams a tile along z. A lane keeps its own columns in
-// registers; the current plane of the tile, with the cells beside it, stands in shared memory.
+// registers; the current plane of the tile and the cells next to it are in shared memory.
 #pragma once
 
 #include <map>
@@ -39,15 +39,15 @@ struct HalfLayout {
   HalfLayout(const Discretisation& d, SweepHalf half, const std::vector<FieldLevel>& outputs,
              const HalfShape& shape);
   int find(const Datum& x) const;
-  /// Elements of a plane of one channel, of all channels that have neighbours beside.
+  /// Elements of a plane of one channel, of all channels that need neighbours in the plane.
   int plane() const { return width * height; }
   int slot() const { return staged * plane(); }
   int64_t bytes(int element) const { return int64_t(element) * 2 * slot(); }
 
-  std::vector<HalfChannel> channels;    // those with neighbours beside come first
+  std::vector<HalfChannel> channels;    // those with neighbours in the plane come first
   int staged = 0;                       // how many those are
   std::array<int, 3> reach{};           // of the half's differences
-  int left = 0, width = 0, height = 0;  // cells beside the tile along x; sizes of a staged plane
+  int left = 0, width = 0, height = 0;  // cells next to the tile along x; sizes of a staged plane
 };
 
 /// Traces a half into the current kernel. Parameters of both: fields (rank 4), cotangents (rank 4), those of
@@ -70,7 +70,7 @@ class HalfSweep {
     std::vector<std::vector<AnyVar>> column;  // by channel: planes z - depth … z + depth
     std::optional<AnyVar> mask;
   };
-  /// Cells beside the tile along an axis that a lane brings in.
+  /// Cells next to the tile along an axis that a lane loads.
   struct Side {
     int axis;
     StagePlace at;
@@ -113,7 +113,7 @@ class HalfSweep {
   Chunk chunk_;
   Tracer::Scalars scalars_;
   Values seeds_;
-  std::optional<Staging> staged_;  // where any channel has neighbours beside
+  std::optional<Staging> staged_;  // where any channel has neighbours in the plane
   Index lane_, lane_x_, lane_y_;
   std::array<Index, 2> tile_;
   std::vector<Place> rows_;

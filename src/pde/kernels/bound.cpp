@@ -13,6 +13,7 @@ void BoundLoss::run() const {
 }
 
 std::vector<double> BoundLoss::terms() const {
+  expect_whole(*state_);
   const Plan& plan = *state_->d->plan;
   for (const Launch& l : state_->totals_launches)
     state_->device.launch_with(l.kernel, l.extent, l.arguments, {});
@@ -23,10 +24,21 @@ std::vector<double> BoundLoss::terms() const {
     const std::vector<float> narrow = state_->device.download<float>(state_->totals);
     sums.assign(narrow.begin(), narrow.end());
   }
+  return weighted_terms(plan, sums, state_->total_scale);
+}
+
+std::vector<double> weighted_terms(const Plan& plan, const std::vector<double>& sums,
+                                   const std::vector<double>& scale) {
   std::vector<double> terms(plan.terms.size(), 0.0);
   for (size_t k = 0; k < sums.size(); ++k)
-    terms[size_t(plan.term_of[k % plan.residuals.size()])] += sums[k] * state_->total_scale[k];
+    terms[size_t(plan.term_of[k % plan.residuals.size()])] += sums[k] * scale[k];
   return terms;
+}
+
+void expect_whole(const BoundLoss::State& bound) {
+  if (!bound.partials.empty())
+    throw UnsupportedError("the loss of one rank's planes", "pde",
+                           "DividedLoss::terms, which every rank calls");
 }
 
 const std::vector<std::string>& BoundLoss::term_names() const { return state_->d->plan->terms; }

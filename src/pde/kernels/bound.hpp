@@ -26,10 +26,18 @@ struct BoundLoss::State {
   Buffer totals;                    // one sum per residual
   std::vector<double> total_scale;  // from that sum to the weighted mean square
   double bytes = 0;
+  /// Of a part of a grid: what its own planes give to the sums, (residuals, …) for each level.
+  std::vector<Buffer> partials;
   bool fixed = false;  // several members or levels: its arrays cannot be replaced
 
   /// Gradient of a field at a level, or of all fields where the inputs are rows; empty where not asked for.
   Buffer gradient_of(int field, int64_t level) const;
 };
+
+/// The terms of the loss from the sums of all residuals, level by level.
+std::vector<double> weighted_terms(const Plan& plan, const std::vector<double>& sums,
+                                   const std::vector<double>& scale);
+/// Throws where the loss is that of a part of a grid.
+void expect_whole(const BoundLoss::State& bound);
 
 }  // namespace lockstep::pde

@@ -145,7 +145,7 @@ Buffer loss_cotangents(Loss::State& state, const Device& device, const Checked& 
   const Kernel residual = state.kernels.get(
       form_key("cotangent", form), [&] { return residual_kernel(d, form, ResidualKind::cotangent); });
   std::vector<double> seeds;
-  for (double w : d->plan->weights) seeds.push_back(2 * w / double(d->mesh.count()) * seed);
+  for (double w : d->plan->weights) seeds.push_back(2 * w / double(state.whole().mesh.count()) * seed);
   Arguments a;
   checked.set_fields(a);
   set_numbers(a, *d, checked.parameters(), seeds);
@@ -155,9 +155,21 @@ Buffer loss_cotangents(Loss::State& state, const Device& device, const Checked& 
   return cotangents;
 }
 
-std::vector<Loss::BoundaryGradient> side_gradients(Loss::State& state, const Device& device,
-                                                   const Checked& checked, const Buffer& cotangents,
-                                                   const Arguments& tangents) {
+std::vector<SidePart> side_parts(const Discretisation& d) {
+  std::vector<SidePart> parts;
+  const std::vector<Target>& targets = d.plan->targets;
+  for (int axis = 0; axis < 3; ++axis)
+    for (int end = 0; end < 2; ++end)
+      for (size_t t = 0; t < targets.size(); ++t)
+        for (size_t k = 0; k < targets[t].terms.size(); ++k)
+          if (targets[t].terms[k].axis == axis &&
+              prescribed(d.side(targets[t].field_index, targets[t].component, axis, end)))
+            parts.push_back({axis, end, t, k});
+  return parts;
+}
+
+std::vector<std::vector<double>> side_cells(Loss::State& state, const Device& device, const Checked& checked,
+                                            const Buffer& cotangents, const Arguments& tangents) {
   const auto d = state.d;
   const Plan& plan = *d->plan;
   const int64_t nx = d->mesh.cells[0], ny = d->mesh.cells[1], nz = d->mesh.cells[2];
@@ -169,35 +181,53 @@ std::vector<Loss::BoundaryGradient> side_gradients(Loss::State& state, const Dev
   set_numbers(common, *d, checked.parameters());
   common.set("cotangents", cotangents).set("nx", nx).set("ny", ny).set("nz", nz);
 
-  std::vector<Loss::BoundaryGradient> all;
-  for (int axis = 0; axis < 3; ++axis)
-    for (int end = 0; end < 2; ++end) {
-      std::vector<Part> parts;
-      for (const Target& t : plan.targets)
-        for (const Term& term : t.terms)
-          if (term.axis == axis && prescribed(d->side(t.field_index, t.component, axis, end)))
-            parts.push_back({&t, &term});
-      if (parts.empty()) continue;
-      const int64_t layers = std::min<int64_t>(d->mesh.cells[size_t(axis)], d->mesh.order / 2);
-      Shape extent{nz, ny, nx};
-      extent[2 - axis] = layers;
-      const Kernel kernel = state.kernels.get(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
-                                              [&] { return layer_kernel(*d, form, parts, axis, end); });
-      const Buffer result =
-          device.allocate(form.scratch(), {int64_t(parts.size()), extent[0], extent[1], extent[2]});
-      Arguments arguments = common;
-      arguments.set("result", result);
-      device.launch_with(kernel, extent, arguments.bind_known(kernel), {});
-      const std::vector<double> g = numbers_of(device, result);
-      for (size_t k = 0; k < parts.size(); ++k) {
-        const Target& t = *parts[k].target;
-        const std::vector<double> constants = constants_of(*d, t, *parts[k].term, end);
-        const double scale = d->scale_values[size_t(d->scale_index(parts[k].term->stencil, axis))];
-        const auto cells = std::span(g).subspan(k * size_t(extent.elements()), size_t(extent.elements()));
-        add_to(all, gradient_of_part(*d, t, axis, end, sum_layers(cells, extent, axis, constants, scale)));
-      }
+  std::vector<std::vector<double>> all;
+  const std::vector<SidePart> sides = side_parts(*d);
+  for (auto first = sides.begin(); first != sides.end();) {
+    const auto [axis, end, target, term] = *first;
+    const auto last = std::find_if(first, sides.end(), [&, axis = axis, end = end](const SidePart& p) {
+      return p.axis != axis || p.end != end;
+    });
+    std::vector<Part> parts;
+    for (auto p = first; p != last; ++p)
+      parts.push_back({&plan.targets[p->target], &plan.targets[p->target].terms[p->term]});
+    first = last;
+    const int64_t layers = std::min<int64_t>(d->mesh.cells[size_t(axis)], d->mesh.order / 2);
+    Shape extent{nz, ny, nx};
+    extent[2 - axis] = layers;
+    const Kernel kernel =
+        state.kernels.get(fmt::format("{} {} {}", form_key("boundary", form), axis, end),
+                          [&, axis = axis, end = end] { return layer_kernel(*d, form, parts, axis, end); });
+    const Buffer result =
+        device.allocate(form.scratch(), {int64_t(parts.size()), extent[0], extent[1], extent[2]});
+    Arguments arguments = common;
+    arguments.set("result", result);
+    device.launch_with(kernel, extent, arguments.bind_known(kernel), {});
+    const std::vector<double> g = numbers_of(device, result);
+    for (size_t k = 0; k < parts.size(); ++k) {
+      const std::vector<double> constants = constants_of(*d, *parts[k].target, *parts[k].term, end);
+      const double scale = d->scale_values[size_t(d->scale_index(parts[k].term->stencil, axis))];
+      const auto cells = std::span(g).subspan(k * size_t(extent.elements()), size_t(extent.elements()));
+      all.push_back(sum_layers(cells, extent, axis, constants, scale));
     }
+  }
   return all;
+}
+
+std::vector<Loss::BoundaryGradient> sum_sides(const Discretisation& d,
+                                              std::vector<std::vector<double>> cells) {
+  std::vector<Loss::BoundaryGradient> all;
+  const std::vector<SidePart> parts = side_parts(d);
+  for (size_t k = 0; k < parts.size(); ++k)
+    add_to(all, gradient_of_part(d, d.plan->targets[parts[k].target], parts[k].axis, parts[k].end,
+                                 std::move(cells[k])));
+  return all;
+}
+
+std::vector<Loss::BoundaryGradient> side_gradients(Loss::State& state, const Device& device,
+                                                   const Checked& checked, const Buffer& cotangents,
+                                                   const Arguments& tangents) {
+  return sum_sides(*state.d, side_cells(state, device, checked, cotangents, tangents));
 }
 
 std::vector<Loss::BoundaryGradient> Loss::boundary_gradients(const Device& device,

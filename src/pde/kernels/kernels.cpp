@@ -55,7 +55,8 @@ std::vector<AnyVal> seed_scalars(Parameters& p, const Plan& plan, Type type) {
 std::string variant(const Discretisation& d, const KernelForm& form) {
   std::string text = fmt::format("{}.order{}.", lockstep::name(form.storage), d.mesh.order);
   for (bool wraps : d.wraps) text += wraps ? 'p' : 'e';
-  return text + (form.mask ? ".masked" : "") + (form.rows ? ".rows" : "") + (form.batch ? ".batch" : "");
+  return text + (form.mask ? ".masked" : "") + (form.rows ? ".rows" : "") + (form.batch ? ".batch" : "") +
+         (form.part ? ".part" : "");
 }
 
 std::string array_name(const char* what, const Plan& plan, const FieldLevel& f) {

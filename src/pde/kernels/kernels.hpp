@@ -23,6 +23,7 @@ struct KernelForm {
   bool rows = false;      // all components of a level side by side in one array
   bool batch = false;     // several members, one after the other in every array
   bool whole = false;     // two kernels: cotangents of the whole grid, not of a ring of planes
+  bool part = false;      // a sweep over some planes of the grid
   Type type() const { return storage == Storage::f64 ? Type::f64 : Type::f32; }
   Storage scratch() const { return storage == Storage::f64 ? Storage::f64 : Storage::f32; }
 };

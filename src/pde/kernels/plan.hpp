@@ -88,7 +88,7 @@ struct Plan {
   /// tangents are numbered after them: the way to products with the loss' Hessian.
   std::vector<Target> target_slopes;
   std::vector<ByParameter> by_parameter_slopes;
-  bool second_order = false;  // these stand in the places of what they are derivatives of
+  bool second_order = false;  // the slopes are in the places of `targets` and `by_parameter`
   std::vector<double> weights;
   std::vector<int> term_of;  // term number of each residual
   std::vector<std::string> terms;

@@ -14,7 +14,7 @@ namespace {
 /// Puts `to` in the places of the parameter `name` of all launches.
 void replace(std::vector<Launch>& launches, const std::string& name, const Buffer& to) {
   for (Launch& launch : launches) {
-    size_t number = 0;  // buffers stand among the arguments in the order of the kernel's
+    size_t number = 0;  // buffers are listed among the arguments in the kernel's order
     for (Argument& argument : launch.arguments) {
       const Buffer* const bound = std::get_if<Buffer>(&argument);
       if (!bound || launch.kernel.function().buffers[number++].name != name) continue;
@@ -34,7 +34,7 @@ void replace(std::vector<Launch>& launches, const std::string& name, const Buffe
 /// The same for a number.
 void replace(std::vector<Launch>& launches, const std::string& name, double to) {
   for (Launch& launch : launches) {
-    size_t number = 0;  // numbers stand among the arguments in the order of the kernel's
+    size_t number = 0;  // numbers are listed among the arguments in the kernel's order
     for (Argument& argument : launch.arguments)
       if (!std::holds_alternative<Buffer>(argument) &&
           launch.kernel.function().scalars[number++].name == name)

@@ -7,6 +7,7 @@ SweptGrid::SweptGrid(Parameters& p, const Discretisation& of, const KernelForm& 
       cells{p.scalar<i32>("nx"), p.scalar<i32>("ny"), p.scalar<i32>("nz")},
       chunk(p.scalar<i32>("chunk")) {
   if (form.batch) chunks = p.scalar<i32>("chunks");
+  if (form.part) first = p.scalar<i32>("first_plane"), end = p.scalar<i32>("end_plane");
   plane_cells = cells[0].offset() * cells[1].offset();
   volume = plane_cells * cells[2].offset();
 }
@@ -32,7 +33,8 @@ Index SweptGrid::inside_plane(const Index& z) const {
 Chunk::Chunk(const SweptGrid& grid, const Index& number) {
   if (!grid.chunks.empty()) member = number / grid.chunks;
   begin = (member.empty() ? number : number % grid.chunks) * grid.chunk;
-  end = min(begin + grid.chunk, grid.cells[2]);
+  if (!grid.first.empty()) begin = begin + grid.first;
+  end = min(begin + grid.chunk, grid.end.empty() ? grid.cells[2] : grid.end);
 }
 
 Index Chunk::member_plane(const SweptGrid& grid, const Index& plane) const {

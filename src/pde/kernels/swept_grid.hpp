@@ -11,12 +11,13 @@
 
 namespace lockstep::pde {
 
-/// Declares nx, ny, nz, chunk (planes of a group) and for batches chunks (of a
-/// member). Volumes are contiguous.
+/// Declares nx, ny, nz, chunk (planes of a group), for batches chunks (of a
+/// member) and for parts first_plane and end_plane. Volumes are contiguous.
 struct SweptGrid {
   const Discretisation& d;
   Cell cells;
   Index chunk, chunks;        // chunks: empty where there is one member
+  Index first, end;           // of the planes that are swept; empty: all
   Index plane_cells, volume;  // offsets
 
   SweptGrid(Parameters& p, const Discretisation& d, const KernelForm& form);
@@ -57,8 +58,8 @@ struct StagePlace {
   /// of a staged plane whose first cell is `first`.
   StagePlace(const SweptGrid& grid, const Index& lane, int from, int lanes, int copies, int width, int wide,
              const Index& column, const Index& row, const std::array<Index, 2>& first);
-  /// Traces `work` for the lanes that copy; it is told whether the cells lie
-  /// beyond an edge.
+  /// Traces `work` for the lanes that copy. Its argument specifies whether the
+  /// cells are beyond an edge.
   void run(const std::function<void(bool beyond)>& work) const;
 };
 

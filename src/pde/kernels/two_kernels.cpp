@@ -46,6 +46,18 @@ Slabs::Slabs(const Discretisation& d, int64_t members, int64_t planes)
   sums = {residuals, members * nz, (nx * ny + kReduceChunk - 1) / kReduceChunk};
 }
 
+void bind_total(BoundLoss::State& bound, const Loss::State& loss, const Kernel& total, const Buffer& sums,
+                const Buffer& totals) {
+  const Shape& s = sums.shape();
+  if (loss.part) {
+    bound.partials.push_back(sums.window({0, loss.part->first, 0}, {s[0], loss.part->planes, s[2]}));
+    return;
+  }
+  Arguments a;
+  a.set("partial", sums.reshape({s[0], s[1] * s[2]})).set("totals", totals);
+  bound.totals_launches.push_back({total, {s[0]}, a.bind(total)});
+}
+
 namespace {
 
 /// Whether all arrays that residuals read begin at 16 bytes.
@@ -130,9 +142,11 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const auto launch_slabs = [&](int64_t member, int64_t first, int64_t end) {
     // Slabs run in order; cotangents of the planes that the next slab shares stay in the ring.
-    for (int64_t from = 0, done = first, need; from < nz; from += slab, done = need) {
-      const int64_t to = std::min(from + slab, nz);
-      need = form.whole ? nz : std::min(to + reach, end);
+    const int64_t own = loss.first_plane(), own_end = loss.end_plane();
+    for (int64_t from = own, done = std::max(first, own - reach), need; from < own_end;
+         from += slab, done = need) {
+      const int64_t to = std::min(from + slab, own_end);
+      need = std::min((form.whole ? own_end : to) + reach, end);
       launch_residual(member, done, need);
       launch_sums(member, from, to);
       launch_adjoint(member, from, to);
@@ -140,9 +154,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   };
   const int64_t margin = d->wraps[2] && !form.whole ? reach : 0;
   for (int64_t member = 0; member < members; member += held) launch_slabs(member, -margin, nz + margin);
-  Arguments of_total;
-  of_total.set("partial", sums.reshape({residuals, members * nz * chunks})).set("totals", bound.totals);
-  bound.totals_launches.push_back({total, {residuals}, of_total.bind(total)});
+  bind_total(bound, loss, total, sums, bound.totals);
 }
 
 }  // namespace lockstep::pde

@@ -6,7 +6,7 @@
 namespace lockstep::pde {
 
 /// How the planes of a grid are worked on: `slab` at a time, cotangents in a ring of planes. Whole grids of all
-/// members stand in memory at once; slabs take one member after the other.
+/// members are in memory at once; slabs take one member after the other.
 struct Slabs {
   int64_t slab, shift, ring, held;
   bool whole;
@@ -18,6 +18,10 @@ struct Slabs {
 /// by name.
 void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked& checked, KernelForm form,
                       const LossOptions& options, Type sum, const Arguments& common);
+
+/// Adds the launch of `total` over sums (residuals, planes, chunks), or for a part of a grid keeps the sums of its planes.
+void bind_total(BoundLoss::State& bound, const Loss::State& loss, const Kernel& total, const Buffer& sums,
+                const Buffer& totals);
 
 /// Gradients that are asked for.
 std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& options);

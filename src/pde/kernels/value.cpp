@@ -32,6 +32,7 @@ Kernel value_kernel(const Plan& plan, Type sum, Storage storage) {
 
 void BoundLoss::loss_into(const Buffer& value) const {
   const State& s = *state_;
+  expect_whole(s);
   if (!value || value.elements() != 1 || (value.storage() != Storage::f32 && value.storage() != Storage::f64))
     throw InputError(
         value ? fmt::format("a buffer of {} {}", lockstep::name(value.storage()), to_string(value.shape()))

@@ -16,27 +16,31 @@ namespace {
 struct RuleName {
   std::string_view name;
   Rule rule;
-  bool value;  // takes a number
+  std::string_view value = {};  // the letter of its number; empty: takes none
+  bool listed = true;
 };
 constexpr RuleName kRules[] = {
-    {"periodic", Rule::periodic, false},         {"clamp", Rule::clamp, false},
-    {"reflect_even", Rule::reflect_even, false}, {"reflect_odd", Rule::reflect_odd, false},
-    {"reflect", Rule::reflect_even, false},      {"free_slip", Rule::free_slip, false},
-    {"no_slip", Rule::no_slip, false},           {"dirichlet_face", Rule::dirichlet_face, true},
-    {"ghost_zero", Rule::ghost, false},          {"ghost", Rule::ghost, true},
-    {"node_mirror", Rule::node_mirror, false},   {"one_sided1", Rule::one_sided1, false},
-    {"one_sided2", Rule::one_sided2, false},
+    {"periodic", Rule::periodic},
+    {"clamp", Rule::clamp},
+    {"reflect_even", Rule::reflect_even},
+    {"reflect_odd", Rule::reflect_odd},
+    {"reflect", Rule::reflect_even, "", false},
+    {"free_slip", Rule::free_slip},
+    {"no_slip", Rule::no_slip},
+    {"dirichlet_face", Rule::dirichlet_face, "b"},
+    {"ghost_zero", Rule::ghost},
+    {"ghost", Rule::ghost, "c"},
+    {"node_mirror", Rule::node_mirror},
+    {"one_sided1", Rule::one_sided1},
+    {"one_sided2", Rule::one_sided2},
 };
-constexpr std::string_view kKnown =
-    "periodic, clamp, reflect_even, reflect_odd, free_slip, no_slip, dirichlet_face:b, ghost_zero, ghost:c, "
-    "node_mirror, one_sided1, one_sided2";
 
 Side parse_side(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view rule = text.substr(0, colon);
   for (const RuleName& r : kRules) {
     if (r.name != rule) continue;
-    if (!r.value) {
+    if (r.value.empty()) {
       if (colon != std::string_view::npos)
         throw bad_text(fmt::format("boundary {} with a value", rule), "no value",
                        fmt::format("boundary {}", text));
@@ -60,20 +64,28 @@ Side parse_side(std::string_view text) {
                      fmt::format("{0}:NUMBER or {0}:@NAME", rule), fmt::format("boundary {}", text));
     return {r.rule, value};
   }
-  throw bad_text(fmt::format("unknown boundary \"{}\"", rule), std::string(kKnown), "boundary");
+  throw bad_text(fmt::format("unknown boundary \"{}\"", rule), boundary_rules(), "boundary");
 }
 
 std::string side_text(const Side& s) {
   if (s.rule == Rule::ghost && s.value == 0 && s.parameter.empty()) return "ghost_zero";
   for (const RuleName& r : kRules)
     if (r.rule == s.rule && r.name != "ghost_zero")
-      return !r.value              ? std::string(r.name)
+      return r.value.empty()       ? std::string(r.name)
              : s.parameter.empty() ? fmt::format("{}:{}", r.name, s.value)
                                    : fmt::format("{}:@{}", r.name, s.parameter);
   return "?";
 }
 
 }  // namespace
+
+std::string boundary_rules() {
+  std::string list;
+  for (const RuleName& r : kRules)
+    if (r.listed)
+      list += fmt::format("{}{}{}{}", list.empty() ? "" : ", ", r.name, r.value.empty() ? "" : ":", r.value);
+  return list;
+}
 
 BoundaryConditions BoundaryConditions::parse(std::string_view text) {
   BoundaryConditions b;

@@ -7,6 +7,7 @@
 
 #include "core/memo.hpp"
 #include "lockstep/error.hpp"
+#include "pde/divided/part.hpp"
 #include "pde/kernels/bound.hpp"
 
 namespace lockstep::pde {
@@ -16,12 +17,19 @@ struct Loss::State {
   Memo<std::string, Kernel> kernels;
   Memo<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
   Memo<std::tuple<>, std::shared_ptr<State>>
-      of_second_order;  // the derivative of this one's way back, when asked for
+      of_second_order;                   // the derivative of this one's way back, when asked for
+  std::shared_ptr<const GridPart> part;  // the grid is a part of another one
+
+  /// The grid that the loss is a mean over, which also decides about paths and tiles.
+  const Discretisation& whole() const { return part ? *part->whole : *d; }
+  /// The planes whose loss and gradients are computed.
+  int64_t first_plane() const { return part ? part->first : 0; }
+  int64_t end_plane() const { return part ? part->first + part->planes : d->mesh.cells[2]; }
 };
 
 inline std::string form_key(const char* what, const KernelForm& form) {
-  return fmt::format("{} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
-                     form.batch, form.whole);
+  return fmt::format("{} {} {} {} {} {} {} {}", what, int(form.storage), form.mask, form.streaming, form.rows,
+                     form.batch, form.whole, form.part);
 }
 
 inline Buffer like(const Device& device, const Buffer& b) { return device.allocate(b.storage(), b.shape()); }
@@ -85,7 +93,7 @@ class Checked {
   int64_t members() const { return members_; }
   Buffer given(const FieldLevel& f) const { return arrays_.at({form_.rows ? -1 : f.field_index, f.level}); }
   Buffer volume(const FieldLevel& f) const { return as_volume(given(f), f.field_index); }
-  /// Where a gradient is to stand: the caller's array or a new one.
+  /// The destination of a gradient: the caller's array or a new one.
   Buffer gradient(const FieldLevel& f) const {
     const auto found = gradients_.find({form_.rows ? -1 : f.field_index, f.level});
     return found == gradients_.end() ? like(device_, given(f)) : found->second;
@@ -285,15 +293,15 @@ inline void set_numbers(Arguments& a, const Discretisation& d, const std::vector
   set("seed", seeds);
 }
 
-/// Where the planes of a launch lie: `planes` from `first` on, of one member or of all from `member` on. Plane z of what
-/// lies in a ring is (z + shift) mod ring; a launch takes at most `ring` planes of it, from `below` planes before the
-/// first on.
+/// The planes of a launch: `planes` of them from `first` on, of one member or of all from `member` on. In a ring,
+/// plane z is at position (z + shift) mod ring; a launch takes at most `ring` of its planes, the lowest of them `below`
+/// planes before `first`.
 struct Slab {
   int64_t first = 0, planes = 0, ring = 0, shift = 0, member = 0, below = 0;
   static Slab whole(int64_t nz) { return {0, nz, nz, nz, 0}; }
 };
 inline void set_slab(Arguments& a, int64_t nz, const Slab& s) {
-  // The lowest plane's place lies in the ring, so that one comparison wraps the others.
+  // The position of the lowest plane is within the ring, so that one comparison wraps the others.
   const int64_t lowest = s.first - s.below, place = (lowest + s.shift) % s.ring;
   a.set("z_first", s.first).set("ring", s.ring).set("shift", place - lowest).set("nz", nz);
   a.set("first_member", s.member).set("member_planes", s.planes);

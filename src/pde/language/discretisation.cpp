@@ -72,10 +72,9 @@ void Discretisation::check_sides() {
         const auto& sides = boundary(int(f), c).sides[a];
         const bool periodic = mesh.boundary.sides[a][0].rule == Rule::periodic;
         if ((sides[0].rule == Rule::periodic) != periodic || (sides[1].rule == Rule::periodic) != periodic)
-          throw InputError(
-              fmt::format("field {} is periodic on one side of {} alone, or another field is not",
-                          plan->fields[f].name, kAxis[a]),
-              "pde mesh", "all fields periodic along an axis, or none");
+          throw InputError(fmt::format("field {} is periodic on only one side of {}, or another field is not",
+                                       plan->fields[f].name, kAxis[a]),
+                           "pde mesh", "all fields periodic along an axis, or none");
         for (size_t end = 0; end < 2; ++end) {
           if (sides[end].parameter.empty()) continue;
           const SideValue given = side_value(int(f), c, int(a), end);

@@ -150,7 +150,7 @@ struct Along {
   std::vector<Value> leaves, tangents;
 };
 
-/// Derivatives by the parameters, beside those by the fields: new nodes only, so that kernels of fields stay as they are.
+/// Adds derivatives by the parameters to those by the fields. All nodes are new, so kernels of fields stay unchanged.
 void derive_by_parameters(System::State& state, std::span<const uint32_t> used, std::span<const Value> seeds,
                           Along& along) {
   Plan& plan = state.plan;

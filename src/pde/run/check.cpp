@@ -10,13 +10,14 @@
 namespace lockstep::pde {
 
 CheckResult run_check(Context& context, const NamedArrays& arrays, const RunOptions& options, uint32_t seed) {
-  CheckedArrays checked(arrays, options.where);
+  const FieldsInMemory fields(arrays);
+  CheckedArrays checked(fields, options.where);
   check_fields(checked, options.terms);
-  const Array mask = checked.mask();
+  const TakenFields taken = take_fields(checked, options.terms);
   const SideValues sides(checked, options, 0);
   const System system = sides.system(options);
   return context.stage("pde.check", [&](const Device& device) {
-    const Inputs inputs = upload_inputs(device, arrays, mask, options.terms, sides);
+    const Inputs inputs = upload_inputs(device, taken, options.terms, sides);
     return check(system, mesh_of(options, checked.cells()), device, inputs,
                  {.seed = seed, .path = options.path});
   });

@@ -7,38 +7,63 @@
 #include "io/arrays/npy.hpp"
 #include "lockstep/pde/commands.hpp"
 #include "lockstep/pde/documents.hpp"
+#include "pde/run/run_parts.hpp"
 #include "pde/run/side_values.hpp"
 
 namespace lockstep::pde {
 
 namespace {
 
-/// Those arrays of a NumPy archive that a run can use; others cost nothing.
-io::NpzArrays read_arrays(const std::filesystem::path& path, const RunOptions& options) {
+/// Arrays that a run can use; others cost nothing.
+std::vector<std::string> names_of(const RunOptions& options) {
   std::vector<std::string> names{"sigma", "u", "p", "force", "mask"};
   for (int level = 0; level < 3; ++level)
     for (const char* field : {"sigma", "u"}) names.push_back(fmt::format("{}{}", field, level));
   for (const std::string& name : side_names(options)) names.push_back(name);
-  io::NpzArrays file = io::read_npz(path, names);
-  for (const auto& [name, reason] : file.left_out)
-    logging::warning("{}: array {} is left out: {}", path.string(), name, reason);
+  return names;
+}
+using LeftOut = std::vector<std::pair<std::string, std::string>>;
+void name_left_out(const LeftOut& arrays, const std::filesystem::path& path) {
+  for (const auto& [name, reason] : arrays)
+    logging::warning("{}: array {} is omitted: {}", path.string(), name, reason);
+}
+void name_unread(const std::vector<std::string>& arrays, const std::filesystem::path& path) {
+  if (!arrays.empty()) logging::warning("{}: not used: {}", path.string(), fmt::join(arrays, ", "));
+}
+io::NpzArrays read_arrays(const std::filesystem::path& path, const RunOptions& options) {
+  io::NpzArrays file = io::read_npz(path, names_of(options));
+  name_left_out(file.left_out, path);
   return file;
 }
-void name_unread(const io::NpzArrays& file, const std::filesystem::path& path) {
-  if (!file.unread.empty()) logging::warning("{}: not used: {}", path.string(), fmt::join(file.unread, ", "));
+
+using Work = RunResult (*)(Context&, const Fields&, const RunOptions&, const parallel::Group&);
+
+/// One rank holds the arrays; several read their planes.
+RunResult run_on_file(Context& context, Work work, const std::filesystem::path& input,
+                      const RunOptions& options, std::vector<StageRecord>& stages,
+                      const parallel::Group& group) {
+  if (group.size() > 1) {
+    const FieldsInFile fields(input, names_of(options), stages);
+    name_left_out(fields.left_out(), input);
+    RunResult result = work(context, fields, options, group);
+    if (group.leads()) name_unread(fields.unread(), input);
+    return result;
+  }
+  const io::NpzArrays file = host_stage(stages, "read", [&] { return read_arrays(input, options); });
+  const NamedArrays arrays(file.begin(), file.end());
+  RunResult result = work(context, FieldsInMemory(arrays), options, group);
+  name_unread(file.unread, input);
+  return result;
 }
 
-using Work = RunResult (*)(Context&, const NamedArrays&, const RunOptions&);
-
 FileRun run_files(Context& context, Work work, const std::filesystem::path& input, RunOptions options,
-                  const std::filesystem::path& out, const std::filesystem::path& residuals) {
+                  const std::filesystem::path& out, const std::filesystem::path& residuals,
+                  const parallel::Group& group) {
   FileRun done{.out = out, .residuals = residuals};
   options.where = input.string();
   options.residuals = !residuals.empty();
-  const io::NpzArrays arrays =
-      host_stage(done.host_stages, "read", [&] { return read_arrays(input, options); });
-  done.result = work(context, {arrays.begin(), arrays.end()}, options);
-  name_unread(arrays, input);
+  done.result = run_on_file(context, work, input, options, done.host_stages, group);
+  if (!group.leads()) return done;
   const auto write = [&](const std::filesystem::path& file, const auto& named, const char* title) {
     if (file.empty()) return;
     host_stage(done.host_stages, "write", [&] {
@@ -53,13 +78,13 @@ FileRun run_files(Context& context, Work work, const std::filesystem::path& inpu
 
 }  // namespace
 
-FileRun run(Context& context, const LossRunOptions& o) {
+FileRun run(Context& context, const LossRunOptions& o, const parallel::Group& group) {
   schema_of<LossRunOptions>().check(&o);
-  return run_files(context, &run_loss, o.input, o.run, o.out, o.residuals);
+  return run_files(context, &run_loss, o.input, o.run, o.out, o.residuals, group);
 }
-FileRun run(Context& context, const TrajectoryRunOptions& o) {
+FileRun run(Context& context, const TrajectoryRunOptions& o, const parallel::Group& group) {
   schema_of<TrajectoryRunOptions>().check(&o);
-  return run_files(context, &run_trajectory, o.input, o.run, o.out, {});
+  return run_files(context, &run_trajectory, o.input, o.run, o.out, {}, group);
 }
 CheckResult run(Context& context, const CheckRunOptions& o) {
   schema_of<CheckRunOptions>().check(&o);
@@ -67,7 +92,7 @@ CheckResult run(Context& context, const CheckRunOptions& o) {
   options.where = o.input.string();
   const io::NpzArrays arrays = read_arrays(o.input, options);
   CheckResult result = run_check(context, {arrays.begin(), arrays.end()}, options, uint32_t(o.seed));
-  name_unread(arrays, o.input);
+  name_unread(arrays.unread, o.input);
   return result;
 }
 

@@ -7,13 +7,14 @@
 #include "lockstep/error.hpp"
 #include "lockstep/pde/documents.hpp"
 #include "lockstep/pde/run.hpp"
+#include "pde/run/planes.hpp"
 #include "pde/run/run_parts.hpp"
 #include "pde/run/side_values.hpp"
 
 namespace lockstep::pde {
 namespace {
 
-/// Binds with the wanted path. Where that cannot do the problem, two kernels take it and the result says so.
+/// Binds with the requested path. If it does not support the problem, two kernels are used and the result says so.
 template <class Bind>
 BoundLoss bind_path(LossOptions& wanted, const RunOptions& options, RunResult& result, Bind bind) {
   try {
@@ -26,10 +27,37 @@ BoundLoss bind_path(LossOptions& wanted, const RunOptions& options, RunResult& r
   }
 }
 
-void take_terms(RunResult& result, const BoundLoss& bound) {
-  const std::vector<double> values = bound.terms();
-  for (size_t k = 0; k < values.size(); ++k) result.terms.push_back({bound.term_names()[k], values[k]});
+void take_terms(RunResult& result, const std::vector<double>& values) {
+  for (size_t k = 0; k < values.size(); ++k) result.terms[k].second = values[k];
+}
+
+/// The result of a rank's stage: names of terms without values, the sums that these follow from, and what sides give, by
+/// level.
+struct Evaluated {
+  RunResult result;
+  DividedLoss::Sums sums;
+  std::vector<std::pair<int64_t, DividedLoss::SideCells>> sides;
+};
+void name_terms(RunResult& result, const BoundLoss& bound) {
+  for (const std::string& term : bound.term_names()) result.terms.push_back({term, 0});
   result.kernel = std::string(name(bound.path()));
+}
+
+/// The same for all ranks: what they computed is joined on rank 0.
+RunResult join(Context& context, const char* stage, const DividedLoss& loss, const parallel::Group& group,
+               Evaluated mine, const SideValues& sides) {
+  RunResult result = std::move(mine.result);
+  if (group.size() > 1) {
+    const DividedLoss::Sums all = loss.gather(std::move(mine.sums));
+    context.run_stage(stage, [&](const Device& device) { take_terms(result, loss.terms(device, all)); });
+    on_lead(loss, group, result.gradients);
+    on_lead(loss, group, result.residuals);
+  }
+  if (mine.sides.empty()) return result;
+  SideValues derived = sides;
+  for (const auto& [level, cells] : mine.sides) derived.add(loss.boundary_gradients(cells), level);
+  derived.take(result);
+  return result;
 }
 
 /// The stacked residuals (K, nz, ny, nx) by the terms' names.
@@ -48,13 +76,26 @@ std::vector<std::pair<std::string, Array>> named_residuals(const Array& all, con
   return named;
 }
 
+/// −∇²u by component, of a rank's own planes. `inputs`: those of the loss.
+Array viscosity_slopes(const Device& device, const CheckedArrays& checked, const Inputs& inputs,
+                       const Mesh& mesh, const RunOptions& options, const SideValues& sides,
+                       const parallel::Group& group) {
+  const DividedLoss slope(sides.minus_laplacian(options), mesh, group);
+  Inputs of_u;
+  if (group.size() == 1) {
+    of_u = inputs;
+    of_u.fields = {{"u", {Buffer(), inputs.fields.at("u")[1], Buffer()}}};
+  } else {  // it depends on other planes
+    of_u.fields["u"][1] = device.upload(checked.take("u1", &slope));
+    sides.set(device, of_u);
+  }
+  return device.download(slope.residuals(device, of_u));
+}
+
 /// dL/dν. The momentum's residual is linear in ν with the slope −∇²u, so that it is 2 w / N Σ m R (−∇²u).
-double viscosity_slope(const Device& device, const Inputs& inputs, const Array& residuals, const Array& mask,
-                       const Mesh& mesh, const RunOptions& options, const SideValues& sides) {
-  const System s = sides.minus_laplacian(options);
-  Inputs of_u = inputs;
-  of_u.fields = {{"u", {Buffer(), inputs.fields.at("u")[1], Buffer()}}};
-  const Array slope = device.download(Loss(s, mesh).residuals(device, of_u)).to(Storage::f64).packed();
+double viscosity_slope(const Array& residuals, const Array& slopes, const Array& mask, const Mesh& mesh,
+                       const RunOptions& options) {
+  const Array slope = slopes.to(Storage::f64).packed();
   const int64_t first = options.terms.sigma_transport ? 1 : 0, n = mesh.count();
   const Array r = residuals.slice(0, first, 3).to(Storage::f64).packed();
   const Array weights = mask.empty() ? Array() : mask.to(Storage::f64).packed();
@@ -74,10 +115,24 @@ void check_fields(CheckedArrays& checked, const TransportOptions& terms) {
   }
   if (terms.pressure) checked.field("p", {});
   if (terms.forcing) checked.field("force", {3});
+  checked.mask();
 }
 
-Inputs upload_inputs(const Device& device, const NamedArrays& arrays, const Array& mask,
-                     const TransportOptions& terms, const SideValues& sides) {
+TakenFields take_fields(const CheckedArrays& checked, const TransportOptions& terms,
+                        const DividedLoss* loss) {
+  TakenFields taken;
+  const auto take = [&](const std::string& name) { taken.arrays[name] = checked.take(name, loss); };
+  for (const char* level : {"1", "0", "2"})
+    for (const char* field : {"sigma", "u"}) take(fmt::format("{}{}", field, level));
+  if (terms.pressure) take("p");
+  if (terms.forcing) take("force");
+  taken.mask = checked.take_mask(loss);
+  return taken;
+}
+
+Inputs upload_inputs(const Device& device, const TakenFields& taken, const TransportOptions& terms,
+                     const SideValues& sides) {
+  const auto& [arrays, mask] = taken;
   Inputs inputs;
   for (size_t l = 0; l < 3; ++l) {
     // Fields that no term mentions need no buffer.
@@ -92,62 +147,85 @@ Inputs upload_inputs(const Device& device, const NamedArrays& arrays, const Arra
   return inputs;
 }
 
-RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options) {
+RunResult run_loss(Context& context, const Fields& fields, const RunOptions& options,
+                   const parallel::Group& group) {
   const TransportOptions& terms = options.terms;
-  CheckedArrays checked(arrays, options.where);
+  CheckedArrays checked(fields, options.where);
   check_fields(checked, terms);
-  const Array mask = checked.mask();
-  if (options.reference) return run_reference(context, arrays, mask, options);
-
+  if (options.reference) {
+    if (group.size() > 1)
+      throw parallel::GroupError("the reference over ranks", options.where, "one rank").on_every_rank();
+    return run_reference(context, take_fields(checked, terms), options);
+  }
   const Mesh mesh = mesh_of(options, checked.cells());
   const SideValues sides(checked, options, 0);
-  const Loss loss(sides.system(options), mesh);
-  RunResult result = context.stage("pde.loss", [&](const Device& device) {
-    RunResult r;
-    const Inputs inputs = upload_inputs(device, arrays, mask, terms, sides);
+  const bool gradients = options.gradients != Gradients::none,
+             by_viscosity = terms.viscosity != 0 && gradients;
+  expect_same_run(group, fields, options);
+  const System system = sides.system(options);
+  const DividedLoss loss(system, mesh, group);
+  const TakenFields taken = take_fields(checked, terms, &loss);
+  fields.verify(group);
+  Array slopes;
+  Evaluated mine = context.stage("pde.loss", [&](const Device& device) {
+    Evaluated e;
+    RunResult& r = e.result;
+    const Inputs inputs = upload_inputs(device, taken, terms, sides);
     LossOptions wanted;
     wanted.gradients = options.gradients;
     wanted.path = options.path;
     const BoundLoss bound = bind_path(
         wanted, options, r, [&](const LossOptions& with) { return loss.bind(device, inputs, with); });
     bound.run();
-    take_terms(r, bound);
+    name_terms(r, bound);
+    e.sums = loss.sums(bound);
+    if (group.size() == 1) take_terms(r, loss.terms(device, e.sums));
     for (int l = 0; l < 3; ++l)
       for (const char* field : {"sigma", "u", "p", "force"}) {
         const bool leveled = field == std::string_view("sigma") || field == std::string_view("u");
         const std::string source = leveled ? fmt::format("{}{}", field, l) : field;
-        if (const Buffer g = bound.gradient(field, l - 1))
-          r.gradients.push_back({"d_" + source, device.download(g)});
-        else if (leveled && wanted_level(options.gradients, l - 1))  // no term mentions it
-          r.gradients.push_back({"d_" + source, Array(checked.storage(), arrays.at(source).shape())});
+        if (const Buffer g = bound.gradient(field, l - 1)) {
+          r.gradients.push_back({"d_" + source, device.download(loss.own_planes(g))});
+        } else if (leveled && wanted_level(options.gradients, l - 1)) {  // no term mentions it
+          Sizes shape = taken.arrays.at(source).shape();
+          shape[shape.size() - 3] = loss.own().size();
+          r.gradients.push_back({"d_" + source, Array(checked.storage(), shape)});
+        }
       }
-    const bool by_viscosity = terms.viscosity != 0 && options.gradients != Gradients::none;
-    const Array residuals =
-        options.residuals || by_viscosity ? device.download(loss.residuals(device, inputs)) : Array();
-    if (options.residuals) r.residuals = named_residuals(residuals, terms);
-    if (options.gradients == Gradients::none) return r;
-    if (!sides.empty()) {
-      SideValues derived = sides;
-      derived.add(loss.boundary_gradients(device, inputs));
-      derived.take(r);
-    }
-    if (by_viscosity) {
-      const double slope = viscosity_slope(device, inputs, residuals, mask, mesh, options, sides);
-      r.by_number.push_back({"viscosity", slope});
-    }
-    return r;
+    if (options.residuals || by_viscosity)
+      r.residuals = {{"", device.download(loss.residuals(device, inputs))}};
+    if (by_viscosity) slopes = viscosity_slopes(device, checked, inputs, mesh, options, sides, group);
+    if (gradients && !sides.empty()) e.sides.emplace_back(0, loss.side_cells(device, inputs));
+    return e;
   });
+  RunResult result = join(context, "pde.loss", loss, group, std::move(mine), sides);
+  if (by_viscosity) slopes = on_lead(loss, group, slopes);
+  if (!group.leads()) return {};
+  if (by_viscosity)
+    result.by_number.push_back(
+        {"viscosity", viscosity_slope(result.residuals.front().second, slopes,
+                                      group.size() == 1 ? taken.mask : checked.take_mask(), mesh, options)});
+  const Array residuals = result.residuals.empty() ? Array() : result.residuals.front().second;
+  result.residuals.clear();
+  if (options.residuals) result.residuals = named_residuals(residuals, terms);
   result.mesh = mesh;
   sum_terms(result, options);
   return result;
 }
 
+RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options,
+                   const parallel::Group& group) {
+  return run_loss(context, FieldsInMemory(arrays), options, group);
+}
+RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options) {
+  return run_loss(context, arrays, options, parallel::Group());
+}
+
 namespace {
 
 /// Each inner level with its neighbours is a loss of its own, with the values of its level.
-void add_side_gradients(RunResult& result, const Device& device, const Loss& loss,
-                        const TrajectoryInputs& all, const SideValues& sides) {
-  SideValues derived = sides;
+void add_side_cells(Evaluated& e, const Device& device, const DividedLoss& loss, const TrajectoryInputs& all,
+                    const SideValues& sides) {
   const size_t levels = all.fields.at("u").size();
   for (size_t n = 1; n + 1 < levels; ++n) {
     Inputs one;
@@ -155,14 +233,14 @@ void add_side_gradients(RunResult& result, const Device& device, const Loss& los
       one.fields[field] = {buffers[n - 1], buffers[n], buffers[n + 1]};
     one.mask = all.mask;
     sides.set(device, one, int64_t(n));
-    derived.add(loss.boundary_gradients(device, one), int64_t(n));
+    e.sides.emplace_back(int64_t(n), loss.side_cells(device, one));
   }
-  derived.take(result);
 }
 
 }  // namespace
 
-RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options) {
+RunResult run_trajectory(Context& context, const Fields& fields, const RunOptions& options,
+                         const parallel::Group& group) {
   const TransportOptions& terms = options.terms;
   if (options.residuals)
     throw InputError("residual fields of a trajectory", options.where, "of three levels");
@@ -172,18 +250,26 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
     throw InputError("gradients of some levels of a trajectory", options.where, "all or none");
   if (options.reference || options.path == Path::two_sweep)
     throw InputError("this kernel for a trajectory", options.where, "auto, fused or two-kernel");
-  const auto found = arrays.find("sigma");
-  const int64_t levels = found == arrays.end() || found->second.shape().empty() ? 3 : found->second.size(0);
+  CheckedArrays checked(fields, options.where);
+  const Sizes in_time = checked.has("sigma") ? fields.head("sigma").shape : Sizes();
+  const int64_t levels = in_time.empty() ? 3 : in_time[0];
   if (levels < 3) throw InputError(fmt::format("{} levels", levels), options.where, "3 or more");
-  CheckedArrays checked(arrays, options.where);
-  const Array& sigma = checked.field("sigma", {levels});
-  const Array& u = checked.field("u", {levels, 3});
-  const Array mask = checked.mask();
+  checked.field("sigma", {levels});
+  checked.field("u", {levels, 3});
+  checked.mask();
   const Mesh mesh = mesh_of(options, checked.cells());
   const SideValues sides(checked, options, levels);
-  const Loss loss(sides.system(options), mesh);
-  RunResult result = context.stage("pde.trajectory", [&](const Device& device) {
-    RunResult r;
+  const bool alone = group.size() == 1, gradients = options.gradients != Gradients::none;
+  expect_same_run(group, fields, options);
+  const System system = sides.system(options);
+  const Loss whole(system, mesh);
+  const DividedLoss loss(system, mesh, group);
+  const Array sigma = checked.take("sigma", &loss), u = checked.take("u", &loss),
+              mask = checked.take_mask(&loss);
+  fields.verify(group);
+  Evaluated mine = context.stage("pde.trajectory", [&](const Device& device) {
+    Evaluated e;
+    RunResult& r = e.result;
     TrajectoryInputs inputs;
     for (int64_t n = 0; n < levels; ++n) {
       if (terms.sigma_transport) inputs.fields["sigma"].push_back(device.upload(sigma[n]));
@@ -195,27 +281,43 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
     wanted.gradients = options.gradients;
     wanted.path = options.path;
     const BoundLoss bound = bind_path(wanted, options, r, [&](const LossOptions& with) {
-      return loss.bind_trajectory(device, inputs, with);
+      return alone ? whole.bind_trajectory(device, inputs, with) : loss.bind_trajectory(device, inputs, with);
     });
     bound.run();
-    take_terms(r, bound);
-    if (options.gradients == Gradients::none) return r;
+    name_terms(r, bound);
+    if (alone)
+      take_terms(r, bound.terms());
+    else
+      e.sums = loss.sums(bound);
+    if (!gradients) return e;
     for (const auto& [field, source] : {std::pair{"sigma", &sigma}, std::pair{"u", &u}}) {
-      Array all(checked.storage(), source->shape());
+      Sizes shape = source->shape();
+      shape[shape.size() - 3] = loss.own().size();
+      Array all(checked.storage(), shape);
       const auto bytes = all.mutate_raw();
       const size_t step = bytes.size() / size_t(levels);
       for (int64_t n = 0; n < levels; ++n)
         if (const Buffer g = bound.gradient(field, int(n)))
-          device.read(g, bytes.data() + size_t(n) * step, int64_t(step));
+          device.read(loss.own_planes(g), bytes.data() + size_t(n) * step, int64_t(step));
       r.gradients.push_back({fmt::format("d_{}", field), std::move(all)});
     }
-    if (!sides.empty()) add_side_gradients(r, device, loss, inputs, sides);
-    return r;
+    if (!sides.empty()) add_side_cells(e, device, loss, inputs, sides);
+    return e;
   });
+  RunResult result = join(context, "pde.trajectory", loss, group, std::move(mine), sides);
+  if (!group.leads()) return {};
   result.mesh = mesh;
   result.levels = levels;
   sum_terms(result, options);
   return result;
+}
+
+RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options,
+                         const parallel::Group& group) {
+  return run_trajectory(context, FieldsInMemory(arrays), options, group);
+}
+RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options) {
+  return run_trajectory(context, arrays, options, parallel::Group());
 }
 
 nlohmann::ordered_json document_of(const RunResult& result) {

@@ -134,7 +134,7 @@ void read_terms(TransportOptions& to, const std::string& text) {
 /// The boundary of one field, in the map of those that differ.
 void add_field_boundary(Schema<RunOptions>& s, const std::string& field, const char* what) {
   s.text(
-       "boundary_" + field, fmt::format("of {} instead of {{boundary}}", what), kBoundaryForm,
+       "boundary_" + field, fmt::format("boundary of {} instead of {{boundary}}", what), kBoundaryForm,
        [field](const RunOptions& o) {
          const auto found = o.boundaries.find(field);
          return found == o.boundaries.end() ? std::string() : found->second.text();
@@ -157,7 +157,7 @@ void add_input(Schema<Run>& s) {
 }
 template <class Run>
 void add_gradients_file(Schema<Run>& s) {
-  s.option("out", &Run::out, "where the gradients go (.npz)")
+  s.option("out", &Run::out, "file for the gradients (.npz)")
       .file(Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
@@ -188,7 +188,7 @@ void describe(Schema<TransportOptions>& s) {
   s.option("weight_u", &TransportOptions::weight_u, "weight of the u term").at_least(0).shown("WU");
   s.group({"weights", "{weight_sigma},{weight_u}", "weights of the sigma and the u term", "", "", false, ""});
   s.text("terms",
-         "a list of all (transport, compression, momentum), these, or upwind, viscosity:NU, pressure, "
+         "all (transport, compression, momentum), or a list of these and upwind, viscosity:NU, pressure, "
          "forcing, divergence:W, speed:W",
          kTerms, &print_terms, &read_terms)
       .shown("LIST")
@@ -213,11 +213,10 @@ void describe(Schema<RunOptions>& s) {
   add_field_boundary(s, "uy", "the y component of u");
   add_field_boundary(s, "uz", "the z component of u");
   add_field_boundary(s, "p", "p");
-  s.text(
-       "parameters", &RunOptions::parameters,
-       "numbers of sides with a name, lid=1,… for y+=dirichlet_face:@lid; names that are not here are arrays "
-       "of IN.npz: a number (), or a profile over the side",
-       "NAME=NUMBER between commas", &print_assignments, &read_assignments)
+  s.text("parameters", &RunOptions::parameters,
+         "values of named boundaries, lid=1,… for y+=dirichlet_face:@lid; other names are arrays of IN.npz: "
+         "a number (), or a profile over the boundary",
+         "NAME=NUMBER between commas", &print_assignments, &read_assignments)
       .shown("LIST")
       .parts()
       .example("lid=1");
@@ -238,7 +237,7 @@ void describe(Schema<RunOptions>& s) {
       .member("path")
       .among({"auto", "fused", "two-sweep", "two-kernel", "reference"})
       .effect(Effect::speed);
-  s.option("gradients", &RunOptions::gradients, "levels whose gradients are wanted");
+  s.option("gradients", &RunOptions::gradients, "levels whose gradients are computed");
   s.useless(
       "boundary_p", [](const RunOptions& o) { return !o.terms.pressure; }, "a boundary of p without its term",
       "{terms} with pressure");
@@ -252,7 +251,7 @@ void describe(Schema<LossRunOptions>& s) {
   add_input(s);
   s.include(&LossRunOptions::run);
   add_gradients_file(s);
-  s.option("residuals", &LossRunOptions::residuals, "where the residual fields go (.npz)")
+  s.option("residuals", &LossRunOptions::residuals, "file for the residual fields (.npz)")
       .file(Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
@@ -272,7 +271,7 @@ void describe(Schema<CheckRunOptions>& s) {
   add_input(s);
   s.include(&CheckRunOptions::run, {"gradients"});
   s.change("kernel").among({"auto", "fused", "two-sweep", "two-kernel"});
-  s.option("seed", &CheckRunOptions::seed, "of the random directions").at_least(0).at_most(0xffffffff);
+  s.option("seed", &CheckRunOptions::seed, "seed of the random directions").at_least(0).at_most(0xffffffff);
 }
 
 void describe(Schema<ConvergenceOptions>& s) {
@@ -281,7 +280,7 @@ void describe(Schema<ConvergenceOptions>& s) {
       .at_least(10)
       .at_most(512)
       .shown("N,N…");
-  s.option("out", &ConvergenceOptions::plot, "where the plot goes (.svg, .png)")
+  s.option("out", &ConvergenceOptions::plot, "file for the plot (.svg, .png)")
       .member("plot")
       .file(Use::output_file, {".png", ".svg"})
       .shown("FILE")
@@ -313,15 +312,15 @@ void describe(Schema<StudyOptions>& s) {
            {{"all", "all"}, {"t1", "t1"}, {"t1t2", "t1t2"}, {"none", "none"}})
       .shown("G,G…");
   s.option("tiles", &StudyOptions::tiles,
-           "tiles of the fused kernel and the two sweeps: lanes along x and y, rows of a lane, planes of a "
-           "chunk, groups a multiprocessor, residual levels a sweep of a trajectory takes")
+           "tiles of the fused kernel and the two sweeps: lanes along x and y, rows per lane, planes per "
+           "chunk, groups per multiprocessor, residual levels per sweep of a trajectory")
       .or_else("by the device")
       .shown("XxYxROWS[xPLANES[xGROUPS[xLEVELS]]],…");
   s.option("system", &StudyOptions::flow, "flow: incompressible", {{"transport", false}, {"flow", true}})
       .member("flow");
   s.option("graph", &StudyOptions::graph, "time the replay of a recording");
   s.option("levels", &StudyOptions::levels, "levels of a trajectory").at_least(3).at_most(1000).shown("T");
-  s.option("iterations", &StudyOptions::iterations, "runs of each row")
+  s.option("iterations", &StudyOptions::iterations, "runs per row")
       .at_least(1)
       .at_most(10000)
       .off(0)
@@ -343,19 +342,19 @@ void describe(Schema<TrainOptions>& s) {
       .off(0)
       .or_else("8; none for cavity and channel");
   s.option("windows", &TrainOptions::windows,
-           "windows one after the other, or grids of cavity and channel, each twice as fine")
+           "consecutive windows, or, for cavity and channel, grids, each twice as fine")
       .at_least(1)
       .at_most(100000)
       .off(0)
       .or_else("by the example");
   s.option("iterations", &TrainOptions::iterations,
-           "steps of L-BFGS a window, at most; where a window needs more, the command ends with exit code 1")
+           "largest number of L-BFGS steps per window; if a window needs more, the exit code is 1")
       .at_least(1)
       .at_most(100000)
       .off(0)
       .or_else("by the example");
   s.option("tolerance", &TrainOptions::tolerance,
-           "loss of a window that has converged, as a share of that at rest")
+           "loss at which a window has converged, as a share of the loss at rest")
       .above(0)
       .off(0)
       .or_else("by the example")

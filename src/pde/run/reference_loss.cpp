@@ -8,7 +8,8 @@ namespace lockstep::pde {
 namespace {
 
 template <class T>
-RunResult evaluate_reference(const NamedArrays& arrays, const Array& mask, const RunOptions& options) {
+RunResult evaluate_reference(const TakenFields& taken, const RunOptions& options) {
+  const auto& [arrays, mask] = taken;
   reference::State<T> s;
   const Array &sigma1 = arrays.at("sigma1"), &u1 = arrays.at("u1");
   const auto n = std::ptrdiff_t(sigma1.elements());
@@ -46,8 +47,7 @@ bool has_only_the_core_terms(const TransportOptions& t) {
 
 }  // namespace
 
-RunResult run_reference(Context& context, const NamedArrays& arrays, const Array& mask,
-                        const RunOptions& options) {
+RunResult run_reference(Context& context, const TakenFields& taken, const RunOptions& options) {
   if (options.residuals) throw InputError("residual fields of the reference", options.where, "a kernel");
   if (!options.boundaries.empty())
     throw InputError("boundaries of single fields with the reference", options.where, "one for all");
@@ -56,11 +56,11 @@ RunResult run_reference(Context& context, const NamedArrays& arrays, const Array
                      "numbers instead of names");
   if (!has_only_the_core_terms(options.terms))
     throw InputError("these terms with the reference", options.where,
-                     "transport, compression and momentum alone");
+                     "transport, compression and momentum only");
   RunResult result;
   context.run_stage_on_cpu("pde.reference", [&](const Device&) {
-    result = arrays.at("sigma1").storage() == Storage::f64 ? evaluate_reference<double>(arrays, mask, options)
-                                                           : evaluate_reference<float>(arrays, mask, options);
+    result = taken.arrays.at("sigma1").storage() == Storage::f64 ? evaluate_reference<double>(taken, options)
+                                                                 : evaluate_reference<float>(taken, options);
   });
   sum_terms(result, options);
   return result;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "lockstep/pde/divided.hpp"
 #include "lockstep/pde/run.hpp"
 
 namespace lockstep::pde {
@@ -29,15 +30,28 @@ inline bool wanted_level(Gradients gradients, int level) {
 }
 
 class CheckedArrays;
+class Fields;
 class SideValues;
-/// The fields of three levels that the terms mention.
+/// Types and shapes of the fields of three levels that the terms mention, and of the mask.
 void check_fields(CheckedArrays& checked, const TransportOptions& terms);
-/// They, the mask and the sides' values on a device.
-Inputs upload_inputs(const Device& device, const NamedArrays& arrays, const Array& mask,
-                     const TransportOptions& terms, const SideValues& sides);
+struct TakenFields {
+  NamedArrays arrays;
+  Array mask;  // empty: none
+};
+/// Their elements: all, or the planes that a rank holds.
+TakenFields take_fields(const CheckedArrays& checked, const TransportOptions& terms,
+                        const DividedLoss* loss = nullptr);
+/// They and the sides' values on a device.
+Inputs upload_inputs(const Device& device, const TakenFields& taken, const TransportOptions& terms,
+                     const SideValues& sides);
+
+/// As with named arrays.
+RunResult run_loss(Context& context, const Fields& fields, const RunOptions& options,
+                   const parallel::Group& group);
+RunResult run_trajectory(Context& context, const Fields& fields, const RunOptions& options,
+                         const parallel::Group& group);
 
 /// Stage "pde.reference". Throws InputError for terms, boundaries and results that the reference has not.
-RunResult run_reference(Context& context, const NamedArrays& arrays, const Array& mask,
-                        const RunOptions& options);
+RunResult run_reference(Context& context, const TakenFields& taken, const RunOptions& options);
 
 }  // namespace lockstep::pde

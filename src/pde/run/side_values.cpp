@@ -34,7 +34,7 @@ SideValues::SideValues(const CheckedArrays& arrays, const RunOptions& options, i
     Value value;
     if (const auto number = options.parameters.find(name); number != options.parameters.end()) {
       if (arrays.has(name))
-        throw InputError(fmt::format("a parameter and an array {}", name), options.where, "one of both");
+        throw InputError(fmt::format("a parameter and an array {}", name), options.where, "one of the two");
       value.numbers = Array::of(std::vector<double>{number->second}, Sizes{});
     } else {
       const std::string expected =

@@ -184,7 +184,7 @@ StudyResult run_study(const Device& device, const StudyOptions& options,
   for (int64_t n : sizes) {
     const int64_t need = n * n * n * 4 * (12 + 12 + 5);
     if (const int64_t free_bytes = device.memory().free_bytes; free_bytes > 0 && need > free_bytes) {
-      logging::warning("{}^3 needs {} bytes, {} are free: left out", n, need, free_bytes);
+      logging::warning("{}^3 needs {} bytes, {} are free: skipped", n, need, free_bytes);
       continue;
     }
     const Inputs inputs = random_inputs(device, n, options.flow);
