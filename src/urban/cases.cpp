@@ -2,8 +2,10 @@
 // images, where $LOCKSTEP_DATA has its rasters.
 #include "urban/radiation/cases.hpp"
 
+#include <bit>
 #include <filesystem>
 #include <memory>
+#include <random>
 
 #include "core/environment/environment.hpp"
 #include "io/rasters/raster.hpp"
@@ -15,6 +17,8 @@
 #include "urban/reference.hpp"
 #include "urban/sky/sky.hpp"
 #include "urban/sun/shadows.hpp"
+#include "urban/sunlight/facades.hpp"
+#include "urban/sunlight/sun_kernels.hpp"
 #include "urban/walls/walls.hpp"
 
 namespace lockstep {
@@ -135,6 +139,103 @@ Case shadow_case(bool plants, bool heights) {
       const ShadowBuffers buffers = allocate_shadow(device, {}, ray, *city, scene, heights);
       return CaseRun{[=] { cast_shadow(device, {}, scene, buffers); },
                      [=] { return std::vector{device.download(buffers.planes)}; }};
+    };
+    return p;
+  };
+  return c;
+}
+
+/// Three positions of the sun whose shadows are drawn by lot.
+Case sun_count_case(bool plants) {
+  constexpr int kSuns = 3;
+  Case c = urban_case(std::string("urban.sun.count") + (plants ? ".plants" : ""), kRaySizes, bench_sizes());
+  c.kernels = [=] { return std::vector{kernels::count_sun(plants)}; };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const City_ city = shared_city(size, seed, false);
+    const int64_t planes = kernels::ShadowPlanes{plants, false}.count(), counts = plants ? 2 : 1;
+    const size_t pixels = static_cast<size_t>(city->pixels());
+    std::mt19937_64 lots(seed);
+    auto shadows = std::make_shared<std::vector<std::vector<float>>>(kSuns);
+    for (std::vector<float>& shadow : *shadows)
+      for (size_t k = 0; k < pixels * static_cast<size_t>(planes); ++k)
+        shadow.push_back(static_cast<float>(lots() & 1));
+    CaseProblem p;
+    p.bytes = kSuns * 4.0 * static_cast<double>(city->pixels() * 3 * counts);
+    p.reference = [=] {
+      std::vector<uint32_t> seen(pixels * static_cast<size_t>(counts));
+      for (const std::vector<float>& shadow : *shadows)
+        for (size_t k = 0; k < pixels; ++k) {
+          seen[k] += shadow[k] == 1;
+          if (plants) seen[pixels + k] += shadow[k] + shadow[pixels + k] == 2;
+        }
+      return std::vector{Array::of(seen, {counts, city->rows, city->cols})};
+    };
+    p.bind = [=](const Device& device) {
+      std::vector<Buffer> planes_of_suns;
+      for (const std::vector<float>& shadow : *shadows)
+        planes_of_suns.push_back(
+            device.upload(std::span<const float>(shadow), Shape{planes, city->rows, city->cols}));
+      const Buffer seen = device.allocate<u32>({counts, city->rows, city->cols});
+      const auto count = [=] {
+        device.clear(seen);
+        for (const Buffer& shadow : planes_of_suns)
+          device.launch(kernels::count_sun(plants), Shape{city->rows, city->cols}, shadow, seen);
+      };
+      return CaseRun{count, [=] { return std::vector{device.download(seen)}; }};
+    };
+    return p;
+  };
+  return c;
+}
+
+/// Three positions of the sun on points of walls: one a pixel, of drawn heights and directions.
+Case facade_sun_case(bool plants) {
+  using Rows = kernels::FacadeRows;
+  Case c = urban_case(std::string("urban.sun.facade") + (plants ? ".plants" : ""), kRaySizes, bench_sizes());
+  c.kernels = [=] { return std::vector{kernels::facade_sun(plants)}; };
+  c.dtype = "i32";
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const City_ city = shared_city(size, seed, plants);
+    const int64_t pixels = city->pixels();
+    const auto n = static_cast<size_t>(pixels);
+    std::mt19937_64 lots(seed);
+    std::vector<int32_t> points(Rows::kCount * n);
+    for (size_t k = 0; k < n; ++k) {
+      points[Rows::kRow * n + k] = static_cast<int32_t>(static_cast<int64_t>(k) / city->cols);
+      points[Rows::kCol * n + k] = static_cast<int32_t>(static_cast<int64_t>(k) % city->cols);
+      const float ground = city->dsm.as<float>()[k], above = static_cast<float>(lots() % 128) * 0.25f;
+      points[Rows::kHeight * n + k] = std::bit_cast<int32_t>(std::max(ground, 0.0f) + above);
+      points[Rows::kAspect * n + k] = std::bit_cast<int32_t>(static_cast<float>(lots() % 720) * 0.5f);
+    }
+    std::vector<Ray> suns;
+    for (const double azimuth : {100.0, 190.0, 275.0})
+      suns.push_back(plan_ray(*city, {azimuth + 7 * double(seed % 5), 20.0}, {}));
+    CaseProblem p;
+    p.bytes = static_cast<double>(pixels) * 3 * 4.0 * (Rows::kCount + 2 + (plants ? 6 : 3));
+    p.reference = [=] {
+      std::vector<int32_t> seen = points;
+      for (const Ray& sun : suns)
+        for (size_t k = 0; k < n; ++k) {
+          const auto aspect = std::bit_cast<float>(points[Rows::kAspect * n + k]);
+          const SkyState state = reference::wall_state<float>(
+              *city, sun.steps, static_cast<int64_t>(k), aspect,
+              std::bit_cast<float>(points[Rows::kHeight * n + k]), sun.direction.azimuth_deg);
+          seen[Rows::kPastBuildings * n + k] += reference::sees_past_buildings(state);
+          seen[Rows::kPastPlants * n + k] += state == SkyState::sky;
+        }
+      return std::vector{Array::of(seen, {Rows::kCount, pixels})};
+    };
+    p.bind = [=](const Device& device) {
+      const Scene s = resident_scene(device, *city);
+      const Buffer buffer = device.upload(std::span<const int32_t>(points), Shape{Rows::kCount, pixels});
+      std::vector<ShadowBuffers> rays;
+      for (const Ray& sun : suns) rays.push_back(allocate_shadow(device, {}, sun, *city, s, false));
+      const auto shine = [=] {
+        device.clear(buffer.rows(Rows::kPastBuildings, 2));
+        for (size_t k = 0; k < suns.size(); ++k)
+          cast_facade_sun(device, {}, s, rays[k].rays, buffer, sun_side(suns[k].direction.azimuth_deg));
+      };
+      return CaseRun{shine, [=] { return std::vector{device.download(buffer)}; }};
     };
     return p;
   };
@@ -368,6 +469,8 @@ void add_urban_cases(CaseRegistry& registry) {
   registry.add(sky_case("urban.svf.patches145", SkyPart::all, true, SkyPatches::p145));
   registry.add(sky_case("urban.svf.patches305", SkyPart::all, true, SkyPatches::p305));
   registry.add(sky_case("urban.svf.patches609", SkyPart::all, true, SkyPatches::p609));
+  for (bool plants : {false, true}) registry.add(sun_count_case(plants));
+  for (bool plants : {false, true}) registry.add(facade_sun_case(plants));
   registry.add(wall_height_case());
   for (WallTies ties : {WallTies::middle, WallTies::first}) registry.add(wall_aspect_case(ties));
   for (bool plants : {false, true}) registry.add(wall_shade_case(plants));

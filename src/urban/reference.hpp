@@ -24,7 +24,7 @@ namespace lockstep::urban::reference {
 template <class Real>
 class Ray {
  public:
-  /// `vegetation`: a bush stands on the target itself.
+  /// `vegetation`: a bush is on the target itself.
   Ray(Real height, bool vegetation) : height_(height), vegetation_(vegetation) {}
 
   /// The ray has risen `rise` above the target and passes over a pixel of these heights; `before` is its rise
@@ -111,7 +111,7 @@ Cast<Real> cast(const City& city, const std::vector<RayStep>& steps, bool height
   return out;
 }
 
-/// Height of the wall beside each pixel: the highest of its four neighbours above it, 0 below the limit and
+/// Height of the wall next to each pixel: the highest of its four neighbours above it, 0 below the limit and
 /// at the border.
 template <class Real>
 std::vector<Real> wall_height(const City& city, double minimum_m) {
@@ -216,6 +216,30 @@ int faces_away(Real aspect_rad, bool wall, double azimuth_rad) {
     return (aspect_rad < low || aspect_rad >= high) - wall + 1;
   if (azimuth_rad - pi / 2 < 0) return !(aspect_rad > low + turn || aspect_rad <= high);
   return !(aspect_rad > low || aspect_rad <= high - turn);
+}
+
+/// The sun that a point of a wall sees at the end of a ray: a wall that faces away sees the building itself. The point has no
+/// bush of its own.
+template <class Real>
+SkyState wall_state(const City& city, const std::vector<RayStep>& steps, int64_t pixel, Real aspect_deg,
+                    Real height, double azimuth_deg) {
+  double azimuth = std::fmod(azimuth_deg, 360.0);
+  if (azimuth < 0) azimuth += 360;
+  const Real aspect = aspect_deg * static_cast<Real>(std::numbers::pi / 180);
+  if (faces_away(aspect, true, azimuth * std::numbers::pi / 180)) return SkyState::building;
+  const bool plants = city.has_vegetation();
+  Ray<Real> ray(height, false);
+  Real before = 0;
+  for (const RayStep& step : steps) {
+    const int64_t r = pixel / city.cols + step.drow, c = pixel % city.cols + step.dcol;
+    if (r < 0 || r >= city.rows || c < 0 || c >= city.cols) break;
+    const auto at = [&](const Array& grid) { return Real(grid.at<float>(r, c)); };
+    const Real rise = static_cast<Real>(step.rise_m);
+    ray.pass(at(city.dsm), plants ? at(city.canopy) : Real(0), plants ? at(city.trunk) : Real(0), rise,
+             before);
+    before = rise;
+  }
+  return ray.state();
 }
 
 /// Sunlit and shaded height of walls from a cast with heights.

@@ -2,7 +2,7 @@
 """PET as the original MEMI programs evaluate it against Walther & Goestchel (2018), as pythermalcomfort evaluates that.
 
 usage: pet_forms.py [--store] [--table]. --store computes fixtures/pet.json (needs pythermalcomfort and SciPy), --table writes its table
-into docs/urban.md. A balance of three temperatures (core, skin, clothes) switches group by group from one form to the other.
+into docs/urban-model.md. A balance of three temperatures (core, skin, clothes) switches group by group from one form to the other.
 """
 import argparse
 import json
@@ -15,7 +15,7 @@ import urban_model as model
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 STORED = os.path.join(HERE, "fixtures", "pet.json")
-GUIDE = os.path.join(HERE, "..", "..", "docs", "urban.md")
+GUIDE = os.path.join(HERE, "..", "..", "docs", "urban-model.md")
 PERSON = {"mass": 75.0, "age": 35.0, "height": 1.8, "activity": 80.0, "clothing": 0.9, "sex": 1}
 PEOPLE = [("the standard person", {}), ("18 years", {"age": 18.0}), ("70 years", {"age": 70.0}), ("female", {"sex": 2}),
           ("female, 60 kg, 1.65 m, 70 years", {"sex": 2, "mass": 60.0, "height": 1.65, "age": 70.0}), ("0.35 clo", {"clothing": 0.35}),

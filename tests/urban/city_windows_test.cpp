@@ -166,6 +166,32 @@ TEST_P(CityWindowsTest, HeightsAboveGround) {
   expect_same();
 }
 
+/// Roofs begin 2 m above the DEM: heights next to that bound show a shift that is added in another way.
+TEST_P(CityWindowsTest, TheGroundIsThatOfTheWholeCity) {
+  Raster ground(kRows, kCols);
+  for (size_t p = 0; p < ground.pixels().size(); ++p) {
+    input_.dsm.pixels()[p] -= 70.3f;
+    ground.pixels()[p] = input_.dsm.pixels()[p] - 1.99999f - float(p % 3) * 1e-5f;
+  }
+  ground.at(40, 41) = std::numeric_limits<float>::quiet_NaN();
+  write_all();
+  files_.dem = write("dem", ground);
+  EXPECT_FALSE(whole().has_ground()) << "a DEM that nobody asks for";
+  LoadedCity all = read_city(files_, TileOptions(), GroundUse::counted),
+             parts = read_city_by_windows(files_, kBand, GroundUse::counted);
+  const City held = take_city(all), read = take_city(parts);
+  ASSERT_TRUE(held.has_ground() && read.has_ground() && read.windows && !held.windows);
+  const std::vector<uint8_t> mask = ground_mask(held);
+  const auto ones = std::ranges::count(mask, 1);
+  EXPECT_GT(ones, kRows * kCols / 4);
+  EXPECT_LT(ones, kRows * kCols * 3 / 4);
+  EXPECT_EQ(mask[40 * kCols + 41], 0);
+  EXPECT_EQ(ground_mask(read), mask);
+  EXPECT_EQ(ground_mask(read, 13, 20, 101, 77), ground_mask(held, 13, 20, 101, 77));
+  EXPECT_EQ(tile_key(context_, read, TileJob()), tile_key(context_, held, TileJob()));
+  EXPECT_TRUE(read.windows->read(13, 20, 101, 77).dem.empty()) << "rays do not need it";
+}
+
 TEST_P(CityWindowsTest, PlantsThatAreNowhere) {
   for (float& height : input_.cdsm.pixels()) height = 0;
   write_all();

@@ -1,4 +1,4 @@
-// True of every city, whatever the numbers.
+// Properties of every city, regardless of the numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

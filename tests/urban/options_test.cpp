@@ -8,6 +8,7 @@
 #include "lockstep/urban/comfort.hpp"
 #include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
+#include "lockstep/urban/plant.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
 #include "lockstep/urban/sunlight.hpp"
@@ -34,6 +35,7 @@ TEST(UrbanOptions, EveryOptionIsRefusedInThreeVocabularies) {
   walk<UmepOptions>();
   walk<CompareOptions>();
   walk<AreaStatisticsOptions>();
+  walk<PlantOptions>();
   walk<SunlightOptions>();
   walk<StageOptions>();
   walk<UtciOptions>();
@@ -54,9 +56,11 @@ TEST(UrbanOptions, EnumerationsAreComplete) {
     return k == choices(value).size();
   };
   EXPECT_TRUE(count(CanopyHeights{}) && count(DsmHeights{}) && count(SkyPatches{}) && count(ZenithRule{}));
+  EXPECT_TRUE(count(SunRule{}));
   EXPECT_TRUE(count(AnnulusEdges{}) && count(WallFilter{}) && count(WallTies{}) && count(GridFormat{}));
   EXPECT_TRUE(count(SeriesOutput{}) && count(SeriesFormat{}) && count(Preset{}) && count(SkyModel{}));
-  EXPECT_TRUE(count(Body{}) && count(Posture{}) && count(IntervalLabel{}) && count(Sex{}));
+  EXPECT_TRUE(count(Body{}) && count(Posture{}) && count(IntervalLabel{}) && count(Sex{}) &&
+              count(PlantSearch{}));
 }
 
 using Texts = std::vector<std::pair<std::string, std::string>>;

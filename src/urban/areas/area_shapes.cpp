@@ -31,24 +31,30 @@ std::string name_of_area(const io::Feature& feature, const std::string& id, size
 
 }  // namespace
 
-std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid) {
-  const std::string where = options.areas.string();
-  const io::FeatureOptions reading{options.layer, options.areas_crs};
-  io::FeatureFile file = io::read_feature_file(options.areas, reading);
-  if (file.crs.empty() && options.areas_crs.empty() && !grid.crs_wkt.empty())
+std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGrid& grid) {
+  const std::string where = source.file.string();
+  const io::FeatureOptions reading{source.layer, source.crs};
+  io::FeatureFile file = io::read_feature_file(source.file, reading);
+  if (file.crs.empty() && source.crs.empty() && !grid.crs_wkt.empty())
     throw area_error("", "areas without a coordinate reference system",
                      "a file that names one, or {areas_crs} such as EPSG:3006", where);
   std::vector<io::Feature> features = io::features_on(std::move(file), grid, reading, where);
-  std::vector<AreaShape> shapes;
-  std::set<std::string> names;
-  for (io::Feature& feature : features) {
+  for (const io::Feature& feature : features) {
     if (feature.kind != io::Feature::Kind::area)
       throw area_error("",
                        feature.type.empty() ? "a feature without a shape" : "a shape of type " + feature.type,
                        "Polygon or MultiPolygon", feature.where);
+    check_shape({feature.where, "", feature.rings});
+  }
+  return features;
+}
+
+std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid) {
+  std::vector<AreaShape> shapes;
+  std::set<std::string> names;
+  for (io::Feature& feature : read_areas({options.areas, options.layer, options.areas_crs}, grid)) {
     AreaShape shape{feature.where, name_of_area(feature, options.id, shapes.size() + 1),
                     std::move(feature.rings)};
-    check_shape(shape);
     if (!names.insert(shape.name).second)
       throw area_error("", fmt::format("area {} a second time", io::shown(shape.name)),
                        "names of their own, or {id}, a field that has them", feature.where);

@@ -8,7 +8,14 @@
 
 namespace lockstep::urban {
 
-/// Named and checked. Throws InputError that names file and feature.
+/// A file of areas.
+struct AreaSource {
+  std::filesystem::path file;
+  std::string layer, crs;  ///< of a file with several; of one that names none
+};
+/// On the grid, and checked. Throws InputError that names file and feature.
+std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGrid& grid);
+/// Named too. Throws InputError that names file and feature.
 std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid);
 
 }  // namespace lockstep::urban

@@ -1,15 +1,18 @@
 // Statistics of a run by areas, from files to a file.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/files/atomic_file.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/log.hpp"
 #include "io/series/csv.hpp"
+#include "io/vectors/geopackage.hpp"
 #include "lockstep/error.hpp"
 #include "urban/areas/area_shapes.hpp"
 #include "urban/areas/area_table.hpp"
@@ -26,12 +29,6 @@ OptionError choice_error(const char* option, std::string what, std::string expec
       {OptionError::Kind::invalid, option, std::move(what), std::move(expected), ""});
 }
 
-std::string listed_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -41,7 +38,7 @@ void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, 
     plan.thresholds.push_back(parse_threshold(text));
     if (!has_name(run.outputs(), plan.thresholds.back().output))
       throw choice_error("threshold", fmt::format("no output '{}' in the run", plan.thresholds.back().output),
-                         "one of " + listed_names(run.outputs()));
+                         fmt::format("one of {}", fmt::join(run.outputs(), ", ")));
   }
   std::vector<std::string> wanted = options.outputs.empty() ? run.outputs() : options.outputs;
   for (const AreaThreshold& t : plan.thresholds)
@@ -53,7 +50,7 @@ void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, 
     if (!stepped && !has_name(run.summaries(), name))
       throw choice_error(
           "outputs", fmt::format("no '{}' in the run", name),
-          fmt::format("of {}, {}", listed_names(run.outputs()), listed_names(run.summaries())));
+          fmt::format("of {}, {}", fmt::join(run.outputs(), ", "), fmt::join(run.summaries(), ", ")));
     if (options.groups == AreaGroups::stress && name != "utci" && name != "pet")
       throw choice_error("outputs", fmt::format("classes of thermal stress of '{}'", name), "utci or pet");
     (stepped ? plan.outputs : plan.summaries).push_back(name);
@@ -73,10 +70,10 @@ void choose_steps(const AreaStatisticsOptions& options, const RunFolder& run, Ar
   }
   if (plan.steps.empty())
     throw choice_error("hours", fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
-                       fmt::format("hours of which the run has an interval of {} min", run.step_min()));
+                       fmt::format("hours for which the run has an interval of {} min", run.step_min()));
 }
 
-/// Codes of the ground by pixel; empty where areas are not told apart by them.
+/// Land-cover codes by pixel; empty if areas are not divided by land cover.
 std::vector<float> land_cover_of(const AreaStatisticsOptions& options, const RunFolder& run) {
   if (options.groups != AreaGroups::land_cover) return {};
   fs::path file = options.land_cover;
@@ -168,6 +165,63 @@ std::string csv_of(const AreaStatisticsResult& result, bool groups) {
   return text;
 }
 
+/// A feature a row of the table that has the same area, group and time, with a column an output and statistic.
+io::FeatureLayer layer_of(const AreaStatisticsResult& result, const std::vector<AreaShape>& shapes,
+                          bool groups) {
+  io::FeatureLayer layer{"statistics", io::Feature::Kind::area, {}, {}};
+  std::map<std::string, const std::vector<Ring>*> rings;
+  for (const AreaShape& shape : shapes) rings[shape.name] = &shape.rings;
+  std::map<std::array<std::string, 3>, size_t> numbers;
+  std::vector<std::string> area, group, time;
+  std::map<std::string, size_t> places;
+  std::vector<std::pair<std::string, std::vector<double>>> columns;
+  const auto put = [&](size_t number, const std::string& name, double value) {
+    const auto [place, fresh] = places.try_emplace(name, columns.size());
+    if (fresh) columns.emplace_back(name, std::vector<double>());
+    std::vector<double>& values = columns[place->second].second;
+    values.resize(std::max(values.size(), number + 1), std::numeric_limits<double>::quiet_NaN());
+    values[number] = value;
+  };
+  for (const AreaRow& r : result.rows) {
+    const auto [feature, fresh] = numbers.try_emplace({r.area, r.group, r.time}, numbers.size());
+    if (fresh) {
+      layer.shapes.push_back(*rings.at(r.area));
+      area.push_back(r.area);
+      group.push_back(r.group);
+      time.push_back(r.time);
+    }
+    for (const auto& [name, value] : {std::pair("m2", r.m2),
+                                      {"mean", r.mean},
+                                      {"sd", r.deviation},
+                                      {"min", r.minimum},
+                                      {"max", r.maximum}})
+      put(feature->second, r.output + "_" + name, value);
+    for (size_t p = 0; p < result.percentiles.size(); ++p)
+      put(feature->second, fmt::format("{}_p{:g}", r.output, result.percentiles[p]), r.percentiles[p]);
+    for (size_t t = 0; t < result.thresholds.size(); ++t) {
+      if (parse_threshold(result.thresholds[t]).output != r.output) continue;
+      put(feature->second, result.thresholds[t] + " m2", r.threshold_m2[t]);
+      put(feature->second, result.thresholds[t] + " h", r.threshold_hours[t]);
+    }
+  }
+  layer.columns = {{"area", area}, {"time", time}};
+  if (groups) layer.columns.insert(layer.columns.begin() + 1, {"group", group});
+  for (auto& [name, values] : columns) {
+    values.resize(area.size(), std::numeric_limits<double>::quiet_NaN());
+    layer.columns.push_back({name, std::move(values)});
+  }
+  return layer;
+}
+
+void write_table(const AreaStatisticsOptions& options, const AreaStatisticsResult& result,
+                 const std::vector<AreaShape>& shapes, const io::RasterGrid& grid) {
+  const bool groups = options.groups != AreaGroups::none;
+  if (options.file.extension() == ".gpkg")
+    io::write_geopackage(options.file, grid.crs_wkt, std::vector{layer_of(result, shapes, groups)});
+  else
+    write_file(options.file, csv_of(result, groups));
+}
+
 }  // namespace
 
 AreaStatisticsResult area_statistics(const AreaStatisticsOptions& options) {
@@ -196,7 +250,7 @@ AreaStatisticsResult area_statistics(const AreaStatisticsOptions& options) {
   });
   host_stage(result.host_stages, "write", [&] {
     if (options.file.empty()) return;
-    write_file(options.file, csv_of(result, options.groups != AreaGroups::none));
+    write_table(options, result, shapes, run->grid());
     result.file = options.file;
   });
   return result;

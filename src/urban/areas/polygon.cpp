@@ -48,7 +48,7 @@ void check_shape(const AreaShape& shape) {
     for (size_t k = 0; k < ring.size(); ++k) {
       const Edge edge{ring[k], ring[(k + 1) % ring.size()], r, k, ring.size()};
       if (!std::isfinite(edge.a.x) || !std::isfinite(edge.a.y))
-        throw InputError("a corner that is no number", shape.where, "coordinates");
+        throw InputError("a corner that is not a number", shape.where, "coordinates");
       edges.push_back(edge);
     }
   }

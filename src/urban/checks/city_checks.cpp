@@ -133,7 +133,7 @@ OptionError city_error(const char* option, std::string what, std::string expecte
 void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings) {
   if (!pass.has_ground()) {
     if (!checked.land_cover.empty())
-      return findings.ok("ground", {}, "", "no DEM: the land cover tells buildings from the ground");
+      return findings.ok("ground", {}, "", "no DEM: the land cover distinguishes buildings from the ground");
     const auto flat = std::count_if(pass.heights_.begin(), pass.heights_.end(),
                                     [&](float h) { return h < pass.lowest_ + kRoof; });
     const double share = 100.0 * double(flat) / double(pass.heights_.size());

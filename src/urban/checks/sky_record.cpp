@@ -55,7 +55,7 @@ void check_stored_sky(const std::filesystem::path& folder, const City& city, con
         "view factors",
         InputError(fmt::format("view factors of another city: {} differ", fmt::join(others, ", ")),
                    folder.string(), "those of this DSM, CDSM and TDSM")
-            .with_hint("'lockstep urban svf --save-patches' computes them anew"));
+            .with_hint("'lockstep urban svf --save-patches' recomputes them"));
   }
   const auto values = plant_view.pixels();
   const bool plants = std::any_of(values.begin(), values.end(), [](float v) { return v < 1; });

@@ -92,7 +92,7 @@ void check_global(const WeatherTable& rows, const std::vector<WeatherStep>& step
         fmt::format("{}: in {} of {} steps Kglobal exceeds a clear sky's by more than a quarter, {}",
                     rows.where, above_clear.count, day, above_clear.first_text(rows)));
   else
-    findings.ok("global radiation", highest_share, "of clear sky", "highest share of what a clear sky sends");
+    findings.ok("global radiation", highest_share, "of clear sky", "highest share of clear-sky radiation");
 }
 
 /// Measured beam and diffuse on the horizontal, against the global.

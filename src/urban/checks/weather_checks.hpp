@@ -14,7 +14,7 @@ namespace lockstep::urban {
 void check_rows(const io::WeatherTable& rows, const io::WeatherTable& whole,
                 const std::vector<io::FilledGap>& filled, Findings& findings);
 
-/// Clock against longitude, place of the weather and of the raster (where it tells one) against the run's.
+/// Clock against longitude; place of the weather and of the raster (if it specifies one) against the run's.
 void check_place(const Site& site, const io::WeatherTable& weather, std::optional<io::LonLat> raster,
                  Findings& findings);
 

@@ -1,4 +1,4 @@
-// The pixels where people stand: ground that is neither roof nor water.
+// The pixels that people can use: ground that is neither roof nor water.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lockstep::urban {
 
-/// 1 where people stand, 0 on roofs (2 m or more above the DEM, or of such a class), on water and on missing pixels.
+/// 1 where people can be, 0 on roofs (2 m or more above the DEM, or of such a class), on water and on missing pixels.
 /// `land_cover`: codes of the model; empty: none, and then the city has a DEM.
 std::vector<uint8_t> people_ground(const City& city, std::span<const int32_t> land_cover);
 

@@ -192,12 +192,19 @@ City prepare_part(CityInput input, float shift) {
   return raise(std::move(input), lowest, shift, true);
 }
 
-std::vector<uint8_t> ground_mask(const City& city) {
-  if (city.dem.empty()) throw InputError("no DEM", "ground mask", "the height of the ground");
+std::vector<uint8_t> ground_mask(const City& city) { return ground_mask(city, 0, 0, city.rows, city.cols); }
+
+std::vector<uint8_t> ground_mask(const City& city, int64_t row, int64_t col, int64_t rows, int64_t cols) {
+  if (!city.has_ground()) throw InputError("no DEM", "ground mask", "the height of the ground");
+  if (city.windows) return city.windows->ground(row, col, rows, cols);
   const std::span<const float> dsm = city.dsm.as<float>(), dem = city.dem.as<float>();
-  std::vector<uint8_t> ground(dsm.size());
-  for (size_t p = 0; p < ground.size(); ++p)
-    ground[p] = dsm[p] != kNoHeight && dem[p] != kNoHeight && dsm[p] - dem[p] < 2.0f;
+  std::vector<uint8_t> ground;
+  ground.reserve(static_cast<size_t>(rows * cols));
+  for (int64_t r = row; r < row + rows; ++r)
+    for (int64_t c = col; c < col + cols; ++c) {
+      const auto p = static_cast<size_t>(r * city.cols + c);
+      ground.push_back(dsm[p] != kNoHeight && dem[p] != kNoHeight && dsm[p] - dem[p] < 2.0f);
+    }
   return ground;
 }
 

@@ -24,6 +24,9 @@ class CityWindows {
   /// out of it. May be called from any thread.
   virtual City read(int64_t row, int64_t col, int64_t rows, int64_t cols) const = 0;
   virtual bool has_vegetation() const = 0;
+  /// Whether there is a DEM, which ground() needs: the mask of a window, as ground_mask() of the whole has it.
+  virtual bool has_ground() const = 0;
+  virtual std::vector<uint8_t> ground(int64_t row, int64_t col, int64_t rows, int64_t cols) const = 0;
   /// Hashes of the whole grids, for keys.
   virtual const std::string& hashes() const = 0;
 };
@@ -45,9 +48,10 @@ struct City {
   std::shared_ptr<const CityWindows> windows = {};
 
   bool has_vegetation() const { return windows ? windows->has_vegetation() : !canopy.empty(); }
+  bool has_ground() const { return windows ? windows->has_ground() : !dem.empty(); }
   int64_t pixels() const { return rows * cols; }
   bool is_missing(int64_t pixel) const { return dsm.as<float>()[static_cast<size_t>(pixel)] == kNoHeight; }
-  /// A plant without trunk zone, higher than 1 m absolute: stands in the sun's way on its own pixel.
+  /// A plant without trunk zone, higher than 1 m absolute: blocks the sun on its own pixel.
   bool is_bush(int64_t pixel) const {
     const size_t p = static_cast<size_t>(pixel);
     return has_vegetation() && trunk.as<float>()[p] == 0.0f && canopy.as<float>()[p] > 1.0f;
@@ -65,5 +69,7 @@ City prepare_part(CityInput input, float shift);
 
 /// 1 on ground, 0 on buildings (2 m or more above the DEM). Needs a DEM.
 std::vector<uint8_t> ground_mask(const City& city);
+/// Of a window, row by row; of a city that is not held it is read.
+std::vector<uint8_t> ground_mask(const City& city, int64_t row, int64_t col, int64_t rows, int64_t cols);
 
 }  // namespace lockstep::urban

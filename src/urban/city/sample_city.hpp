@@ -16,8 +16,8 @@ struct SampleCityOptions {
 };
 
 /// The same options give the same city on every machine. Heights: DSM and DEM absolute, canopies above
-/// ground. `on_progress` is told of finished rows. Throws InputError for sizes below 1 or a pixel size outside
-/// 0.05 … 50 m.
+/// ground. `on_progress` receives the number of finished rows. Throws InputError for sizes below 1 or a pixel
+/// size outside 0.05 … 50 m.
 CityInput make_sample_city(const SampleCityOptions& options = {},
                            const std::function<void(int64_t done, int64_t total)>& on_progress = {});
 

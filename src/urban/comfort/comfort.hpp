@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -58,5 +59,42 @@ void pet_grid(const Device& device, const Stream& stream, const PetStep& step, c
 /// With PetStep::table resident, for those who copy the tables of many steps at once.
 void pet_grid(const Device& device, const Stream& stream, double first_c, const Buffer& table,
               const Buffer& tmrt, const Buffer& out);
+
+// ---- The same where the wind differs from pixel to pixel: a share of that of the step. ----
+
+/// Shares for which the tables have rows, and where a pixel's lies between them: evenly in their roots, since comfort changes
+/// most where there is little wind. Shares of 0, 1/16, 1/4, 9/16, 1 … are rows of both tables.
+inline constexpr int kUtciNodes = 64, kPetNodes = 16;  ///< up to the share of 1
+constexpr double node_factor(int node, int nodes) {
+  const double root = static_cast<double>(node) / nodes;
+  return root * root;
+}
+/// Rows of UtciStep's coefficients and 0; `wind_of`: the wind at 10 m of a share.
+std::vector<float> utci_rows(double ta_c, double rh_percent, float most,
+                             const std::function<double(double)>& wind_of);
+/// Rows of PetStep, which all begin at `first_c`; `wind_of`: the wind at 1.1 m of a share.
+struct PetRows {
+  double first_c = 0;
+  int64_t rows = 0;
+  std::vector<float> values;
+  Shape shape() const { return {rows, static_cast<int64_t>(values.size()) / rows}; }
+};
+PetRows pet_rows(double ta_c, double rh_percent, float most, const Person& person,
+                 const std::function<double(double)>& wind_of);
+
+/// Shares of the wind between two planes of the size of Tmrt.
+struct WindShares {
+  Buffer first, second;
+  float share = 0;  ///< of the second
+};
+void utci_grid(const Device& device, const Stream& stream, double ta_c, const Buffer& table,
+               const WindShares& wind, const Buffer& tmrt, const Buffer& out);
+void pet_grid(const Device& device, const Stream& stream, double first_c, const Buffer& table,
+              const WindShares& wind, const Buffer& tmrt, const Buffer& out);
+
+/// A result between those of a step in air that is whole kelvins warmer than the weather's: called for one `node` after the
+/// other, in ascending order; `offset` is the pixel's K above the weather's air.
+void between_airs(const Device& device, const Stream& stream, int node, const Buffer& offset,
+                  const Buffer& part, const Buffer& out);
 
 }  // namespace lockstep::urban

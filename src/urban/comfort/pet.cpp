@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kFinestStep = 0.001;  // K
 
-/// Where a walk ended: the last place that was looked at, and one step back from there.
+/// End of a search: the last point that was evaluated, and one step back from there.
 struct Walk {
   double last, at;
 };

@@ -45,29 +45,66 @@ void take_extremes(Extreme& lowest, Extreme& highest, const Extreme& here) {
   if (highest.pixel < 0 || here.change > highest.change) highest = here;
 }
 
+/// Values by class of stress: the first class whose bound is not exceeded, else the last.
+std::array<int64_t, kMostClasses> count_classes(std::span<const float> values, ComfortIndex index) {
+  std::array<int64_t, kMostClasses> counts{};
+  const auto classes = stress_classes(index);
+  auto left = static_cast<int64_t>(values.size());
+  for (size_t k = 0; k + 1 < classes.size(); ++k) {
+    const auto bound = static_cast<float>(classes[k].upper_c);
+    int32_t above = 0;  // a band has fewer pixels
+    for (const float v : values) above += v > bound;
+    counts[k] = left - above;
+    left = above;
+  }
+  counts[classes.size() - 1] = left;
+  return counts;
+}
+
+/// Pixels of two grids that count: not masked out, with a value in both.
+struct CountedPairs {
+  std::vector<float> before, after;
+  double before_sum = 0, after_sum = 0;
+  Extreme lowest, highest;
+
+  CountedPairs(std::span<const float> a, std::span<const float> b, std::span<const uint8_t> counted,
+               int64_t first_pixel, size_t step)
+      : before(a.size()), after(a.size()) {
+    size_t count = 0, low_at = 0, high_at = 0;
+    float low = 0, high = 0;
+    for (size_t p = 0; p < a.size(); ++p) {
+      if (counted[p] == 0 || std::isnan(a[p]) || std::isnan(b[p])) continue;
+      const float change = b[p] - a[p];
+      if (count == 0 || change < low) low = change, low_at = p;
+      if (count == 0 || change > high) high = change, high_at = p;
+      before_sum += static_cast<double>(a[p]);
+      after_sum += static_cast<double>(b[p]);
+      before[count] = a[p];
+      after[count++] = b[p];
+    }
+    before.resize(count);
+    after.resize(count);
+    if (count == 0) return;
+    const auto extreme = [&](float change, size_t p) {
+      return Extreme{change, a[p], b[p], first_pixel + static_cast<int64_t>(p), step};
+    };
+    lowest = extreme(low, low_at);
+    highest = extreme(high, high_at);
+  }
+};
+
 BandStep compare_band(std::span<const float> before, std::span<const float> after,
                       std::span<const uint8_t> counted, int64_t first_pixel, size_t step,
                       std::optional<ComfortIndex> index) {
-  BandStep band;
-  std::vector<float> bounds;
-  if (index)
-    for (const StressClass& c : stress_classes(*index)) bounds.push_back(static_cast<float>(c.upper_c));
-  const auto class_of = [&](float v) {
-    size_t k = 0;
-    while (k + 1 < bounds.size() && v > bounds[k]) ++k;
-    return k;
-  };
-  for (size_t p = 0; p < before.size(); ++p) {
-    const float a = before[p], b = after[p];
-    if (counted[p] == 0 || std::isnan(a) || std::isnan(b)) continue;
-    band.before += static_cast<double>(a);
-    band.after += static_cast<double>(b);
-    ++band.count;
-    take_extremes(band.lowest, band.highest, {b - a, a, b, first_pixel + static_cast<int64_t>(p), step});
-    if (!index) continue;
-    ++band.before_classes[class_of(a)];
-    ++band.after_classes[class_of(b)];
-  }
+  const CountedPairs pairs(before, after, counted, first_pixel, step);
+  BandStep band{.before = pairs.before_sum,
+                .after = pairs.after_sum,
+                .count = static_cast<int64_t>(pairs.before.size()),
+                .lowest = pairs.lowest,
+                .highest = pairs.highest};
+  if (!index || band.count == 0) return band;
+  band.before_classes = count_classes(pairs.before, *index);
+  band.after_classes = count_classes(pairs.after, *index);
   return band;
 }
 
@@ -192,28 +229,18 @@ SummaryChange summary_change(const std::string& name, const io::RasterGrid& grid
   SummaryChange change;
   change.name = name;
   std::tie(change.title, change.unit) = summary_text(name);
-  std::vector<float> a, b, d;
-  Extreme lowest, highest;
-  double before_sum = 0, after_sum = 0;
-  for (size_t p = 0; p < before.size(); ++p) {
-    if (counted[p] == 0 || std::isnan(before[p]) || std::isnan(after[p])) continue;
-    a.push_back(before[p]);
-    b.push_back(after[p]);
-    d.push_back(after[p] - before[p]);
-    before_sum += static_cast<double>(before[p]);
-    after_sum += static_cast<double>(after[p]);
-    take_extremes(lowest, highest, {d.back(), before[p], after[p], static_cast<int64_t>(p), 0});
-  }
-  change.pixels = static_cast<int64_t>(a.size());
-  const auto n = static_cast<double>(a.size());
-  change.before_mean = a.empty() ? kNoMean : before_sum / n;
-  change.after_mean = a.empty() ? kNoMean : after_sum / n;
+  const CountedPairs pairs(before, after, counted, 0, 0);
+  const bool none = pairs.before.empty();
+  change.pixels = static_cast<int64_t>(pairs.before.size());
+  const auto n = static_cast<double>(change.pixels);
+  change.before_mean = none ? kNoMean : pairs.before_sum / n;
+  change.after_mean = none ? kNoMean : pairs.after_sum / n;
   change.mean_change = change.after_mean - change.before_mean;
-  change.before = distribution_of(a);
-  change.after = distribution_of(b);
-  change.change = distribution_of(d);
-  change.lowest = change_place(grid, lowest, {});
-  change.highest = change_place(grid, highest, {});
+  change.before = distribution_of(pairs.before);
+  change.after = distribution_of(pairs.after);
+  change.change = distribution_of(difference_of(pairs.before, pairs.after));
+  change.lowest = change_place(grid, pairs.lowest, {});
+  change.highest = change_place(grid, pairs.highest, {});
   return change;
 }
 

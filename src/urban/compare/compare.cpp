@@ -18,6 +18,8 @@
 #include "urban/compare/changes.hpp"
 #include "urban/compare/page.hpp"
 #include "urban/compare/scenario.hpp"
+#include "urban/pictures/map_base.hpp"
+#include "urban/pictures/map_style.hpp"
 #include "urban/results/percentiles.hpp"
 #include "urban/results/run_folder.hpp"
 #include "urban/run/files/result_folder.hpp"
@@ -83,8 +85,10 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
 class ChangeWriter {
  public:
   ChangeWriter(const CompareOptions& options, const RunFolder& before, const RunFolder& after,
-               const std::vector<uint8_t>& counted)
-      : options_(options), before_(before), after_(after), counted_(counted) {}
+               const std::vector<uint8_t>& counted, const io::Image& under)
+      : options_(options), before_(before), after_(after), counted_(counted), under_(under) {
+    for (const uint8_t one : counted) uncounted_.push_back(!one);
+  }
 
   SummaryChange write(const std::string& name) const {
     const std::vector<float> a = before_.read_summary(name), b = after_.read_summary(name);
@@ -103,6 +107,7 @@ class ChangeWriter {
       io::write_raster(change.file, grid,
                        Array::view(std::span<const float>(difference), {grid.rows, grid.cols}));
     const double scale = scale_of(difference, counted_);
+    write_style(change.file, style_of(Look{"", labels.unit, io::ColorMap::balance}, -scale, scale));
     // Maps of what is the same everywhere say no more than the table.
     if (options_.pictures && scale > 0) change.picture = draw(file, change, difference, scale);
     return change;
@@ -117,8 +122,9 @@ class ChangeWriter {
     picture.map = io::ColorMap::balance;
     picture.maximum = scale;
     picture.minimum = -scale;
-    if (!options_.include_roofs) picture.shown = &counted_;
-    picture.hidden_label = "roof or water";
+    if (!options_.include_roofs) picture.cover = &uncounted_;
+    picture.covers = {{"roof or water", {226, 224, 220}}};
+    if (!under_.pixels.empty()) picture.under = &under_;
     picture.pixel_size = before_.pixel_size_m();
     picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
                                      io::civil_text(before_.times().back()));
@@ -132,11 +138,15 @@ class ChangeWriter {
   const CompareOptions& options_;
   const RunFolder &before_, &after_;
   const std::vector<uint8_t>& counted_;
+  const io::Image& under_;  // of maps; empty: none
+  std::vector<uint8_t> uncounted_;
 };
 
 }  // namespace
 
-CompareResult compare(const CompareOptions& options) {
+CompareResult compare(const CompareOptions& options) { return compare(options, {}); }
+
+CompareResult compare(const CompareOptions& options, const std::vector<RunDifference>& known) {
   schema_of<CompareOptions>().check(&options);
   CompareResult result;
   std::unique_ptr<RunFolder> before, after;
@@ -145,7 +155,7 @@ CompareResult compare(const CompareOptions& options) {
     after = std::make_unique<RunFolder>(options.after);
   });
   require_same_steps(*before, *after, options, result);
-  result.differences = scenario_of(options, *before, *after, result.warnings);
+  result.differences = known.empty() ? scenario_of(options, *before, *after, result.warnings) : known;
   if (options.format == GridFormat::tif) require_geotiff("format npy");
   const io::RasterGrid& grid = before->grid();
   result.rows = grid.rows;
@@ -153,6 +163,7 @@ CompareResult compare(const CompareOptions& options) {
   result.pixel_size_m = before->pixel_size_m();
   result.steps = static_cast<int64_t>(before->times().size());
   for (const io::CivilMinutes time : before->times()) result.times.push_back(io::civil_text(time));
+  const io::Image under = options.pictures ? read_map_under(options.map, grid) : io::Image();
   const std::vector<uint8_t> counted = counted_pixels(*before, *after, options, result);
   if (result.compared_m2 == 0)
     throw unlike(*after, "no pixel is ground in both runs", "ground in common, or {include_roofs}");
@@ -170,7 +181,7 @@ CompareResult compare(const CompareOptions& options) {
     for (const std::string& name : before->summaries())
       if (std::ranges::find(after->summaries(), name) != after->summaries().end()) names.push_back(name);
     result.summaries.resize(names.size());
-    const ChangeWriter writer(options, *before, *after, counted);
+    const ChangeWriter writer(options, *before, *after, counted, under);
     tbb::parallel_for(size_t{0}, names.size(),
                       [&](size_t k) { result.summaries[k] = writer.write(names[k]); });
     result.page = options.folder / "compare.html";

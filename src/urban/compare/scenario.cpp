@@ -67,7 +67,7 @@ std::vector<RunDifference> scenario_of(const CompareOptions& options, const RunF
   if (!unmeant.empty())
     throw schema_of<CompareOptions>().error(
         {OptionError::Kind::invalid, "", fmt::format("the runs differ in {}", unmeant),
-         fmt::format("runs that differ in the surface alone, or {{differing}} {} where that is meant", list),
+         fmt::format("runs that differ only in the surface, or {{differing}} {} if that is intended", list),
          "", after.folder().string()});
   return found;
 }

@@ -14,4 +14,7 @@ namespace lockstep::urban {
 std::vector<RunDifference> scenario_of(const CompareOptions& options, const RunFolder& before,
                                        const RunFolder& after, std::vector<std::string>& warnings);
 
+/// compare() of runs whose records do not say what they differ in: `known` does. Empty: the records are compared.
+CompareResult compare(const CompareOptions& options, const std::vector<RunDifference>& known);
+
 }  // namespace lockstep::urban

@@ -15,13 +15,13 @@ namespace {
 
 template <class O>
 void describe_air(Schema<O>& s, const char* wind) {
-  s.option("ta", &O::ta_c, "temperature of the air")
+  s.option("ta", &O::ta_c, "air temperature")
       .member("ta_c")
       .at_least(-90)
       .at_most(70)
       .shown("DEG")
       .required();
-  s.option("rh", &O::rh_percent, "its relative humidity")
+  s.option("rh", &O::rh_percent, "relative humidity of the air")
       .member("rh_percent")
       .at_least(0)
       .at_most(100)
@@ -35,7 +35,7 @@ void describe_air(Schema<O>& s, const char* wind) {
       .shown("DEG")
       .required();
   s.option("wind_height", &O::wind_height_m,
-           "height at which the wind was measured, if another; it is carried over by a power law")
+           "height at which the wind was measured, if different; converted by a power law")
       .member("wind_height_m")
       .above(0)
       .at_most(500)
@@ -58,35 +58,43 @@ void set_value(ComfortResult& result, ComfortIndex index, const OptionList& list
 
 void describe(Schema<Person>& s) {
   s.of("urban::Person");
-  s.option("mass", &Person::mass_kg, "of the person").member("mass_kg").at_least(10).at_most(300).shown("KG");
-  s.option("age", &Person::age_years, "in years").member("age_years").at_least(1).at_most(120).shown("YEARS");
-  s.option("height", &Person::height_m, "of the person")
+  s.option("mass", &Person::mass_kg, "mass of the person")
+      .member("mass_kg")
+      .at_least(10)
+      .at_most(300)
+      .shown("KG");
+  s.option("age", &Person::age_years, "age in years")
+      .member("age_years")
+      .at_least(1)
+      .at_most(120)
+      .shown("YEARS");
+  s.option("height", &Person::height_m, "height of the person")
       .member("height_m")
       .at_least(0.6)
       .at_most(2.5)
       .shown("M");
-  s.option("activity", &Person::activity_w, "heat of work")
+  s.option("activity", &Person::activity_w, "heat of activity")
       .member("activity_w")
       .at_least(0)
       .at_most(1000)
       .shown("W");
-  s.option("clothing", &Person::clothing_clo, "insulation by clothes")
+  s.option("clothing", &Person::clothing_clo, "insulation of the clothing")
       .member("clothing_clo")
       .at_least(0.1)
       .at_most(4)
       .shown("CLO");
-  s.option("sex", &Person::sex, "for the basal metabolism");
+  s.option("sex", &Person::sex, "sex, for the basal metabolism");
 }
 
 void describe(Schema<UtciOptions>& s) {
   s.of("urban::UtciOptions");
-  describe_air(s, "10 m above ground, above 0");
+  describe_air(s, "wind at 10 m above ground, above 0");
   s.change("wind").above(0);
 }
 
 void describe(Schema<PetOptions>& s) {
   s.of("urban::PetOptions");
-  describe_air(s, "at the body, 1.1 m above ground");
+  describe_air(s, "wind at the body, 1.1 m above ground");
   s.include(&PetOptions::person);
 }
 

@@ -1,4 +1,4 @@
-// Errors of files whose texts name options of a run in braces, for the words of whoever called it.
+// Errors of files whose texts name options of a run in braces. Each front end inserts its own spelling.
 #pragma once
 
 #include <string>

@@ -7,6 +7,7 @@
 #include "lockstep/urban/comfort.hpp"
 #include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
+#include "lockstep/urban/plant.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
 #include "lockstep/urban/sunlight.hpp"
@@ -69,16 +70,17 @@ void describe(Schema<CityFiles>& s) {
       .file(Use::input)
       .shown("FILE")
       .required();
-  s.option("pixel_size", &CityFiles::pixel_size_m, "metres a pixel, for rasters without georeference (.npy)")
+  s.option("pixel_size", &CityFiles::pixel_size_m,
+           "metres per pixel, for rasters without georeference (.npy)")
       .member("pixel_size_m")
       .above(0)
       .at_most(1e6)
       .shown("M");
-  s.option("band", &CityFiles::band, "of the DSM's file").at_least(1).at_most(65535).or_else("the first");
-  s.option("dsm_heights", &CityFiles::dsm_heights, "what the DSM's heights are measured from");
+  s.option("band", &CityFiles::band, "band of the DSM file").at_least(1).at_most(65535).or_else("the first");
+  s.option("dsm_heights", &CityFiles::dsm_heights, "reference of the DSM heights");
   s.option("dem", &CityFiles::dem,
-           "ground alone, absolute heights (m); tells ground from buildings, and what a DSM above ground "
-           "stands on")
+           "ground only, absolute heights (m); distinguishes ground from buildings, and is the reference of "
+           "a DSM above ground")
       .file(Use::input)
       .shown("FILE");
   s.option("cdsm", &CityFiles::cdsm, "top of the canopy (m); 0 = no plant").file(Use::input).shown("FILE");
@@ -90,8 +92,7 @@ void describe(Schema<CityFiles>& s) {
       .at_least(0)
       .at_most(1)
       .shown("R");
-  s.option("canopy", &CityFiles::canopy_heights, "what canopy heights are measured from")
-      .member("canopy_heights");
+  s.option("canopy", &CityFiles::canopy_heights, "reference of the canopy heights").member("canopy_heights");
   // Without a DSM the grids are arrays.
   for (const char* name : {"trunk_ratio", "canopy"})
     s.useless(
@@ -101,16 +102,26 @@ void describe(Schema<CityFiles>& s) {
       "no {tdsm} next to it");
 }
 
+void describe(Schema<MapOptions>& s) {
+  s.of("urban::MapOptions");
+  s.option("basemap", &MapOptions::basemap,
+           "background picture of maps: a GeoTIFF with red, green and blue, or a PNG with its world file")
+      .file(Use::input)
+      .shown("FILE")
+      .effect(Effect::display);
+}
+
 void describe(Schema<OutputOptions>& s) {
   s.of("urban::OutputOptions");
-  s.option("out", &OutputOptions::folder, "folder for the results; it is made if missing")
+  s.option("out", &OutputOptions::folder, "folder for the results, created if missing")
       .member("folder")
       .file(Use::output_folder)
       .shown("DIR")
       .required()
       .effect(Effect::display);
   s.option("format", &OutputOptions::format, "format of the grids").effect(Effect::display);
-  s.option("pictures", &OutputOptions::pictures, "PNG beside each grid").effect(Effect::display);
+  s.option("pictures", &OutputOptions::pictures, "PNG next to each grid").effect(Effect::display);
+  s.include(&OutputOptions::map);
 }
 
 void describe(Schema<TileOptions>& s) {
@@ -130,8 +141,8 @@ void describe(Schema<TileOptions>& s) {
       .off(0)
       .or_else("2 on a GPU, 1 on the CPU")
       .effect(Effect::speed);
-  s.text("memory", &TileOptions::memory_bytes, "host memory that the program may come to use, such as 8G",
-         kBytesForm, &print_bytes, &read_bytes)
+  s.text("memory", &TileOptions::memory_bytes, "largest host memory of the process, such as 8G", kBytesForm,
+         &print_bytes, &read_bytes)
       .example("8G")
       .member("memory_bytes")
       .shown("SIZE")
@@ -141,23 +152,23 @@ void describe(Schema<TileOptions>& s) {
 
 void describe(Schema<WallOptions>& s) {
   s.of("urban::WallOptions");
-  s.option("minimum_height", &WallOptions::minimum_height_m, "lower steps are no walls (m)")
+  s.option("minimum_height", &WallOptions::minimum_height_m, "minimum height of a wall (m)")
       .member("minimum_height_m")
       .formerly("wall-limit")
       .at_least(0)
       .at_most(1e4)
       .shown("M");
   s.option("wall_filter", &WallOptions::filter,
-           "length of the lines that find a wall's direction: nine metres or nine pixels")
+           "length of the lines that determine the direction of a wall: nine metres or nine pixels")
       .member("filter");
   s.option("wall_ties", &WallOptions::ties,
-           "of equally good directions the middle one, or the first, as published")
+           "which of equally good directions is used: the middle one, or the first, as published")
       .member("ties");
 }
 
 void describe(Schema<RayOptions>& s) {
   s.of("urban::RayOptions");
-  s.option("max_reach", &RayOptions::max_reach_m, "longest horizontal reach of a ray")
+  s.option("max_reach", &RayOptions::max_reach_m, "maximum horizontal reach of a ray")
       .member("max_reach_m")
       .above(0)
       .at_most(1e7)
@@ -169,12 +180,13 @@ void describe(Schema<RayOptions>& s) {
 void describe(Schema<SkyOptions>& s) {
   s.of("urban::SkyOptions");
   s.option("patches", &SkyOptions::patches, "patches of the sky");
-  s.option("zenith", &SkyOptions::zenith, "the patch above: as UMEP has it, or always open");
+  s.option("zenith", &SkyOptions::zenith, "zenith patch: as in UMEP, or always open");
   s.option("annuli", &SkyOptions::edges,
-           "edges of the annuli of 609 patches: midway between its bands, or as published")
+           "bounds of the annuli of 609 patches: midway between the bands, or as published")
       .member("edges");
   s.include(&SkyOptions::rays);
-  s.option("save_patches", &SkyOptions::keep_states, "write the packed 2-bit sky states too (sky_states.npz)")
+  s.option("save_patches", &SkyOptions::keep_states,
+           "also write the packed 2-bit sky states (sky_states.npz)")
       .member("keep_states")
       .formerly("keep-states");
   s.useless(
@@ -195,36 +207,37 @@ void describe(Schema<ShadowRunOptions>& s) {
   using O = ShadowRunOptions;
   s.of("urban::ShadowRunOptions");
   s.include(&O::city);
-  s.option("azimuth", &O::azimuth_deg, "of the sun, clockwise from the grid's north")
+  s.option("azimuth", &O::azimuth_deg, "azimuth of the sun, clockwise from grid north")
       .member("azimuth_deg")
       .at_least(-360)
       .at_most(720)
       .shown("DEG");
-  s.option("altitude", &O::altitude_deg, "of the sun above the horizon")
+  s.option("altitude", &O::altitude_deg, "altitude of the sun above the horizon")
       .member("altitude_deg")
       .above(0)
       .at_most(90)
       .shown("DEG");
-  s.option("at", &O::time,
-           "local time instead of angles, with or without its offset (Z, +02:00); the place is the raster's")
+  s.option(
+       "at", &O::time,
+       "local time instead of angles, with or without its offset (Z, +02:00), at the location of the raster")
       .member("time")
       .shown("YYYY-MM-DDTHH:MM");
-  s.option("utc_offset", &O::utc_offset_h, "hours that local time is ahead of universal time")
+  s.option("utc_offset", &O::utc_offset_h, "hours by which local time is ahead of universal time")
       .member("utc_offset_h")
       .at_least(-14)
       .at_most(14)
       .shown("H");
-  s.option("latitude", &O::latitude_deg, "place for {at} where the raster tells none")
+  s.option("latitude", &O::latitude_deg, "latitude for {at} if the raster has no georeference")
       .member("latitude_deg")
       .at_least(-90)
       .at_most(90)
       .shown("DEG");
-  s.option("longitude", &O::longitude_deg, "east positive")
+  s.option("longitude", &O::longitude_deg, "longitude, east positive")
       .member("longitude_deg")
       .at_least(-180)
       .at_most(180)
       .shown("DEG");
-  s.option("walls", &O::find_walls, "find the walls and their sunlit and shaded heights too")
+  s.option("walls", &O::find_walls, "also compute the walls and their sunlit and shaded heights")
       .member("find_walls");
   s.include(&O::walls);
   s.option("wall_height", &O::wall_height, "wall heights (m) from a file").file(Use::input).shown("FILE");
@@ -243,9 +256,8 @@ void describe(Schema<SkyRunOptions>& s) {
   s.include(&SkyRunOptions::city);
   s.include(&SkyRunOptions::sky);
   s.option("resume", &SkyRunOptions::resume,
-           "reuse of finished tiles of a killed run (tiles that are computed sooner than written, as large "
-           "ones on a "
-           "GPU, are computed again in any case)")
+           "reuse of finished tiles of a killed run (tiles that are faster to compute than to write, such as "
+           "large ones on a GPU, are always recomputed)")
       .effect(Effect::speed);
   s.include(&SkyRunOptions::output);
   s.include(&SkyRunOptions::tiles);
@@ -257,12 +269,12 @@ void describe(Schema<SampleRunOptions>& s) {
   s.include(&O::output);
   s.option("rows", &O::rows, "pixels from north to south").at_least(1).at_most(32768);
   s.option("cols", &O::cols, "pixels from west to east").at_least(1).at_most(32768);
-  s.option("pixel_size", &O::pixel_size_m, "metres a pixel")
+  s.option("pixel_size", &O::pixel_size_m, "metres per pixel")
       .member("pixel_size_m")
       .at_least(0.05)
       .at_most(50)
       .shown("M");
-  s.option("seed", &O::seed, "another number, another city");
+  s.option("seed", &O::seed, "seed of the city");
   s.option("epsg", &O::epsg, "CRS of the GeoTIFFs").at_least(1024).at_most(999999).shown("CODE");
   OptionGroup size{"size",
                    "{rows}[x{cols}]",
@@ -285,6 +297,7 @@ std::vector<NamedSchema> schemas() {
           {"urban.validate", &schema_of<ValidationOptions>()},
           {"urban.gates", &schema_of<GateOptions>()},
           {"urban.umep", &schema_of<UmepOptions>()},
+          {"urban.plant", &schema_of<PlantOptions>()},
           {"urban.compare", &schema_of<CompareOptions>()},
           {"urban.stats", &schema_of<AreaStatisticsOptions>()},
           {"urban.stage", &schema_of<StageOptions>()},

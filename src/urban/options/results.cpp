@@ -55,14 +55,15 @@ void describe(Schema<CompareOptions>& s) {
       .positional()
       .required();
   s.option("differing", &O::differing,
-           "options that are meant to differ beside those of the surface, by their names in run.json: "
+           "options that may differ in addition to those of the surface, by their names in run.json: "
            "weather,preset")
       .shown("LIST");
   s.option("include_roofs", &O::include_roofs,
-           "count and show roofs and water too, not what is ground in both runs alone");
-  s.option("format", &O::format, "of the grids").effect(Effect::display);
-  s.option("pictures", &O::pictures, "map of the change beside each grid").effect(Effect::display);
-  s.option("out", &O::folder, "folder for the results; it is made if missing")
+           "count and show roofs and water too, not only what is ground in both runs");
+  s.option("format", &O::format, "format of the grids").effect(Effect::display);
+  s.option("pictures", &O::pictures, "map of the change next to each grid").effect(Effect::display);
+  s.include(&O::map);
+  s.option("out", &O::folder, "folder for the results, created if missing")
       .member("folder")
       .file(Use::output_folder)
       .shown("DIR")
@@ -78,14 +79,15 @@ void describe(Schema<AreaStatisticsOptions>& s) {
       .file(Use::input)
       .shown("FILE")
       .required();
-  s.option("layer", &O::layer, "of a file with several").shown("NAME");
-  s.option("areas_crs", &O::areas_crs, "of areas whose file names no coordinate reference system")
-      .shown("EPSG:CODE");
-  s.option("id", &O::id, "field with the areas' names").shown("FIELD").or_else("id or name, else numbers");
+  s.option("layer", &O::layer, "layer of a file with several").shown("NAME");
+  s.option("areas_crs", &O::areas_crs, "CRS of areas whose file declares none").shown("EPSG:CODE");
+  s.option("id", &O::id, "field with the names of the areas")
+      .shown("FIELD")
+      .or_else("id or name, else numbers");
   s.option("outputs", &O::outputs, "outputs of the run and names of its summaries")
       .shown("LIST")
       .or_else("all outputs");
-  s.text("hours", &O::hours, "hours of the day, of which the intervals within count, such as 11-17",
+  s.text("hours", &O::hours, "hours of the day that count, such as 11-17",
          "FROM-TO, whole hours from 0 to 24", &hours_text, &hours_of)
       .parts("-")
       .example("11-17")
@@ -94,27 +96,30 @@ void describe(Schema<AreaStatisticsOptions>& s) {
       .member("thresholds")
       .shown("LIST");
   s.option("by", &O::groups,
-           "what an area's ground is told apart by: its land cover, or each step's class of stress")
+           "classes that divide the ground of an area: land cover, or the stress class of each step")
       .member("groups");
-  s.option("per", &O::periods, "rows for each hour, the mean of each day, the mean of the period")
+  s.option("per", &O::periods, "one row per hour, per day (mean), or for the whole period (mean)")
       .member("periods")
       .shown("LIST");
-  s.option("percentiles", &O::percentiles, "of the pixels, 0 to 100").at_least(0).at_most(100).shown("LIST");
+  s.option("percentiles", &O::percentiles, "percentiles of the pixels, 0 to 100")
+      .at_least(0)
+      .at_most(100)
+      .shown("LIST");
   s.option("land_cover", &O::land_cover, "classes of the ground")
       .file(Use::input)
       .shown("FILE")
       .or_else("the run's");
   s.option("include_roofs", &O::include_roofs,
-           "count roofs and water too, not the ground where people stand alone");
-  s.option("out", &O::file, "table of the areas")
+           "count roofs and water too, not only ground that people can use");
+  s.option("out", &O::file, "table of the areas: CSV, or a GeoPackage with their shapes")
       .member("file")
-      .file(Use::output_file, {".csv"})
-      .shown("FILE.csv")
+      .file(Use::output_file, {".csv", ".gpkg"})
+      .shown("FILE")
       .required()
       .effect(Effect::display);
   s.useless(
-      "land_cover", [](const O& o) { return o.groups != AreaGroups::land_cover; },
-      "classes that nothing uses", "{by} land-cover");
+      "land_cover", [](const O& o) { return o.groups != AreaGroups::land_cover; }, "classes without effect",
+      "{by} land-cover");
 }
 
 }  // namespace lockstep::urban

@@ -20,7 +20,7 @@ std::vector<std::string> names_of(const std::vector<NamedLook>& looks);
 
 /// Size and place of the city.
 void begin(RunResult& result, const LoadedCity& city);
-/// The options without pictures, which is said, where the city is read by windows.
+/// The options, without pictures if the city is read tile by tile; a warning reports this.
 OutputOptions pictured(OutputOptions options, const LoadedCity& city);
 /// The heights that pictures are drawn over; empty where none is drawn.
 std::vector<float> relief_of(const Raster& dsm, const io::RasterGrid& grid, const OutputOptions& options);

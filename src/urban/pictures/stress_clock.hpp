@@ -17,7 +17,7 @@ struct StressHour {
 };
 
 /// A dial of 24 hours, midnight on top: one ring a day, the first outermost, coloured by class; grey where nothing is
-/// known. More than eight days become one ring of their means by the hour. Beside it the hours in each class.
+/// known. More than eight days become one ring of their means by the hour. Next to it: the hours in each class.
 /// `step_h`: length of a part.
 io::Drawing draw_stress_clock(const std::string& title, ComfortIndex index, std::span<const StressHour> hours,
                               double step_h);

@@ -11,6 +11,7 @@
 #include "urban/city/scene.hpp"
 #include "urban/radiation/kernels.hpp"
 #include "urban/radiation/model.hpp"
+#include "urban/radiation/sky_luminance.hpp"
 #include "urban/radiation/step/reference_step.hpp"
 #include "urban/rays/kernels.hpp"
 
@@ -108,13 +109,13 @@ Case step_case(const std::string& name, const RadiationOptions& options, bool pl
                        kernels::ground_surface(plants, covers),
                        kernels::ground_view(covers),
                        kernels::ground_night(covers),
-                       kernels::radiation(options.sky == SkyModel::anisotropic, plants)};
+                       kernels::radiation(has_patches(options.sky), plants)};
   };
   c.make = [=](const std::string& size, uint64_t seed) {
     const SharedSite site = site_of(size, seed, plants, covers);
     const StepForcing forcing = noon(seed);
     const double pixels = static_cast<double>(site->city.pixels());
-    const bool anisotropic = options.sky == SkyModel::anisotropic;
+    const bool anisotropic = has_patches(options.sky);
     const int patches = patch_count(options.view.patches);
     const GroundReach reach = ground_reach(options, site->city.pixel_size_m);
     CaseProblem p;
@@ -208,12 +209,12 @@ Case sides_case(const std::string& name, const RadiationOptions& options, bool p
   c.name = name;
   c.small = {"1x1", "3x40", "24x21"};
   c.reference = c.webgpu = Bound::relative(1e-5);
-  c.kernels = [=] { return std::vector{kernels::sides(options.sky == SkyModel::anisotropic, plants)}; };
+  c.kernels = [=] { return std::vector{kernels::sides(has_patches(options.sky), plants)}; };
   c.make = [=](const std::string& size, uint64_t seed) {
     const SharedSite site = site_of(size, seed, plants, false);
     const StepForcing forcing = noon(seed);
     const double pixels = static_cast<double>(site->city.pixels());
-    const int patches = options.sky == SkyModel::anisotropic ? patch_count(options.view.patches) : 0;
+    const int patches = has_patches(options.sky) ? patch_count(options.view.patches) : 0;
     CaseProblem p;
     p.bytes = pixels * 4 * ((patches + 15) / 16 + (plants ? 15 : 5) + 5 + 10 + 5 + 8);
     p.flops = pixels * (patches * 24.0 + 200);
@@ -309,7 +310,8 @@ CaseRun bind_gvf(const Device& device, const SharedSite& site, const StripedShad
                aspect = up(shade.aspect).reshape(plane);
   const GroundSteps steps = ground_steps(reach, pitch);
   const Buffer offsets = up(steps.offsets),
-               table = up(step_table(forcing, options, covers, nullptr, reach, {})),
+               table = up(step_table(step_values(forcing, options, nullptr), forcing, options, covers,
+                                     nullptr, reach)),
                geometry = ground_words(device, shade, plane, walls, aspect, offsets, steps, reach);
   const auto padded_grid = [&](Buffer grid) {
     device.clear(grid);

@@ -1,5 +1,5 @@
 // Constants of the radiation model, and the points where published programs differ from each other and from
-// their own papers: each a plain field, each preset one set of them. docs/urban.md tells what each does.
+// their own papers: each a plain field, each preset one set of them. docs/urban.md describes each one.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,7 @@
 // Kernels of the ground view: 18 rays over the surface around a pixel.
 #include <array>
 #include <functional>
+#include <numbers>
 #include <optional>
 #include <string>
 
@@ -233,7 +234,7 @@ struct RaySums {
 
   static constexpr int kNoStep = 1 << 20;
 
-  /// Pixel q, if step n is before the ray's stop. Steps beyond the first walk inwards.
+  /// Adds pixel q if step n is before the ray's stop. Far steps are traversed inwards.
   void add(const Val<i32>& q, const Val<i32>& n, const Val<i32>& stop) {
     const Val<bool> inside = n < stop;
     const Val<u32> light = select(inside, fields.light[q], Val<u32>(0u));

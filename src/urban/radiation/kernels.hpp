@@ -92,7 +92,7 @@ enum SideWord : int { kOpenShort, kOpenLong, kOpenDown, kLitBelow, kPlanes, kLit
 inline constexpr int kSideHead = 4, kSideRow = 12, kSideFluxes = 8;
 
 /// Bits that a pixel of the ground adds to a ray's counts: pixel in the sun, pixel under plants that the sun shines on,
-/// and whether a sunlit wall stands beside.
+/// and whether a sunlit wall is next to it.
 inline constexpr int kUnderPlantShift = 12;
 inline constexpr u32 kInSun = 1u, kUnderPlant = 1u << kUnderPlantShift, kBesideSunlitWall = 1u << 31,
                      kCountMask = 0xfffu;

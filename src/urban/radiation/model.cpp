@@ -12,7 +12,8 @@
 #include "lockstep/error.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/radiation/kernels.hpp"
-#include "urban/radiation/step/step_table.hpp"
+#include "urban/radiation/sky_luminance.hpp"
+#include "urban/radiation/step/step_plans.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/sky/sky.hpp"
 #include "urban/sun/shadows.hpp"
@@ -54,17 +55,20 @@ Buffer upload_plane(const Device& device, const Stream& stream, const std::vecto
   return upload_on(device, stream, data).reshape({tile.rows, tile.cols});
 }
 
-/// 1 = ground, 0 = building.
-std::vector<uint8_t> ground_of(const RadiationScene& scene) {
+/// Of a tile: 1 = ground, 0 = building.
+std::vector<float> ground_of(const RadiationScene& scene, const Tile& tile) {
   const City& city = *scene.city;
-  if (!city.dem.empty()) return ground_mask(city);
+  if (!city.dem.empty()) {
+    const std::vector<uint8_t> mask = ground_mask(city, tile.row, tile.col, tile.rows, tile.cols);
+    return {mask.begin(), mask.end()};
+  }
   if (!scene.land_cover || scene.land_cover->empty())
     throw InputError("neither a DEM nor a land cover", kWhere, "one of them, to tell buildings from ground");
-  std::vector<uint8_t> ground(static_cast<size_t>(city.pixels()));
-  for (size_t p = 0; p < ground.size(); ++p) {
-    const int32_t code = (*scene.land_cover)[p];
-    ground[p] = !city.is_missing(static_cast<int64_t>(p)) && code != kBuildingCode && code < 100;
-  }
+  const std::vector<int32_t> codes = crop<int32_t>(*scene.land_cover, city, tile);
+  const std::vector<float> heights = crop<float>(city.dsm.as<float>(), city, tile);
+  std::vector<float> ground;
+  for (size_t p = 0; p < codes.size(); ++p)
+    ground.push_back(heights[p] != kNoHeight && codes[p] != kBuildingCode && codes[p] < 100);
   return ground;
 }
 
@@ -110,7 +114,7 @@ void check(const RadiationScene& scene, const RadiationOptions& options) {
   if (scene.sky && (scene.sky->rows != t.rows || scene.sky->cols != t.cols))
     throw InputError(fmt::format("view factors of {} x {}", scene.sky->rows, scene.sky->cols), kWhere,
                      fmt::format("{} x {} as the tile", t.rows, t.cols));
-  if (scene.sky && options.sky == SkyModel::anisotropic && !scene.sky->states)
+  if (scene.sky && has_patches(options.sky) && !scene.sky->states)
     throw InputError("view factors without states of the sky", kWhere,
                      "the packed states, for an anisotropic sky");
 }
@@ -148,28 +152,31 @@ RadiationCost radiation_cost(const City& city, const RadiationOptions& options) 
           4 * std::max<uint64_t>({view, words, kernels::kGroundPlanes})};
 }
 
-struct RadiationModel::State {
+struct RadiationModel::State : StepPlanner {
   Device device;
   Stream stream;
-  RadiationOptions options;
-  City city;  // without its grids
   Tile tile;
   Scene scene;  // of the ground around the tile
-  SkyDivision sky;
-  GroundReach reach;
-  WaveDelay clock;
-  bool covers = false;
+  ShadowBuffers shadow;
+  int32_t runs = 0;  // of patches
   Buffer walls, aspect, cover, lit;
   Buffer light, lup, albedo;  // padded ground grids of a step
   Buffer geometry, offsets, all_albedo;
   Buffer view, states;
-  Buffer planes, delay, out, table;
+  Buffer planes, out, table;
+  struct History {
+    WaveDelay clock;
+    Buffer delay;
+  };
+  std::vector<History> histories;
+  size_t history = 0;  // in use
+  const Buffer& delay() const { return histories[history].delay; }
   Buffer mean, mean_sides;                                         // of the parts of a step
   bool in_parts = false;                                           // the last step came in parts
   std::optional<std::vector<std::array<int64_t, 2>>> side_pixels;  // empty: everywhere
   Buffer sides, side_table;                                        // where they are found
 
-  bool anisotropic() const { return options.sky == SkyModel::anisotropic; }
+  bool anisotropic() const { return patches() != nullptr; }
   int64_t row() const { return tile.row - scene.tile.row; }
   int64_t col() const { return tile.col - scene.tile.col; }
   /// Shape of the padded grids.
@@ -179,7 +186,7 @@ struct RadiationModel::State {
   Shape core() const { return {tile.rows, tile.cols}; }
   Buffer flat(const Buffer& grid) const { return grid.reshape({grid.elements()}); }
   Buffer core_of(const Buffer& ground) const { return ground.window({row(), col()}, {tile.rows, tile.cols}); }
-  /// Where the ground around the tile lies in a padded grid.
+  /// The window of a padded grid with the ground around the tile.
   Buffer ground_of_padded(const Buffer& grid) const {
     return grid.window({reach.far - row(), reach.far - col()}, {scene.tile.rows, scene.tile.cols});
   }
@@ -188,9 +195,9 @@ struct RadiationModel::State {
 
   void upload_ground(const RadiationScene& from);
   void find_sky(const RadiationScene& from);
-  void shine(const StepForcing& forcing, const std::function<void(const char*)>& mark);
+  void shine(const Ray& sun, const std::function<void(const char*)>& mark);
   void rest();
-  void face_sides(const StepForcing& forcing);
+  void face_sides(const std::vector<float>& values);
   void add_part(size_t number, size_t count);
 };
 
@@ -209,22 +216,20 @@ std::vector<float> RadiationModel::State::pad(const std::vector<E>& ground, floa
 void RadiationModel::State::upload_ground(const RadiationScene& from) {
   const City& whole = *from.city;
   const Tile& ground = scene.tile;
-  const std::vector<uint8_t> mask = ground_of(from);
   std::vector<float> heights = crop<float>(from.walls->height.pixels(), whole, ground),
                      aspects = crop<float>(from.walls->aspect.pixels(), whole, ground);
-  std::vector<float> is_ground = crop<float>(mask, whole, ground);
+  std::vector<float> on_ground = ground_of(from, ground);
   for (size_t p = 0; p < heights.size(); ++p) {
-    // A wall pixel is the ground beside a building; one on a building does not count.
-    if (!std::isfinite(heights[p]) || !is_ground[p]) heights[p] = 0;
+    // A wall pixel is the ground next to a building; one on a building does not count.
+    if (!std::isfinite(heights[p]) || !on_ground[p]) heights[p] = 0;
     if (!std::isfinite(aspects[p])) aspects[p] = 0;
     const int64_t row = ground.row + static_cast<int64_t>(p) / ground.cols,
                   col = ground.col + static_cast<int64_t>(p) % ground.cols;
     if (options.constants.holes_are_edges && whole.is_missing(row * whole.cols + col))
-      is_ground[p] = kOutside;
+      on_ground[p] = kOutside;
   }
   walls = upload_plane(device, stream, heights, ground);
   aspect = upload_plane(device, stream, aspects, ground);
-  covers = from.land_cover && !from.land_cover->empty();
   if (covers)
     cover =
         upload_plane(device, stream, cover_rows(*from.land_cover, options.land_cover, whole, ground), ground);
@@ -244,7 +249,7 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
   geometry = device.allocate<u32>({kernels::kGroundWords, tile.rows, tile.cols});
   offsets = upload_on(device, stream, steps.offsets);
   device.launch_on(stream, kernels::ground_geometry(), core(),
-                   upload_on(device, stream, pad(is_ground, kOutside)), core_of(walls), core_of(aspect),
+                   upload_on(device, stream, pad(on_ground, kOutside)), core_of(walls), core_of(aspect),
                    offsets, upload_on(device, stream, steps.sides), geometry, reach.near, reach.far, pitch());
 
   // Albedo of everything in the sun and what the pixel's ground reflects of longwave, once.
@@ -254,7 +259,8 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
     for (size_t p = 0; p < rows.size(); ++p)
       albedos[p] = static_cast<float>(options.land_cover[static_cast<size_t>(rows[p])].albedo);
   }
-  const std::vector<float> slots = step_table({}, options, covers, nullptr, reach, {});
+  const std::vector<float> slots =
+      step_table(step_values({}, options, nullptr), {}, options, covers, nullptr, reach);
   all_albedo = device.allocate<f32>({kernels::kAlbedoPlanes, tile.rows, tile.cols});
   std::vector<float> reflects(static_cast<size_t>(tile.core_pixels()),
                               static_cast<float>(1 - options.bare.emissivity));
@@ -272,8 +278,7 @@ void RadiationModel::State::upload_ground(const RadiationScene& from) {
 }
 
 void RadiationModel::State::find_sky(const RadiationScene& from) {
-  sky = sky_division(options.view.patches, options.view.edges);
-  const int64_t words = static_cast<int64_t>((sky.patches.size() + 15) / 16);
+  const int64_t words = static_cast<int64_t>((sky.division.patches.size() + 15) / 16);
   const int64_t grids = scene.plants ? kSkyViewGrids : kSectors;
   if (from.sky_grids) {
     view = from.sky_grids;
@@ -311,16 +316,11 @@ RadiationModel::RadiationModel(const Device& device, const RadiationScene& scene
     : state_(std::make_unique<State>()) {
   check(scene, options);
   State& s = *state_;
+  static_cast<StepPlanner&>(s) =
+      scene.planner ? *scene.planner
+                    : StepPlanner(*scene.city, options, scene.land_cover && !scene.land_cover->empty());
   s.device = device;
   s.stream = stream;
-  s.options = options;
-  s.options.view.rays.max_reach_m = longest_ray_m(*scene.city, options);
-  s.city.rows = scene.city->rows;
-  s.city.cols = scene.city->cols;
-  s.city.pixel_size_m = scene.city->pixel_size_m;
-  s.city.lowest = scene.city->lowest;
-  s.city.highest = scene.city->highest;
-  s.reach = ground_reach(options, s.city.pixel_size_m);
   if (s.reach.far > kernels::kStopMask)
     throw InputError(fmt::format("a view of the ground over {} pixels", s.reach.far), kWhere,
                      fmt::format("at most {}", kernels::kStopMask));
@@ -331,25 +331,37 @@ RadiationModel::RadiationModel(const Device& device, const RadiationScene& scene
   s.find_sky(scene);
   const int64_t rows = s.tile.rows, cols = s.tile.cols;
   s.planes = device.allocate<f32>({kernels::kGroundPlanes, rows, cols});
-  s.delay = device.allocate<f32>({kDelayPlanes, rows, cols});
   s.out = device.allocate<f32>({kOutPlanes, rows, cols});
-  s.table = device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky : nullptr, options.body)});
+  s.shadow.heights = true;
+  s.shadow.planes = allocate_shadow_planes(device, s.scene, true);
+  s.runs = step_table_runs(s.sky.division, options.body);
+  s.table =
+      device.allocate<f32>({step_table_size(s.anisotropic() ? &s.sky.division : nullptr, options.body)});
   if (options.substeps > 1) {
     s.mean = device.allocate<f32>({kernels::kMeanPlanes, rows, cols});
     device.clear(s.mean, stream);
   }
-  device.clear(s.delay, stream);
+  use_history(0);
 }
+
+void RadiationModel::use_history(size_t number) {
+  State& s = *state_;
+  s.history = number;
+  while (s.histories.size() <= number) {
+    s.histories.push_back({{}, s.device.allocate<f32>({kDelayPlanes, s.tile.rows, s.tile.cols})});
+    s.device.clear(s.histories.back().delay, s.stream);
+  }
+}
+
 RadiationModel::~RadiationModel() = default;
 RadiationModel::RadiationModel(RadiationModel&&) noexcept = default;
 RadiationModel& RadiationModel::operator=(RadiationModel&&) noexcept = default;
 
 /// Sunlight on the ground around the tile, and what the ground gives back.
-void RadiationModel::State::shine(const StepForcing& forcing, const std::function<void(const char*)>& mark) {
-  const Ray ray = plan_ray(city, {forcing.sun_azimuth_deg, forcing.sun_altitude_deg}, options.view.rays);
-  const ShadowBuffers shadow = allocate_shadow(device, stream, ray, city, scene, true);
+void RadiationModel::State::shine(const Ray& sun, const std::function<void(const char*)>& mark) {
+  aim_shadow(device, stream, sun, city, scene, shadow);
   cast_shadow(device, stream, scene, shadow);
-  shade_walls(device, stream, scene, shadow, walls, aspect, sun_side(forcing.sun_azimuth_deg), lit);
+  shade_walls(device, stream, scene, shadow, walls, aspect, sun_side(sun.direction.azimuth_deg), lit);
   mark("shadow");
   const Kernel& surface = kernels::ground_surface(scene.plants, covers);
   const Shape around{scene.tile.rows, scene.tile.cols};
@@ -377,8 +389,7 @@ void RadiationModel::State::rest() {
 }
 
 /// Fluxes on vertical planes, before the delay of this step is taken over.
-void RadiationModel::State::face_sides(const StepForcing& forcing) {
-  const std::vector<float> values = urban::side_table(forcing, options, anisotropic() ? &sky : nullptr);
+void RadiationModel::State::face_sides(const std::vector<float>& values) {
   device.write(side_table, values.data(), side_table.bytes(), stream);
   const Kernel& kernel = kernels::sides(anisotropic(), scene.plants);
   const auto face = [&](const Shape& from, const Shape& size, const Buffer& result) {
@@ -389,11 +400,11 @@ void RadiationModel::State::face_sides(const StepForcing& forcing) {
     const Buffer here = plane(light.window({reach.far, reach.far}, {tile.rows, tile.cols}));
     if (anisotropic())
       device.launch_on(stream, kernel, size, here, planes_of(planes), planes_of(all_albedo), planes_of(view),
-                       planes_of(states), table, side_table, planes_of(delay), result,
-                       static_cast<int32_t>(sky.patches.size()));
+                       planes_of(states), table, side_table, planes_of(delay()), result,
+                       static_cast<int32_t>(sky.division.patches.size()));
     else
       device.launch_on(stream, kernel, size, here, planes_of(planes), planes_of(all_albedo), planes_of(view),
-                       table, side_table, planes_of(delay), result);
+                       table, side_table, planes_of(delay()), result);
   };
   if (side_pixels->empty()) return face({0, 0}, {tile.rows, tile.cols}, sides);
   for (size_t k = 0; k < side_pixels->size(); ++k) {
@@ -414,7 +425,7 @@ void RadiationModel::find_all_sides() { find_all_sides(state_->tile.rows, state_
 
 void RadiationModel::find_all_sides(int64_t rows, int64_t cols) {
   State& s = *state_;
-  const int64_t patches = s.anisotropic() ? static_cast<int64_t>(s.sky.patches.size()) : 0;
+  const int64_t patches = s.anisotropic() ? static_cast<int64_t>(s.sky.division.patches.size()) : 0;
   s.side_pixels.emplace();
   s.sides = s.device.allocate<f32>({kernels::kSideFluxes, rows, cols});
   if (s.options.substeps > 1) {
@@ -438,47 +449,53 @@ void RadiationModel::State::add_part(size_t number, size_t count) {
 }
 
 void RadiationModel::step(const StepForcing& forcing, device::PhaseClock* clock) {
-  state_->in_parts = false;
-  part(forcing, clock);
+  step({&forcing, 1}, clock);
 }
 
 void RadiationModel::step(std::span<const StepForcing> parts, device::PhaseClock* clock) {
+  std::vector<StepPlan> plans;
+  for (const StepForcing& part : parts) plans.push_back(state_->plan(part, state_->side_pixels.has_value()));
+  step(parts, plans, clock);
+}
+
+void RadiationModel::step(std::span<const StepForcing> parts, std::span<const StepPlan> plans,
+                          device::PhaseClock* clock) {
   State& s = *state_;
   s.in_parts = parts.size() > 1;
   if (s.in_parts && !s.mean.elements())
     throw InternalError(fmt::format("a step in {} parts", parts.size()), kWhere, "one");
   for (size_t k = 0; k < parts.size(); ++k) {
-    part(parts[k], clock);
+    part(parts[k], plans[k], clock);
     if (s.in_parts) s.add_part(k, parts.size());
   }
 }
 
-void RadiationModel::part(const StepForcing& forcing, device::PhaseClock* clock) {
+void RadiationModel::part(const StepForcing& forcing, const StepPlan& plan, device::PhaseClock* clock) {
   State& s = *state_;
   const auto mark = [&](const char* phase) {
     if (clock) clock->mark(phase);
   };
   DelayStep delay{};
   if (forcing.day())
-    delay = advance(s.clock, forcing.step_days, s.options.constants.delay_in_windows);
+    delay = advance(s.histories[s.history].clock, forcing.step_days, s.options.constants.delay_in_windows);
   else
-    s.clock = {};
-  const SkyDivision* const sky = s.anisotropic() ? &s.sky : nullptr;
-  const std::vector<float> table = step_table(forcing, s.options, s.covers, sky, s.reach, delay);
+    s.histories[s.history].clock = {};
+  std::vector<float> table = plan.table;
+  set_delay(table, delay);
   s.device.write(s.table, table.data(), s.table.bytes(), s.stream);
   if (forcing.day())
-    s.shine(forcing, mark);
+    s.shine(plan.sun, mark);
   else
     s.rest();
   mark("gvf");
-  if (s.side_pixels) s.face_sides(forcing);
+  if (s.side_pixels) s.face_sides(plan.sides);
   const Kernel& kernel = kernels::radiation(s.anisotropic(), s.scene.plants);
   const Buffer light = s.light.window({s.reach.far, s.reach.far}, {s.tile.rows, s.tile.cols});
   if (s.anisotropic())
     s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.states, s.table,
-                       s.delay, s.out, s.states.shape()[0], step_table_runs(s.sky, s.options.body));
+                       s.delay(), s.out, s.states.shape()[0], s.runs);
   else
-    s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.table, s.delay,
+    s.device.launch_on(s.stream, kernel, s.core(), light, s.planes, s.all_albedo, s.view, s.table, s.delay(),
                        s.out);
   mark("radiation");
 }
@@ -504,23 +521,25 @@ struct Saved {
 
 std::vector<std::byte> RadiationModel::save() const {
   const State& s = *state_;
-  const Saved head{s.tile.rows, s.tile.cols, s.clock.time_added_days, s.clock.first};
-  std::vector<std::byte> bytes(sizeof head + static_cast<size_t>(s.delay.bytes()));
+  const auto& [clock, delay] = s.histories[s.history];
+  const Saved head{s.tile.rows, s.tile.cols, clock.time_added_days, clock.first};
+  std::vector<std::byte> bytes(sizeof head + static_cast<size_t>(delay.bytes()));
   std::memcpy(bytes.data(), &head, sizeof head);
-  s.device.read(s.delay, bytes.data() + sizeof head, s.delay.bytes(), s.stream);
+  s.device.read(delay, bytes.data() + sizeof head, delay.bytes(), s.stream);
   return bytes;
 }
 
 void RadiationModel::restore(const std::vector<std::byte>& bytes) {
   State& s = *state_;
+  auto& [clock, delay] = s.histories[s.history];
   Saved head{};
   if (bytes.size() >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
-  if (bytes.size() != sizeof head + static_cast<size_t>(s.delay.bytes()) || head.rows != s.tile.rows ||
+  if (bytes.size() != sizeof head + static_cast<size_t>(delay.bytes()) || head.rows != s.tile.rows ||
       head.cols != s.tile.cols)
     throw InputError(fmt::format("a state of {} bytes for {} x {}", bytes.size(), head.rows, head.cols),
                      kWhere, fmt::format("one of {} x {}", s.tile.rows, s.tile.cols));
-  s.clock = {head.first != 0, head.time_added_days};
-  s.device.write(s.delay, bytes.data() + sizeof head, s.delay.bytes(), s.stream);
+  clock = {head.first != 0, head.time_added_days};
+  s.device.write(delay, bytes.data() + sizeof head, delay.bytes(), s.stream);
 }
 
 }  // namespace lockstep::urban

@@ -1,5 +1,5 @@
 // Radiation of one tile of a city, hour by hour. Geometry is found once; between steps the state stays on the
-// device, and a step uploads scalars alone. Results do not depend on the tiles, to the bit.
+// device, and a step uploads scalars alone. Results are bit-identical for all tile sizes.
 #pragma once
 
 #include <array>
@@ -23,6 +23,9 @@ class PhaseClock;
 
 namespace lockstep::urban {
 
+struct StepPlan;
+struct StepPlanner;
+
 struct RadiationOptions {
   SkyModel sky = SkyModel::anisotropic;
   Body body = Body::cylinder;
@@ -40,7 +43,7 @@ struct RadiationOptions {
 /// The inputs of one tile, on the host. The grids have the shape of the whole city and must outlive the
 /// constructor of RadiationModel alone.
 struct RadiationScene {
-  const City* city = nullptr;    ///< with a DEM or a land cover: buildings are told from ground by them
+  const City* city = nullptr;    ///< with a DEM or a land cover, to distinguish buildings from ground
   const Walls* walls = nullptr;  ///< heights (m, 0 = none) and aspects (degrees)
   /// Codes of SurfaceRow, row by row; empty: bare ground. Codes from 100 on count as roofs; unknown ones are
   /// refused.
@@ -50,6 +53,7 @@ struct RadiationScene {
   const SkyTile* sky = nullptr;
   /// The same on the model's device, as SkyBuffers has them; they win.
   Buffer sky_grids, sky_states;
+  const StepPlanner* planner = nullptr;  ///< of this city, the options and land cover; null: made
 };
 
 /// Planes of a step over the tile's core, f32 (rows, cols). Missing pixels hold no meaning.
@@ -89,12 +93,14 @@ class RadiationModel {
   RadiationModel(RadiationModel&&) noexcept;
   RadiationModel& operator=(RadiationModel&&) noexcept;
 
-  /// Steps come in the order of time: the warmth of surfaces lags behind. The clock is told the phases "shadow", "gvf" and
-  /// "radiation".
+  /// Steps must be in order of time, because the warmth of surfaces lags behind. The clock receives the phases
+  /// "shadow", "gvf" and "radiation".
   void step(const StepForcing& forcing, device::PhaseClock* clock = nullptr);
   /// A step in parts of equal length, at most RadiationOptions::substeps; results are means over them, of the temperature the
   /// mean of its fourth power.
   void step(std::span<const StepForcing> parts, device::PhaseClock* clock = nullptr);
+  /// With what the planner made of the parts, with sides where find_sides() or find_all_sides() asked for them.
+  void step(std::span<const StepForcing> parts, std::span<const StepPlan> plans, device::PhaseClock* clock);
   /// Output of the last step; valid until the next.
   Buffer output(RadiationOutput which) const;
   /// From the next step on fluxes on vertical planes are found at these pixels (row, column) of the core, or everywhere.
@@ -106,14 +112,18 @@ class RadiationModel {
   /// The 15 view factors (15, rows, cols; 5 without plants).
   Buffer sky_view() const;
 
-  /// The state carried from step to step, for checkpoints and for a restart on another device.
+  /// Warmth of surfaces is remembered by number: what steps of other weather under the same sun have is kept apart. 0 until
+  /// this is called.
+  void use_history(size_t number);
+
+  /// The state carried from step to step by the history in use, for checkpoints and for a restart on another device.
   std::vector<std::byte> save() const;
   /// Throws InputError for the state of another shape.
   void restore(const std::vector<std::byte>& state);
 
  private:
   void find_all_sides(int64_t rows, int64_t cols);
-  void part(const StepForcing& forcing, device::PhaseClock* clock);
+  void part(const StepForcing& forcing, const StepPlan& plan, device::PhaseClock* clock);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -47,7 +47,7 @@ struct GroundView {
   Reals norm;
 };
 
-/// 0 where a wall of this aspect faces the sun, else 1; 2 of what is no wall where the sun stands in the south.
+/// 0 if a wall of this aspect faces the sun, else 1. With the sun in the south, 1 more for a pixel without wall.
 inline int faces_away_from(double aspect_deg, bool wall, double azimuth_deg) {
   const double aspect = aspect_deg * kRadian, low = azimuth_deg * kRadian - kPi / 2, high = low + kPi;
   if (low >= 0 && high < 2 * kPi) return (aspect < low || aspect >= high) - wall + 1;

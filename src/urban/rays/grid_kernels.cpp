@@ -5,6 +5,7 @@
 
 #include "lockstep/urban.hpp"
 #include "urban/city/prepare.hpp"
+#include "urban/rays/facing.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/rays/ray_table.hpp"
 #include "urban/sky/svf_weights.hpp"
@@ -273,11 +274,8 @@ Kernel make_wall_shade(bool plants) {
                   const Val<f32> shade = planes(which.shade(), at);
                   const Val<f32> depth = plants ? planes(which.depth(), at) : Val<f32>(0.0f);
                   const Val<f32> ground = dsm[padded_index(at.y + row, at.x + col, pitch)];
-                  const Val<f32> wall = walls[at], direction = aspect[at] * float(std::numbers::pi / 180);
-                  // Branch 0: the sun stands between east and west by south; 1: by north.
-                  const Val<bool> outside = (direction < low) | (direction >= high);
-                  const Val<bool> across = !((direction > low) | (direction <= high));
-                  const Val<bool> away = (wall > 0.0f) & select(Val<i32>(branch) == 0, outside, across);
+                  const Val<f32> wall = walls[at];
+                  const Val<bool> away = (wall > 0.0f) & faces_away(aspect[at], branch, low, high);
                   const Val<f32> lit =
                       select(away, Val<f32>(0.0f), max(Val<f32>(0.0f), wall - (shade - ground)));
                   const Val<f32> dark = wall - lit;

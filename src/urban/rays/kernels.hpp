@@ -16,7 +16,7 @@ const Kernel& max_along_cols();
 const Kernel& far_max_along_rows();
 const Kernel& far_max_along_cols();  // (At<2>, in, out)
 
-/// Scalars that say where a core lies in its window: padded index = (y + row + kPad) · pitch + x + col +
+/// Scalars that give the place of a core in its window: padded index = (y + row + kPad) · pitch + x + col +
 /// kPad. All ray kernels take (…, i32 row, i32 col, i32 pitch, f32 highest).
 
 /// Planes of the shadow kernels' output, f32 (count, rows, cols): 1 and 0; then, with heights, up to where
@@ -33,6 +33,18 @@ struct ShadowPlanes {
 /// (At<2>, dsm, near_dsm, far, [canopy, trunk, near_canopy,] table, out planes, scalars); the bracket with
 /// plants only.
 const Kernel& shadow(bool plants, bool heights);
+
+/// Rows of the points of facades: pixel of the core, absolute height (m) and direction of the wall (degrees) by their bits,
+/// then the positions of the sun seen past buildings and past plants too.
+struct FacadeRows {
+  static constexpr int kRow = 0, kCol = 1, kHeight = 2, kAspect = 3, kPastBuildings = 4, kPastPlants = 5;
+  static constexpr int kCount = 6;
+};
+
+/// Adds one position of the sun, ray number 0 of the table, to the points of facades that it shines on.
+/// (At<1> point, inputs as shadow, inout points (FacadeRows, n) of i32, i32 branch, f32 low, f32 high as wall_shade,
+/// scalars)
+const Kernel& facade_sun(bool plants);
 
 /// Sky states of 16 patches in one word, from patch `first` (a multiple of 16) on, of `patches` in all.
 /// (At<3> x, y, word; inputs as shadow; out words (words, rows, cols); i32 first, patches; scalars)

@@ -1,11 +1,12 @@
-// Kernels that cast rays. A ray visits its steps in spans of 32 and chunks of 8; a maximum over all pixels
-// that a span or chunk can touch tells whether any of its steps may matter. Skipping is exact: heights are
+// Kernels that cast rays. A ray processes its steps in spans of 32 and chunks of 8; a maximum over all pixels
+// that a span or chunk can touch decides whether any of its steps may matter. Skipping is exact: heights are
 // compared after the same rounded subtraction, which is monotonous.
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "urban/city/prepare.hpp"
+#include "urban/rays/facing.hpp"
 #include "urban/rays/kernels.hpp"
 #include "urban/rays/ray_table.hpp"
 
@@ -206,8 +207,51 @@ Kernel make_sky_states(bool plants) {
                 });
 }
 
+using Points = InOut<i32, 2>;
+
+/// A wall has no bush of its own: a crown on its pixel is met by the ray's first step.
+void facade_body(const At<1>& at, const Fields& f, const Table& table, const Points& points,
+                 const Val<bool>& away, const Pixel& p, const Param<f32>& highest) {
+  const Val<f32> height = bitcast<f32>(points(FacadeRows::kHeight, at));
+  Meeting m{Var<bool>(false), Var<bool>(false), {}, {}};
+  if_(!away, [&] { cast_ray(f, table, Val<i32>(0), p, height, highest, m); });
+  const Val<bool> open = !(away | Val<bool>(m.building));
+  const auto add = [&](int row, const Val<bool>& sees) {
+    points(row, at) = points(row, at) + select(sees, Val<i32>(1), Val<i32>(0));
+  };
+  add(FacadeRows::kPastBuildings, open);
+  add(FacadeRows::kPastPlants, open & !Val<bool>(m.plants));
+}
+
+Kernel make_facade_sun(bool plants) {
+  const auto body = [](const At<1>& at, const Fields& f, const Table1& table, const Points& points,
+                       const Int& branch, const Real& low, const Real& high, const Int& row, const Int& col,
+                       const Int& pitch, const Real& highest) {
+    const Val<bool> away = faces_away(bitcast<f32>(points(FacadeRows::kAspect, at)), branch, low, high);
+    facade_body(at, f, {table}, points, away,
+                {points(FacadeRows::kRow, at), points(FacadeRows::kCol, at), row, col, pitch}, highest);
+  };
+  if (plants)
+    return kernel("urban.sun.facade.plants",
+                  [body](At<1> at, Heights dsm, Heights near_dsm, Heights far, Heights canopy, Heights trunk,
+                         Heights near_canopy, Table1 table, Points points, Int branch, Real low, Real high,
+                         Int row, Int col, Int pitch, Real highest) {
+                    body(at, {dsm, near_dsm, far, canopy, trunk, near_canopy}, table, points, branch, low,
+                         high, row, col, pitch, highest);
+                  });
+  return kernel("urban.sun.facade", [body](At<1> at, Heights dsm, Heights near_dsm, Heights far, Table1 table,
+                                           Points points, Int branch, Real low, Real high, Int row, Int col,
+                                           Int pitch, Real highest) {
+    body(at, {dsm, near_dsm, far, {}, {}, {}}, table, points, branch, low, high, row, col, pitch, highest);
+  });
+}
+
 }  // namespace
 
+const Kernel& facade_sun(bool plants) {
+  static const Kernel all[] = {make_facade_sun(false), make_facade_sun(true)};
+  return all[plants];
+}
 const Kernel& shadow(bool plants, bool heights) {
   static const Kernel all[2][2] = {{make_shadow(false, false), make_shadow(false, true)},
                                    {make_shadow(true, false), make_shadow(true, true)}};

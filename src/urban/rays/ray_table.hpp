@@ -29,7 +29,7 @@ inline constexpr int kCorner = 0, kRiseBefore = 1, kSpanCorner = 2, kOffsets = 4
 /// Pixels around a window that belong to no raster: rays overshoot its edge by less than that.
 inline constexpr int kPad = 40;
 
-/// Where a window of rows × cols lies in a buffer with kPad pixels around it.
+/// Place of a window of rows × cols in a buffer with kPad pixels around it.
 struct PaddedShape {
   int64_t rows = 0, cols = 0;  ///< of the window
   int64_t pitch = 0;           ///< columns of the buffer, a multiple of 16

@@ -34,22 +34,30 @@ std::vector<double> percentiles(std::span<const float> values, std::span<const d
     double part = 0;
   };
   std::vector<Wanted> wanted;
-  std::vector<uint8_t> open(kBuckets);  // buckets whose values are needed
+  // Buckets whose values are needed, by their place in `inside`; 0 is that of all others.
+  std::vector<uint16_t> place(kBuckets);
+  std::vector<std::vector<uint32_t>> inside(1);
+  const auto open = [&](size_t bucket) {
+    if (place[bucket] != 0) return;
+    place[bucket] = static_cast<uint16_t>(inside.size());
+    inside.emplace_back().reserve(up_to[bucket + 1] - up_to[bucket]);
+  };
   for (const double share : shares) {
     const double at = std::clamp(share / 100, 0.0, 1.0) * static_cast<double>(values.size() - 1);
     const auto below = static_cast<size_t>(at);
     wanted.push_back({below, std::min(below + 1, values.size() - 1), at - std::floor(at)});
-    open[bucket_of(wanted.back().below)] = open[bucket_of(wanted.back().above)] = 1;
+    open(bucket_of(wanted.back().below));
+    open(bucket_of(wanted.back().above));
   }
-  std::vector<std::vector<uint32_t>> inside(kBuckets);
   for (const float v : values)
-    if (const uint32_t order = order_of(v); open[order >> 16]) inside[order >> 16].push_back(order);
+    if (const uint32_t order = order_of(v); place[order >> 16] != 0)
+      inside[place[order >> 16]].push_back(order);
   for (std::vector<uint32_t>& bucket : inside)
     if (!std::ranges::all_of(bucket, [&](uint32_t o) { return o == bucket.front(); }))
       std::sort(bucket.begin(), bucket.end());
   const auto at_rank = [&](size_t rank) {
     const size_t bucket = bucket_of(rank);
-    return static_cast<double>(value_of_order(inside[bucket][rank - up_to[bucket]]));
+    return static_cast<double>(value_of_order(inside[place[bucket]][rank - up_to[bucket]]));
   };
   for (size_t k = 0; k < wanted.size(); ++k) {
     const double below = at_rank(wanted[k].below), above = at_rank(wanted[k].above);

@@ -92,12 +92,12 @@ void RunFolder::read_record() {
   pixel_size_m_ = record.at("pixel_size").number();
   const auto scale = record.find("projection_scale");
   const double side = pixel_size_m_ / (scale ? scale->number() : 1);
-  if (!(side > 0 && std::isfinite(side))) record.at("pixel_size").fail("is no length", "metres");
+  if (!(side > 0 && std::isfinite(side))) record.at("pixel_size").fail("is not a length", "metres");
   pixel_m2_ = side * side;
   const int64_t steps = record.at("steps").integer(1, kMostRunSteps);
   const auto time_of = [&](const char* name) {
     const auto time = io::parse_iso_time(record.at(name).text());
-    if (!time) record.at(name).fail("is no time", "such as 2015-06-21T15:00");
+    if (!time) record.at(name).fail("is not a time", "such as 2015-06-21T15:00");
     return time->minutes;
   };
   const io::CivilMinutes from = time_of("from"), to = time_of("to");

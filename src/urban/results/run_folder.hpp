@@ -59,7 +59,7 @@ class RunFolder {
   /// Rows of a step of an output. From any thread.
   void read_step(const std::string& output, size_t step, int64_t row, int64_t rows, float* out) const;
   std::vector<float> read_summary(const std::string& name) const;
-  /// 1 where people stand; empty for runs without the mask.
+  /// 1 where people can be; empty for runs without the mask.
   const std::vector<uint8_t>& ground() const { return ground_; }
   /// Rows that read_step() reads without reading others too.
   static constexpr int64_t kBandRows = 256;

@@ -18,7 +18,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// Cells that a reader converts at a time: it holds cells of other types beside the result.
+/// Cells that a reader converts at a time: it holds cells of other types in addition to the result.
 constexpr int64_t kCellsAtATime = int64_t{1} << 20;
 /// Bands are multiples of the height of most files' tiles, where they are that high at all.
 constexpr int64_t kBlockRows = 256;
@@ -47,13 +47,20 @@ class FileWindows : public CityWindows {
   }
 
   City read(int64_t row, int64_t col, int64_t rows, int64_t cols) const override {
-    City part = prepare_part(read_input(row, col, rows, cols), shift_);
+    City part = prepare_part(read_input(row, col, rows, cols, above_ground()), shift_);
     part.dem = {};
     part.lowest = lowest_;
     part.highest = highest_;
     return part;
   }
   bool has_vegetation() const override { return plants_; }
+  bool has_ground() const override { return city_.dem.reader != nullptr; }
+  std::vector<uint8_t> ground(int64_t row, int64_t col, int64_t rows, int64_t cols) const override {
+    CityInput input = city_.input;
+    input.dsm = read_window(*city_.dsm.reader, row, col, rows, cols);
+    input.dem = read_window(*city_.dem.reader, row, col, rows, cols);
+    return ground_mask(prepare_part(std::move(input), shift_));
+  }
   const std::string& hashes() const override { return hashes_; }
 
   /// The whole, without its grids.
@@ -75,13 +82,14 @@ class FileWindows : public CityWindows {
     return {&city_.dsm, &city_.dem, &city_.cdsm, &city_.tdsm};
   }
 
-  CityInput read_input(int64_t row, int64_t col, int64_t rows, int64_t cols) const {
+  bool above_ground() const { return city_.input.dsm_heights == DsmHeights::above_ground; }
+  CityInput read_input(int64_t row, int64_t col, int64_t rows, int64_t cols, bool dem) const {
     CityInput input = city_.input;
     const auto get = [&](const OpenLayer& layer, Raster& raster) {
       if (layer.reader) raster = read_window(*layer.reader, row, col, rows, cols);
     };
     get(city_.dsm, input.dsm);
-    get(city_.dem, input.dem);
+    if (dem) get(city_.dem, input.dem);
     if (!plants_) return input;
     get(city_.cdsm, input.cdsm);
     get(city_.tdsm, input.tdsm);
@@ -100,7 +108,7 @@ class FileWindows : public CityWindows {
     float lowest = std::numeric_limits<float>::infinity(), highest = kNoHeight, tallest = 0;
     missing_ = 0;
     for (int64_t row = 0; row < grid.rows; row += band) {
-      CityInput input = read_input(row, 0, std::min(band, grid.rows - row), grid.cols);
+      CityInput input = read_input(row, 0, std::min(band, grid.rows - row), grid.cols, true);
       const Raster* const rasters[] = {&input.dsm, &input.dem, &input.cdsm, &input.tdsm};
       for (size_t k = 0; check && k < checks.size(); ++k)
         if (!rasters[k]->empty()) checks[k].take(rasters[k]->pixels());

@@ -1,4 +1,4 @@
-// A city that stays in its files: read by windows where memory does not hold it.
+// A city that stays in its files: read tile by tile if it does not fit into memory.
 #pragma once
 
 #include <cstdint>

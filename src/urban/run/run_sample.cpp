@@ -19,7 +19,7 @@ SampleRunResult run(const SampleRunOptions& options) {
   grid.rows = options.rows;
   grid.cols = options.cols;
   grid.has_transform = true;
-  // A place on the plain of Uppland, so that the sun stands as it does over a northern city.
+  // A place on the plain of Uppland, so that the sun has the positions that it has over a northern city.
   grid.transform = {674000, options.pixel_size_m, 0, 6580000, 0, -options.pixel_size_m};
   if (options.output.format != GridFormat::npy) grid.crs_wkt = io::crs_from_epsg(options.epsg);
   Outputs outputs(options.output, grid, sample_looks());

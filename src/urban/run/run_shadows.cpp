@@ -31,7 +31,7 @@ void check(const ShadowRunOptions& o) {
     if (broken) throw schema.error({kind, where, what, expected, ""});
   };
   refuse(o.azimuth_deg.has_value() != o.altitude_deg.has_value(), Fault::missing,
-         o.azimuth_deg ? "azimuth" : "altitude", "one angle alone", "{azimuth} and {altitude}");
+         o.azimuth_deg ? "azimuth" : "altitude", "only one angle", "{azimuth} and {altitude}");
   refuse(timed && angles, Fault::conflict, "at", "both angles and a time",
          "{azimuth} and {altitude}, or {at}");
   refuse(!timed && !angles, Fault::missing, "", "no position of the sun",
@@ -41,7 +41,7 @@ void check(const ShadowRunOptions& o) {
   refuse(o.latitude_deg.has_value() != o.longitude_deg.has_value(), Fault::missing, "latitude",
          "half a place", "{latitude} and {longitude}");
   refuse(o.wall_height.empty() != o.wall_aspect.empty(), Fault::missing,
-         o.wall_height.empty() ? "wall_aspect" : "wall_height", "one wall grid alone",
+         o.wall_height.empty() ? "wall_aspect" : "wall_height", "only one wall grid",
          "{wall_height} and {wall_aspect}");
   refuse(!o.wall_height.empty() && o.find_walls, Fault::conflict, "walls", "walls twice",
          "{walls}, or {wall_height} and {wall_aspect}");
@@ -71,7 +71,7 @@ void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRun
                 azimuth, position.altitude_deg);
 }
 
-/// Shadows while the sun is down: the Earth stands in its way as a building does.
+/// Shadows while the sun is down: the Earth blocks it as a building does.
 void shade_all(const City& city, const Walls* walls, Outputs& outputs) {
   constexpr float missing = std::numeric_limits<float>::quiet_NaN();
   const int64_t step = std::clamp<int64_t>((int64_t{1} << 22) / city.cols, 1, city.rows);
@@ -103,12 +103,7 @@ std::optional<Walls> find_walls(Context& context, const ShadowRunOptions& option
     return Walls{read_layer(options.wall_height, options.city, loaded, LayerValues::heights),
                  read_layer(options.wall_aspect, options.city, loaded, LayerValues::numbers)};
   if (!options.find_walls) return {};
-  Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
-  stream_walls(context, city, options.walls, options.tiles, [&](const Tile& tile, const TileResult& grids) {
-    stitch(tile, grids.plane(0), walls.height);
-    stitch(tile, grids.plane(1), walls.aspect);
-  });
-  return walls;
+  return collect_walls(context, city, options.walls, options.tiles);
 }
 
 /// "2015-06-21 15:00 (UTC+2)", with the offset as it was given; nothing where angles were.
@@ -138,7 +133,7 @@ ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& opti
   if (with_walls && loaded.by_windows)
     throw schema_of<ShadowRunOptions>().error(
         {Fault::invalid, options.find_walls ? "walls" : "wall_height", "a city that its memory does not hold",
-         "a larger {memory}, a smaller raster, or shadows on the ground alone", ""});
+         "a larger {memory}, a smaller raster, or shadows on the ground only", ""});
   Outputs outputs(pictured(options.output, loaded), loaded.grid, shadow_looks(with_walls));
   outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);

@@ -15,6 +15,7 @@ struct SeriesArrays {
   CityInput city;              ///< with an empty DSM: city, land cover and walls come from files
   Raster land_cover;           ///< empty: none
   std::optional<Walls> walls;  ///< else found
+  double convergence_deg = 0;  ///< direction of the grid's north, clockwise from true north
   std::string weather;         ///< the text of a file of weather; empty: from the file
 };
 
@@ -30,6 +31,8 @@ SeriesInputs read_series_inputs(const SeriesOptions& options, const SeriesArrays
 std::pair<SeriesInputs, bool> check_series_inputs(const SeriesOptions& options);
 /// As `run` of the options alone.
 SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays);
+SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays,
+                 const parallel::Group& group);
 /// As `run`, without a folder: nothing is written, and points are not read.
 SeriesGrids compute(Context& context, const SeriesOptions& options, const SeriesArrays& arrays);
 

@@ -68,7 +68,7 @@ std::vector<float> plane(const Device& device, const RadiationModel& model, Radi
   return device.download<f32>(model.output(output));
 }
 
-/// Night under a sky as warm as the air: the body sees one temperature, whatever the surfaces emit and reflect.
+/// Night under a sky as warm as the air: the body sees one temperature, for any surface emission and reflection.
 double enclosure_error(Context& context) {
   const Device& device = context.device();
   const Place place(context, random_city(20, 20, 3, {true, 1.0, 0.0}));
@@ -135,7 +135,7 @@ double reflected_share() {
   return worst;
 }
 
-/// Seen from the centres of round basins whose rims stand between two bands of every sky.
+/// Seen from the centres of round basins whose rims are between two bands of every sky.
 double basin_error(Context& context) {
   double worst = 0;
   for (const SkyPatches patches : kSkies)

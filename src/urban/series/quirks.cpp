@@ -84,7 +84,7 @@ std::vector<Toggle> toggles() {
   };
 }
 
-/// Ground of several kinds where a city tells none: roofs, grass under plants, a pond in its first corner, asphalt.
+/// Ground of several kinds for a city that has none: roofs, grass under plants, a pond in its first corner, asphalt.
 std::vector<int32_t> some_land_cover(const City& city) {
   const std::vector<uint8_t> ground = ground_mask(city);
   const std::span<const float> canopy = city.canopy.as<float>();

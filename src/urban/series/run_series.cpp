@@ -17,11 +17,13 @@
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/telemetry.hpp"
+#include "device/capabilities.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/documents.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/point_table.hpp"
 #include "urban/series/outputs/writer.hpp"
+#include "urban/series/ranks.hpp"
 #include "urban/series/tiles.hpp"
 #include "urban/tiles/tile_store.hpp"
 #include "urban/walls/walls.hpp"
@@ -50,8 +52,9 @@ struct SeriesRun {
   const SeriesOptions& options;
   const SeriesInputs& inputs;
   const SeriesTiles& tiles;
-  SeriesWriter& writer;
+  SeriesWriter* writer;  // of rank 0; of others while files of single steps are written
   SeriesPointTable& points;
+  const parallel::Group& group;
   SeriesResult& result;
   SeriesClock clock;
   std::atomic<int64_t> done{0};
@@ -63,23 +66,103 @@ struct SeriesRun {
     const int64_t now = done += parts;
     if (options.tiles.on_progress) options.tiles.on_progress(std::min(now, total), total);
   }
-  void run_whole(const Tile& tile);
+  void compute_tiles(TileJob& job, const fs::path& unfinished, int64_t rows);
+  void run_whole(const Tile& tile, const std::function<RunKey()>& key);
+  std::vector<size_t> open_tiles(const TilePlan& plan, const TileStore& store);
   void run_tiled(const TilePlan& plan, TileStore& store);
   void assemble(const TilePlan& plan, const TileStore& store);
   void take_rows(StoredTile& stored, size_t step, int64_t begin, int64_t end, int64_t cols,
                  StepPlanes& planes);
   void record(const TileJob& job);
+  void record_ranks(const TileJob& job);
+  int64_t fallbacks() const;
+};
+
+/// The steps of a run of one tile that outlive it.
+class KeptSteps {
+ public:
+  KeptSteps(const SeriesRun& run, const Tile& tile, const std::function<RunKey()>& key)
+      : run_(run), layout_(run.tiles.layout(tile)), key_(key), folder_(run.options.folder / ".steps") {
+    if (run.options.resume && StepStore::holds_steps(folder_)) store_.emplace(folder_, key_());
+    std::error_code ignored;
+    if (!run.options.resume) fs::remove_all(folder_, ignored);
+    keeping_ = run.options.resume && run.inputs.steps.size() > 1;
+    slow_ = capabilities_of(run.context.device()).host_memory;
+  }
+
+  /// From the first step on where steps are slow, else once the run has lasted long enough to be missed.
+  bool keeps(size_t step) const {
+    constexpr double kMissedSeconds = 20;
+    const bool is_new = !store_ || step >= store_->kept().behind;
+    return keeping_ && is_new && (slow_ || since(begun_) > kMissedSeconds);
+  }
+  /// Of a step that is about to be kept: before the writer takes its planes.
+  void copy(const StepPlanes& planes, const std::vector<float>& points) {
+    values_.clear();
+    for (const std::vector<float>& plane : planes) values_.insert(values_.end(), plane.begin(), plane.end());
+    values_.insert(values_.end(), points.begin(), points.end());
+  }
+  /// A disk that is full or slow ends the keeping, not the run.
+  void keep(size_t step, std::vector<std::byte> state) {
+    constexpr double kSlowShare = 0.25;
+    try {
+      if (!store_) store_.emplace(folder_, key_());
+      store_->keep(step, std::exchange(values_, {}), std::move(state));
+      if (store_->wait_seconds() < std::max(kSlowShare * since(begun_), 1.0)) return;
+      logging::info("{}: steps are not kept any longer, for the disk is slower than they are", kStepStage);
+    } catch (const InputError& error) { logging::warning("steps are not kept: {}", error.what()); }
+    keeping_ = false;
+    remove();
+  }
+  /// The step behind those that are there; hands them to `sink`.
+  size_t take_over(size_t step, std::vector<std::byte>& state, const StepSink& sink) {
+    if (!store_ || store_->kept().behind <= step || store_->kept().first != step) return step;
+    const StepStore::Kept& kept = store_->kept();
+    std::vector<float> values(layout_.floats());
+    for (size_t k = step; k < kept.behind; ++k) {
+      store_->load(k, values);
+      const StepMemory memory = sink.begin(k);
+      for (size_t o = 0; o < memory.planes.size(); ++o)
+        std::copy_n(layout_.plane(values.data(), o), layout_.pixels(), memory.planes[o]);
+      std::copy(values.begin() + static_cast<ptrdiff_t>(memory.planes.size() * layout_.pixels()),
+                values.end(), memory.points);
+      taking_over_ = true;
+      sink.end(k);
+      taking_over_ = false;
+    }
+    logging::info("{}: {} of {} steps are taken over from an earlier run", kStepStage, kept.behind - step,
+                  run_.inputs.steps.size());
+    state = kept.state;
+    return kept.behind;
+  }
+  bool taking_over() const { return taking_over_; }
+  bool has_copy() const { return !values_.empty(); }
+  void remove() {
+    if (store_) store_->remove();
+    store_.reset();
+  }
+
+ private:
+  const SeriesRun& run_;
+  const StepLayout layout_;
+  const std::function<RunKey()>& key_;
+  const fs::path folder_;
+  const RunClock::time_point begun_ = RunClock::now();
+  std::optional<StepStore> store_;
+  std::vector<float> values_;
+  bool keeping_ = false, slow_ = false, taking_over_ = false;
 };
 
 /// One tile that is the raster: its steps go to the files as they come.
-void SeriesRun::run_whole(const Tile& tile) {
+void SeriesRun::run_whole(const Tile& tile, const std::function<RunKey()>& key) {
   const auto begin = RunClock::now();
   const StepLayout layout = tiles.layout(tile);
+  KeptSteps kept(*this, tile, key);
   std::vector<float> at_points(layout.points().size() * kPointValues);
   StepPlanes planes;  // of the step that has begun
   StepSink sink;
   sink.begin = [&](size_t) {
-    if (planes.empty()) planes = writer.begin();
+    if (planes.empty()) planes = writer->begin();
     StepMemory memory{{}, at_points.data()};
     for (std::vector<float>& plane : planes) memory.planes.push_back(plane.data());
     return memory;
@@ -87,25 +170,30 @@ void SeriesRun::run_whole(const Tile& tile) {
   sink.end = [&](size_t k) {
     for (size_t p = 0; p < layout.points().size(); ++p)
       points.take(layout.points()[p], k, at_points.data() + p * kPointValues);
-    writer.end(k, std::exchange(planes, {}));
+    if (!kept.taking_over() && kept.keeps(k)) kept.copy(planes, at_points);
+    writer->end(k, std::exchange(planes, {}));
   };
-  tiles.compute(context, tile, false, sink, [this](int parts) { advance(parts); }, clock);
+  sink.keeps = [&](size_t) { return kept.has_copy(); };
+  sink.keep = [&](size_t k, std::vector<std::byte> state) { kept.keep(k, std::move(state)); };
+  sink.take_over = [&](size_t k, std::vector<std::byte>& state) { return kept.take_over(k, state, sink); };
+  tiles.compute(context, tile, nullptr, sink, [this](int parts) { advance(parts); }, &clock);
   result.tiles.queue_depth_peak = 1;
   result.tiles.tile_seconds.push_back(since(begin));
   result.tiles.turnaround_seconds.push_back(since(begin));
 }
 
-/// Several tiles: each keeps its series in a file until all are there.
-void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
-  std::mutex reporting;
-  const auto bytes_of = [&](const Tile& tile) {
-    return static_cast<int64_t>(tiles.layout(tile).floats() * sizeof(float) * inputs.steps.size());
-  };
+/// Bytes of a tile's series.
+int64_t bytes_of(const SeriesRun& run, const Tile& tile) {
+  return static_cast<int64_t>(run.tiles.layout(tile).floats() * sizeof(float) * run.inputs.steps.size());
+}
+
+/// Tiles that an earlier run did not leave.
+std::vector<size_t> SeriesRun::open_tiles(const TilePlan& plan, const TileStore& store) {
   std::vector<size_t> open;
   for (size_t number = 0; number < plan.tiles.size(); ++number) {
     const Tile& tile = plan.tiles[number];
-    const platform::MappedFile series(store.file(tile), bytes_of(tile));
-    if (store.load(tile, {series.data(), static_cast<size_t>(bytes_of(tile))})) {
+    const platform::MappedFile series(store.file(tile), bytes_of(*this, tile));
+    if (store.load(tile, {series.data(), static_cast<size_t>(bytes_of(*this, tile))})) {
       ++result.tiles.resumed;
       advance(tiles.parts());
     } else {
@@ -115,21 +203,90 @@ void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
   if (result.tiles.resumed > 0)
     logging::info("{}: {} of {} tiles are taken over from an earlier run", kStepStage, result.tiles.resumed,
                   result.tiles.tiles);
-  result.tiles.queue_depth_peak = for_each_tile(open, plan.workers, [&](size_t number) {
+  return open;
+}
+
+/// Several tiles: each keeps its series in a file until all are there.
+void SeriesRun::run_tiled(const TilePlan& plan, TileStore& store) {
+  std::mutex reporting;
+  const std::vector<size_t> open =
+      parallel::numbers_of_lead(group, group.leads() ? open_tiles(plan, store) : std::vector<size_t>());
+  parallel::WorkQueue queue(group, static_cast<int64_t>(open.size()), [this](int parts) { advance(parts); });
+  const auto next = [&]() -> std::optional<size_t> {
+    const auto k = queue.next();
+    return k ? std::optional(open[static_cast<size_t>(*k)]) : std::nullopt;
+  };
+  result.tiles.queue_depth_peak = for_each_tile(next, plan.workers, [&](size_t number) {
     const Tile& tile = plan.tiles[number];
     const auto begin = RunClock::now();
     const StepLayout layout = tiles.layout(tile);
-    const platform::MappedFile series(store.file(tile), bytes_of(tile));
+    const platform::MappedFile series(store.file(tile), bytes_of(*this, tile));
     float* const values = reinterpret_cast<float*>(series.data());
     const StepSink sink{[&](size_t k) { return layout.memory(values + k * layout.floats()); }, [](size_t) {}};
-    tiles.compute(context, tile, plan.workers > 1, sink, [this](int parts) { advance(parts); }, clock);
+    TileStream own;
+    tiles.compute(
+        context, tile, plan.workers > 1 ? &own : nullptr, sink, [&](int parts) { queue.report(parts); },
+        &clock);
     const double seconds = since(begin);
-    store.save(tile, {series.data(), static_cast<size_t>(bytes_of(tile))});
+    store.save(tile, {series.data(), static_cast<size_t>(bytes_of(*this, tile))});
     const std::lock_guard lock(reporting);
     result.tiles.tile_seconds.push_back(seconds);
     result.tiles.turnaround_seconds.push_back(since(begin));
   });
-  assemble(plan, store);
+  queue.finish();
+}
+
+/// Plans the tiles, takes over stored ones, computes the others, and puts all together.
+void SeriesRun::compute_tiles(TileJob& job, const fs::path& unfinished, int64_t rows) {
+  std::optional<TileStore> store;
+  std::string key;
+  const auto find_key = [&] {
+    if (!key.empty()) return;
+    job.options = tiles.key_text();
+    key = tile_key(context, inputs.city, job);
+  };
+  const auto open_store = [&] {
+    find_key();
+    store.emplace(unfinished, key, group.leads());
+  };
+  std::error_code ignored;
+  if (group.leads() && (group.size() > 1 || fs::exists(unfinished, ignored))) open_store();
+  if (group.size() > 1) {
+    find_key();
+    group.expect_same("inputs and options", fmt::format("{} in {}", key, options.folder.string()));
+  }
+  const int64_t kept =
+      parallel::numbers_of_lead(group, std::vector{store ? store->side() : int64_t{0}}).front();
+  const TilePlan plan = plan_for_ranks(context, inputs.city, job, options.tiles, kept, group);
+  result.tiles.side = plan.side;
+  result.tiles.tiles = static_cast<int64_t>(plan.tiles.size());
+  result.tiles.workers = plan.workers;
+  result.tiles.predicted_bytes = static_cast<int64_t>(plan.device_bytes);
+  result.tiles.predicted_host_bytes = static_cast<int64_t>(plan.host_bytes);
+  total = result.tiles.tiles * tiles.parts();
+  if (group.size() == 1 && plan.tiles.size() == 1 && rows == inputs.grid.rows)
+    return run_whole(plan.tiles.front(), [&] {
+      RunKey own = tiles.key();
+      job.options.clear();
+      own.emplace_back("the city, the program's version, device or numerics",
+                       tile_key(context, inputs.city, job));
+      return own;
+    });
+  if (!store && group.leads()) open_store();
+  if (store) store->begin(plan.side);
+  group.barrier();
+  if (!store) open_store();
+  if (store->side() != plan.side)
+    throw parallel::GroupError(fmt::format("rank {} does not see what rank 0 wrote", group.rank()),
+                               unfinished.string(), "a folder that all ranks share");
+  run_tiled(plan, *store);
+  std::optional<SeriesWriter> own;  // of the files of single steps
+  if (!group.leads() && SeriesWriter::has_files(options))
+    writer = &own.emplace(options, inputs, rows, FileShare{group.rank(), group.size()});
+  if (writer) assemble(plan, *store);
+  if (own) own->wait();
+  record_ranks(job);
+  if (own) writer = nullptr;
 }
 
 /// A finished tile that a band of rows crosses.
@@ -152,18 +309,19 @@ struct StoredTile {
 /// Band by band, and step by step in it, the tiles' cores put into grids.
 void SeriesRun::assemble(const TilePlan& plan, const TileStore& store) {
   const int64_t cols = inputs.city.cols;
-  for (int64_t begin = 0; begin < inputs.city.rows; begin += writer.rows()) {
-    const int64_t end = std::min(begin + writer.rows(), inputs.city.rows);
+  for (int64_t begin = 0; begin < inputs.city.rows; begin += writer->rows()) {
+    const int64_t end = std::min(begin + writer->rows(), inputs.city.rows);
     std::vector<StoredTile> crossed;
     for (const Tile& tile : plan.tiles)
       if (tile.row < end && tile.row + tile.rows > begin)
         crossed.emplace_back(tile, tiles.layout(tile), store);
     for (size_t k = 0; k < inputs.steps.size(); ++k) {
-      StepPlanes planes = writer.begin();
+      if (!writer->needs(k)) continue;
+      StepPlanes planes = writer->begin();
       const auto started = RunClock::now();
       for (StoredTile& stored : crossed) take_rows(stored, k, begin, end, cols, planes);
       stitch_seconds += since(started);
-      writer.end(k, std::move(planes), begin);
+      writer->end(k, std::move(planes), begin);
     }
   }
 }
@@ -187,6 +345,28 @@ void SeriesRun::take_rows(StoredTile& stored, size_t step, int64_t begin, int64_
   }
 }
 
+int64_t SeriesRun::fallbacks() const {
+  int64_t count = 0;
+  for (const StageRecord& stage : context.stages())
+    if (stage.stage.starts_with("urban.")) count += stage.fallbacks;
+  return count;
+}
+
+/// A line of telemetry for each rank.
+void SeriesRun::record_ranks(const TileJob& job) {
+  if (group.size() == 1) return;
+  const std::vector<double>& seconds = result.tiles.tile_seconds;
+  const RankWork mine{static_cast<int64_t>(seconds.size()), fallbacks(), writer ? writer->files() : 0,
+                      std::accumulate(seconds.begin(), seconds.end(), 0.0)};
+  const std::vector<RankWork> all = gather_work(group, mine);
+  for (size_t r = 0; group.leads() && r < all.size(); ++r)
+    Telemetry::global().event(std::string(job.stage) + ".rank", {{"rank", static_cast<int64_t>(r)},
+                                                                 {"tiles", all[r].tiles},
+                                                                 {"tile_seconds", all[r].seconds},
+                                                                 {"files", all[r].files},
+                                                                 {"gpu_fallback_count", all[r].fallbacks}});
+}
+
 /// Metrics of the run, and their line of telemetry.
 void SeriesRun::record(const TileJob& job) {
   SeriesTimes& m = result.metrics;
@@ -197,13 +377,8 @@ void SeriesRun::record(const TileJob& job) {
   m.tile_turnaround_p95_ms = percentile(t.turnaround_seconds, 0.95) * 1e3;
   m.stitch_ms = stitch_seconds * 1e3;
   m.copy_ms = clock.copy_seconds * 1e3;
-  m.write_ms = writer.write_seconds() * 1e3;
-  m.wait_ms = writer.wait_seconds() * 1e3;
-  int64_t fallbacks = 0;
-  for (const StageRecord& stage : context.stages()) {
-    if (!stage.stage.starts_with("urban.")) continue;
-    fallbacks += stage.fallbacks;
-  }
+  m.write_ms = writer->write_seconds() * 1e3;
+  m.wait_ms = writer->wait_seconds() * 1e3;
   double on_gpu_ms = 0;
   Fields by_stage;
   for (const char* stage : {"shadow", "gvf", "radiation", "sky", "comfort"}) {
@@ -220,7 +395,7 @@ void SeriesRun::record(const TileJob& job) {
                    {"gpu_stage_time_ms", on_gpu_ms},
                    {"queue_depth_peak", t.queue_depth_peak},
                    {"in_flight_limit", t.workers},
-                   {"gpu_fallback_count", fallbacks},
+                   {"gpu_fallback_count", fallbacks()},
                    {"stitch_ms", m.stitch_ms},
                    {"copy_ms", m.copy_ms},
                    {"write_ms", m.write_ms},
@@ -235,15 +410,7 @@ void SeriesRun::record(const TileJob& job) {
 
 Walls find_walls(Context& context, const SeriesOptions& options, const SeriesInputs& inputs) {
   if (inputs.walls) return *inputs.walls;
-  TileOptions tiles = options.tiles;
-  tiles.on_progress = {};
-  tiles.resume_folder.clear();
-  Walls walls{Raster(inputs.city.rows, inputs.city.cols), Raster(inputs.city.rows, inputs.city.cols)};
-  stream_walls(context, inputs.city, options.walls, tiles, [&](const Tile& tile, const TileResult& grids) {
-    stitch(tile, grids.plane(0), walls.height);
-    stitch(tile, grids.plane(1), walls.aspect);
-  });
-  return walls;
+  return walls_for(context, inputs.city, options.walls, options.tiles);
 }
 
 void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
@@ -266,9 +433,18 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
 
 }  // namespace
 
-SeriesResult run(Context& context, const SeriesOptions& options) { return run(context, options, {}); }
-
+SeriesResult run(Context& context, const SeriesOptions& options) {
+  return run(context, options, SeriesArrays{}, parallel::Group());
+}
 SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays) {
+  return run(context, options, arrays, parallel::Group());
+}
+SeriesResult run(Context& context, const SeriesOptions& options, const parallel::Group& group) {
+  return run(context, options, SeriesArrays{}, group);
+}
+
+SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArrays& arrays,
+                 const parallel::Group& group) {
   if (options.folder.empty())
     throw schema_of<SeriesOptions>().error(
         {OptionError::Kind::missing, "out", "no folder for the results", "a folder", ""});
@@ -277,43 +453,24 @@ SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArr
       host_stage(result.host_stages, "read", [&] { return read_series_inputs(options, arrays); });
   describe_run(inputs, result);
   const int64_t rows = band_rows(options, inputs.grid, free_host_bytes(options.tiles));
-  SeriesWriter writer(options, inputs, rows);
+  std::optional<SeriesWriter> writer;
+  if (group.leads()) writer.emplace(options, inputs, rows, FileShare{0, group.size()});
   const Walls walls = find_walls(context, options, inputs);
   const SeriesTiles tiles(inputs, walls, options.outputs);
   SeriesPointTable points(inputs);
 
   TileJob job = tiles.job();
-  job.host_bytes = writer_bytes(options, inputs.grid, rows);
+  job.host_bytes = writer ? writer_bytes(options, inputs.grid, rows) : 0;
   const fs::path unfinished = options.folder / ".tiles";
   std::error_code ignored;
-  if (!options.resume) fs::remove_all(unfinished, ignored);
-  TilePlan plan;
+  if (group.leads() && !options.resume) fs::remove_all(unfinished, ignored);
   const auto started = RunClock::now();
-  SeriesRun series{context, options, inputs, tiles, writer, points, result, {}, {}, 0, 0, {}};
-  {
-    std::optional<TileStore> store;
-    const auto open_store = [&] {
-      job.options = tiles.key_text();
-      store.emplace(unfinished, tile_key(context, inputs.city, job));
-    };
-    if (fs::exists(unfinished, ignored)) open_store();
-    plan = plan_tiles(context, inputs.city, job, options.tiles, store ? store->side() : 0);
-    result.tiles.side = plan.side;
-    result.tiles.tiles = static_cast<int64_t>(plan.tiles.size());
-    result.tiles.workers = plan.workers;
-    result.tiles.predicted_bytes = static_cast<int64_t>(plan.device_bytes);
-    result.tiles.predicted_host_bytes = static_cast<int64_t>(plan.host_bytes);
-    series.total = result.tiles.tiles * tiles.parts();
-    if (plan.tiles.size() == 1 && rows == inputs.grid.rows) {
-      series.run_whole(plan.tiles.front());
-    } else {
-      if (!store) open_store();
-      store->begin(plan.side);
-      series.run_tiled(plan, *store);
-    }
-  }
+  SeriesRun series{context, options, inputs, tiles, writer ? &*writer : nullptr, points, group, result, {},
+                   {},      0,       0,      {}};
+  series.compute_tiles(job, unfinished, rows);
+  if (!group.leads()) return {};
   host_stage(result.host_stages, "write", [&] {
-    writer.finish(result);
+    writer->finish(result);
     result.points_file = points.write(options.folder / "poi.csv");
     points.fill(result.point_values);
   });
@@ -321,8 +478,10 @@ SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArr
   result.tiles.seconds = since(started);
   result.tiles.peak_host_bytes = platform::peak_resident_bytes();
   series.record(job);
-  write_file(options.folder / "run.json", json_text(document_of(result), 2) + "\n");
-  fs::remove_all(unfinished, ignored);
+  nlohmann::ordered_json record = document_of(result);
+  record["summaries"] = record["outputs"];  // the record of the program lists files as outputs
+  write_file(options.folder / "run.json", json_text(record, 2) + "\n");
+  for (const fs::path& folder : {unfinished, options.folder / ".steps"}) fs::remove_all(folder, ignored);
   return result;
 }
 

@@ -23,7 +23,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// A computed column beside the measured one, where both have a value.
+/// A computed column and the measured one, where both have a value.
 struct Pairs {
   std::string name, unit;
   std::vector<double> hour, computed, measured;
@@ -60,7 +60,7 @@ std::vector<Pairs> pair_up(const SeriesResult& series, const MeasuredTable& meas
         {OptionError::Kind::invalid, "", "no measured value at a time of the run",
          fmt::format("times between {} and {}, and a column such as Tmrt", series.times.front(),
                      series.times.back()),
-         "{measured_utc_offset} tells the clock of the measurements", where});
+         "{measured_utc_offset} specifies the clock of the measurements", where});
   return all;
 }
 

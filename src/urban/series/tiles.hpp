@@ -2,13 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "device/stages/phase_clock.hpp"
 #include "lockstep/context.hpp"
+#include "urban/radiation/step/step_plans.hpp"
 #include "urban/series/inputs/inputs.hpp"
+#include "urban/series/step_store.hpp"
 #include "urban/sky/sky_plan.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
@@ -16,7 +19,7 @@ namespace lockstep::urban {
 
 inline constexpr char kStepStage[] = "urban.step";
 
-/// Quantities at a point at each step, beside the weather.
+/// Quantities at a point at each step, in addition to the weather.
 enum class PointValue {
   kdown,
   kup,
@@ -31,9 +34,11 @@ enum class PointValue {
   gvf,
   svf,
   svf_veg,
+  air,  ///< where fields are given: air temperature and wind at the point, which take the place of the weather's
+  wind,
   sides  ///< the first of eight: short- and longwave on planes that face east, south, west, north
 };
-inline constexpr size_t kPointValues = 21, kSideValues = 8;
+inline constexpr size_t kPointValues = 23, kSideValues = 8;
 std::string_view name(PointValue value);  ///< as in poi.csv: "Kdown"
 
 /// Memory of a step of a tile: a plane of the core an output, kPointValues for each point.
@@ -50,7 +55,11 @@ class StepLayout {
   size_t floats() const { return outputs_ * pixels_ + points_.size() * kPointValues; }
   float* plane(float* step, size_t output) const { return step + output * pixels_; }
   float* point(float* step, size_t k) const { return step + outputs_ * pixels_ + k * kPointValues; }
-  StepMemory memory(float* step) const;
+  StepMemory memory(float* step) const {
+    StepMemory memory{{}, point(step, 0)};
+    for (size_t o = 0; o < outputs_; ++o) memory.planes.push_back(plane(step, o));
+    return memory;
+  }
   /// Places in the list of all points.
   const std::vector<size_t>& points() const { return points_; }
 
@@ -64,6 +73,11 @@ class StepLayout {
 struct StepSink {
   std::function<StepMemory(size_t step)> begin;
   std::function<void(size_t step)> end;
+  /// Whether the state after a finished step is requested, and its receiver. Not called after a fallback.
+  std::function<bool(size_t step)> keeps = {};
+  std::function<void(size_t step, std::vector<std::byte> state)> keep = {};
+  /// Asked before a step: the next one that is not there already, and if that is a later one, the state before it.
+  std::function<size_t(size_t step, std::vector<std::byte>& state)> take_over = {};
 };
 
 /// Times measured over all tiles.
@@ -77,6 +91,23 @@ struct SeriesClock {
 };
 
 struct ComfortSteps;  // what the comfort indices take of each step
+/// A series of weather over the tile: the run's, or of warmer air.
+struct AirSteps {
+  int kelvin = 0;
+  const std::vector<WeatherStep>*warm_up = nullptr, *steps = nullptr;
+  std::shared_ptr<const ComfortSteps> comfort;
+  std::shared_ptr<StepPlans> warm_up_plans, plans;
+};
+
+/// The stream of a thread that computes tiles while others do: one from tile to tile, as long as the device is the same.
+class TileStream {
+ public:
+  Stream on(const Device& device);
+
+ private:
+  Device device_;
+  Stream stream_;
+};
 
 class SeriesTiles {
  public:
@@ -86,21 +117,27 @@ class SeriesTiles {
   TileJob job() const;
   /// Parts of a tile's progress: its steps, and the words of its sky where that is computed.
   int parts() const;
-  /// The job's options, for tile_key: all that the bits of a tile depend on. Reads every grid.
+  /// All that the bits of a tile depend on in addition to the city, by names for messages. Reads every grid.
+  RunKey key() const;
+  /// The same as the job's options, for tile_key.
   std::string key_text() const;
   StepLayout layout(const Tile& tile) const { return {tile, outputs_.size(), inputs_.points}; }
-  void compute(Context& context, const Tile& tile, bool own_stream, const StepSink& sink,
-               const std::function<void(int parts)>& advance, SeriesClock& clock) const;
+  /// `own`: null for the device's default stream. `clock`: null where nobody asks for times.
+  void compute(Context& context, const Tile& tile, TileStream* own, const StepSink& sink,
+               const std::function<void(int parts)>& advance, SeriesClock* clock) const;
 
  private:
   struct SkyOfTile;
-  void find_sky(Context& context, const Tile& tile, const std::function<Stream(const Device&)>& stream_of,
-                const std::function<void(int parts)>& advance, SeriesClock& clock, SkyOfTile& sky) const;
+  void find_sky(Context& context, const Tile& tile, TileStream* own,
+                const std::function<void(int parts)>& advance, SeriesClock* clock, SkyOfTile& sky) const;
   const SeriesInputs& inputs_;
   const Walls& walls_;
   const std::vector<SeriesOutput> outputs_;
   SkyPlan plan_;
-  std::shared_ptr<const ComfortSteps> comfort_;
+  StepPlanner planner_;
+  /// Those that the pixels of a tile lie between.
+  std::vector<AirSteps> airs_of(const Tile& tile) const;
+  std::vector<AirSteps> airs_;
 };
 
 }  // namespace lockstep::urban

@@ -10,7 +10,6 @@
 #include "core/files/atomic_file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/series/arrays.hpp"
-#include "urban/walls/walls.hpp"
 
 namespace lockstep::urban {
 
@@ -59,16 +58,6 @@ SeriesOptions sample_series(const SeriesOptions& given, const std::filesystem::p
   return options;
 }
 
-Walls walls_of_series(Context& context, const SeriesInputs& inputs, const WallOptions& options) {
-  if (inputs.walls) return *inputs.walls;
-  Walls found{Raster(inputs.city.rows, inputs.city.cols), Raster(inputs.city.rows, inputs.city.cols)};
-  stream_walls(context, inputs.city, options, {}, [&](const Tile& tile, const TileResult& grids) {
-    stitch(tile, grids.plane(0), found.height);
-    stitch(tile, grids.plane(1), found.aspect);
-  });
-  return found;
-}
-
 ComputedSeries compute_series(Context& context, const SeriesInputs& inputs, const Walls& walls,
                               const std::vector<SeriesOutput>& outputs, const TileOptions& options) {
   const SeriesTiles tiles(inputs, walls, outputs);
@@ -94,12 +83,11 @@ ComputedSeries compute_series(Context& context, const SeriesInputs& inputs, cons
     sink.begin = [&](size_t) { return layout.memory(step.data()); };
     sink.end = [&](size_t k) {
       for (size_t o = 0; o < outputs.size(); ++o)
-        for (int64_t row = 0; row < tile.rows; ++row)
-          std::copy_n(layout.plane(step.data(), o) + row * tile.cols, tile.cols,
-                      &out.values[(k * outputs.size() + o) * pixels +
-                                  static_cast<size_t>((tile.row + row) * inputs.city.cols + tile.col)]);
+        stitch(tile, layout.plane(step.data(), o), out.values.data() + (k * outputs.size() + o) * pixels,
+               inputs.city.cols);
     };
-    tiles.compute(context, tile, out.plan.workers > 1, sink, advance, clock);
+    TileStream own;
+    tiles.compute(context, tile, out.plan.workers > 1 ? &own : nullptr, sink, advance, &clock);
   });
   out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return out;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "urban/series/series_walls.hpp"
 #include "urban/series/tiles.hpp"
 
 namespace lockstep::urban {
@@ -20,9 +21,6 @@ struct ScratchFolder {
 /// `given`, with the sample city (rows, cols) and hours of a clear day in June at 57.7° north, written to `folder`.
 SeriesOptions sample_series(const SeriesOptions& given, const std::filesystem::path& folder,
                             const std::vector<int>& hours, const Shape& shape);
-
-/// The walls that were given, or found.
-Walls walls_of_series(Context& context, const SeriesInputs& inputs, const WallOptions& options);
 
 /// All outputs of all steps, whole grids one behind the other.
 struct ComputedSeries {

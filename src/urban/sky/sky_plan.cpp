@@ -10,7 +10,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// Bits of the patches of a band that lie in a word and a sector.
+/// Bits of the patches of a band that are in a word and a sector.
 uint32_t mask_of(const SkyDivision& sky, const SkyBand& band, int word, Sector sector) {
   uint32_t mask = 0;
   for (int k = 0; k < 16; ++k) {

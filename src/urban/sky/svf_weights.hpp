@@ -23,11 +23,11 @@ std::vector<PatchWeight> patch_weights(const SkyDivision& sky);
 /// View factors of the half skies east, south, west and north on flat ground: 1 but for bands of odd counts.
 std::array<double, 4> flat_half_skies(const SkyDivision& sky);
 
-/// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli, which lie
-/// in no half sky but the eastern and northern.
+/// Added to the southern and western factors, as published: sin²(1°), one of the zenith's annuli. Of the
+/// half skies only the eastern and northern contain them.
 inline constexpr double kSouthWestCorrection = 3.0459e-4;
 
-/// In single precision weights are whole multiples of 2^-31 and sums are u32: exact, whatever the order, and
+/// In single precision weights are whole multiples of 2^-31 and sums are u32: exact in any order, and
 /// rounded to f32 once. A whole sky, at most 1.0042, fits.
 inline constexpr double kWeightUnit = 0x1p-31;
 uint32_t weight_units(double weight);

@@ -45,10 +45,10 @@ RunnableStage sun_stage() {
     reads.push_back(scalar(name, "", "local time"));
   reads.push_back(scalar("utc_offset", "h", "local time minus universal time"));
   reads.push_back(scalar("lat", kDegrees, "north positive"));
-  reads.push_back(scalar("lon", kDegrees, "east positive"));
+  reads.push_back(scalar("lon", kDegrees, "longitude, east positive"));
   reads.push_back(scalar("elevation", "m"));
   return {"sun",
-          "where the sun stands (Solar Position Algorithm, with refraction)",
+          "position of the sun (Solar Position Algorithm, with refraction)",
           reads,
           {scalar("altitude", kDegrees), scalar("azimuth", kDegrees, "clockwise from north")},
           [](const StageInput& in) {
@@ -435,7 +435,7 @@ RunnableStage radiation_stage() {
     return joined({{grid(name, unit, about)}, four(name, unit)});
   };
   return {
-      "radiation", "all fluxes on a standing body and on vertical planes, by what is around",
+      "radiation", "all fluxes on a standing body and on vertical planes, from the surroundings",
       joined({{StageArray{"states", "(n,y,x)", "",
                           "of each patch: 0 sky, 1 plant, 2 building, 3 plant before a building"},
                scalar("patches", "", "145, 153, 305 or 609"),

@@ -152,19 +152,19 @@ StageRun run(const StageOptions& options) {
 
 void describe(Schema<StageOptions>& s) {
   s.of("urban::StageOptions");
-  s.option("name", &StageOptions::name, "the stage; --list tells all")
+  s.option("name", &StageOptions::name, "the stage; --list shows all")
       .flag("NAME")
       .file(Option::Use::input)  // documents list it among the inputs
       .positional();
-  s.option("input", &StageOptions::input, "its arrays, f64; scalars without axes")
+  s.option("input", &StageOptions::input, "arrays of the stage, f64; scalars without axes")
       .flag("IN.npz")
       .file(Option::Use::input)
       .positional();
-  s.option("out", &StageOptions::out, "where its results go (.npz)")
+  s.option("out", &StageOptions::out, "file for the results (.npz)")
       .file(Option::Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
-  add_shell_flag(s, "list", "each stage's arrays, their shapes and units");
+  add_shell_flag(s, "list", "list the arrays of each stage, their shapes and units");
   for (const char* other : {"name", "out"}) s.conflict("list", other);
 }
 

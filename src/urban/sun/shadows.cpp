@@ -14,11 +14,25 @@
 
 namespace lockstep::urban {
 
+Buffer allocate_shadow_planes(const Device& device, const Scene& scene, bool heights) {
+  return allocate_core<f32>(device, kernels::ShadowPlanes{scene.plants, heights}.count(), scene.tile);
+}
+
+void aim_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
+                const Scene& scene, ShadowBuffers& buffers) {
+  const std::vector<int32_t> table = pack_rays({&ray, 1}, scene.shape, city.pixel_size_m);
+  const auto words = static_cast<int64_t>(table.size());
+  if (!buffers.rays || buffers.rays.elements() < words)
+    buffers.rays = device.allocate<i32>({words + words / 2});
+  const Buffer used = buffers.rays.rows(0, words);
+  device.write(used, table.data(), used.bytes(), stream);
+}
+
 ShadowBuffers allocate_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
                               const Scene& scene, bool heights) {
-  const kernels::ShadowPlanes planes{scene.plants, heights};
-  return {upload_on(device, stream, pack_rays({&ray, 1}, scene.shape, city.pixel_size_m)),
-          allocate_core<f32>(device, planes.count(), scene.tile), heights};
+  ShadowBuffers buffers{{}, allocate_shadow_planes(device, scene, heights), heights};
+  aim_shadow(device, stream, ray, city, scene, buffers);
+  return buffers;
 }
 
 void cast_shadow(const Device& device, const Stream& stream, const Scene& s, const ShadowBuffers& b) {
@@ -111,7 +125,7 @@ std::string key_of(const Walls& walls) {
 TileReport stream_shadows(Context& context, const City& city, const Walls* walls, const Direction& sun,
                           const RayOptions& rays, const TileOptions& tiles, const TileSink& sink) {
   if (walls && city.windows)
-    throw InputError("walls of a city that is read by windows", "walls", "a city that is held whole");
+    throw InputError("walls of a city that is read tile by tile", "walls", "a city that is in memory");
   if (walls) check(city, *walls);
   const Ray ray = plan_ray(city, sun, rays);
   const bool plants = city.has_vegetation();

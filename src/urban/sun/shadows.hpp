@@ -16,6 +16,10 @@ struct ShadowBuffers {
   Buffer planes;  ///< f32 (planes, rows, cols) as kernels::ShadowPlanes
   bool heights = false;
 };
+Buffer allocate_shadow_planes(const Device& device, const Scene& scene, bool heights);
+/// Uploads the ray's table, into the memory of the last one where that suffices.
+void aim_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
+                const Scene& scene, ShadowBuffers& buffers);
 ShadowBuffers allocate_shadow(const Device& device, const Stream& stream, const Ray& ray, const City& city,
                               const Scene& scene, bool heights);
 void cast_shadow(const Device& device, const Stream& stream, const Scene& scene,

@@ -200,7 +200,7 @@ UtcTime parse_local_time(std::string_view text, std::optional<double> utc_offset
   std::string copy(text);
   const std::optional<double> own = take_offset(copy);
   if (own && utc_offset_h && std::abs(*own - *utc_offset_h) > 1e-9)
-    throw InputError(fmt::format("offset {} beside that of '{}'", *utc_offset_h, text), "time",
+    throw InputError(fmt::format("offset {} in addition to that of '{}'", *utc_offset_h, text), "time",
                      "one offset from universal time");
   const std::optional<double> offset = own ? own : utc_offset_h;
   const bool read = std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d%n", &time.year, &time.month, &time.day,

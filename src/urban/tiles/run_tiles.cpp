@@ -27,7 +27,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// To be raised with every change of a kernel or of what stands around it that changes a result's bits.
+/// Must be raised with every change of a kernel, or of the code around it, that changes a result's bits.
 constexpr int kAlgorithmVersion = 4;
 
 using Clock = std::chrono::steady_clock;
@@ -51,7 +51,7 @@ std::string_view family(const Device& device) {
   return ieee ? "ieee" : name(device.info().kind);
 }
 
-/// Buffers of an earlier stage lie in a CPU's pool, resident, and are taken over where sizes are the same.
+/// Buffers of an earlier stage stay resident in a CPU's pool and are reused if their sizes are the same.
 uint64_t taken_over(const Device& device, const City& city, const TileJob& job, TileBudget budget) {
   if (!capabilities_of(device).host_memory) return 0;
   const DeviceCounters counters = device.counters();
@@ -165,7 +165,7 @@ void record(const Context& context, const City& city, const TileJob& job, const 
 
 }  // namespace
 
-/// Large results stand in huge pages, for each tile touches all of its pages for the first time.
+/// Large results are in huge pages, because each tile touches all of its pages for the first time.
 TileResult::Data TileResult::allocate(size_t count) {
   constexpr size_t kHugePage = size_t{2} << 20;
   const size_t bytes = std::max<size_t>(count, 1) * sizeof(uint32_t), whole = bytes / kHugePage * kHugePage;
@@ -227,22 +227,34 @@ TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, cons
 }
 
 int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run) {
-  std::atomic<size_t> next{0};
+  std::atomic<size_t> begun{0};
+  const auto next = [&]() -> std::optional<size_t> {
+    const size_t k = begun++;
+    return k < numbers.size() ? std::optional(numbers[k]) : std::nullopt;
+  };
+  return for_each_tile(next, workers, run);
+}
+
+int for_each_tile(const std::function<std::optional<size_t>()>& next, int workers,
+                  const std::function<void(size_t)>& run) {
+  std::atomic<bool> stopped{false};
   std::atomic<int> in_flight{0}, peak{0};
   std::mutex failing;
   std::exception_ptr failure;
   const auto work = [&] {
-    for (size_t k = next++; k < numbers.size(); k = next++) {
-      const int now = ++in_flight;
-      for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {}
-      try {
-        run(numbers[k]);
-      } catch (...) {
-        const std::lock_guard lock(failing);
-        if (!failure) failure = std::current_exception();
-        next = numbers.size();
+    try {
+      while (!stopped) {
+        const std::optional<size_t> number = next();
+        if (!number) return;
+        const int now = ++in_flight;
+        for (int seen = peak; seen < now && !peak.compare_exchange_weak(seen, now);) {}
+        run(*number);
+        --in_flight;
       }
-      --in_flight;
+    } catch (...) {
+      stopped = true;
+      const std::lock_guard lock(failing);
+      if (!failure) failure = std::current_exception();
     }
   };
   if (workers <= 1) {
@@ -336,8 +348,11 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
 }
 
 void stitch(const Tile& tile, const float* core, Raster& whole) {
+  stitch(tile, core, whole.pixels().data(), whole.cols());
+}
+void stitch(const Tile& tile, const float* core, float* whole, int64_t cols) {
   for (int64_t row = 0; row < tile.rows; ++row)
-    std::copy(core + row * tile.cols, core + (row + 1) * tile.cols, &whole.at(tile.row + row, tile.col));
+    std::copy_n(core + row * tile.cols, tile.cols, whole + (tile.row + row) * cols + tile.col);
 }
 
 }  // namespace lockstep::urban

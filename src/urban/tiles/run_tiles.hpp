@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,12 +55,12 @@ struct TileJob {
   std::string_view field_prefix;  ///< of telemetry: "svf_"
   Reach reach;
   TileCost cost;
-  uint64_t host_bytes = 0;    ///< on the host beside the tiles, however many are in flight
+  uint64_t host_bytes = 0;    ///< on the host in addition to the tiles, for any number in flight
   TileCost taken_over;        ///< what a tile of the whole raster takes over of an earlier stage's buffers
   int planes = 0, words = 0;  ///< f32 and u32 core grids of the result
   int parts = 1;              ///< of progress, a tile
   int patches = 0;            ///< patches of the sky in a tile, for telemetry
-  std::string options;  ///< names every option and input beside the city: part of the key of stored tiles
+  std::string options;  ///< names every option and input except the city: part of the key of stored tiles
   /// Fills in the planes of a tile; those of missing pixels are masked afterwards. The stream is the tile's own
   /// where several are in flight. Of a city that is not held the tile is cut out of the window that was read of it.
   std::function<void(const Device&, const Stream&, const City&, const Tile&, const TileResult&,
@@ -74,7 +75,7 @@ struct TilePlan {
   int64_t side = 0;
   int workers = 1;
   std::vector<Tile> tiles;
-  uint64_t device_bytes = 0, host_bytes = 0;  ///< as foreseen, all tiles in flight
+  uint64_t device_bytes = 0, host_bytes = 0;  ///< predicted, of all tiles in flight
 };
 
 /// Host memory that a computation may still take.
@@ -90,8 +91,10 @@ TilePlan plan_tiles(Context& context, const City& city, const TileJob& job, cons
 std::array<std::string, 3> content_hashes(const City& city);
 std::string tile_key(const Context& context, const City& city, const TileJob& job);
 
-/// Calls `run(number)` for every number, at most `workers` at a time; the first exception stops the rest and is
-/// thrown on. Returns how many were in flight at most.
+/// Calls `run(number)` for every number that `next` gives until it gives none, at most `workers` at a time; the first
+/// exception stops the rest and is thrown on. Returns how many were in flight at most.
+int for_each_tile(const std::function<std::optional<size_t>()>& next, int workers,
+                  const std::function<void(size_t)>& run);
 int for_each_tile(const std::vector<size_t>& numbers, int workers, const std::function<void(size_t)>& run);
 
 /// Receives finished tiles, one call at a time, in any order.
@@ -105,5 +108,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
 
 /// Cores copied into whole grids; not a pixel is written twice.
 void stitch(const Tile& tile, const float* core, Raster& whole);
+/// The same into a grid of rows of `cols` pixels.
+void stitch(const Tile& tile, const float* core, float* whole, int64_t cols);
 
 }  // namespace lockstep::urban

@@ -84,10 +84,10 @@ Hash128 HashInParts::finish() {
   return hash128(std::as_bytes(std::span(parts_)));
 }
 
-TileStore::TileStore(fs::path folder, std::string_view key)
+TileStore::TileStore(fs::path folder, std::string_view key, bool holds)
     : folder_(made(std::move(folder))), key_(hash128(key)) {
   if (folder_.empty()) return;
-  lock_ = FolderLock(folder_);
+  if (holds) lock_ = FolderLock(folder_);
   open_ = Folder::of_output(folder_ / kManifest);
   std::istringstream manifest(read_manifest(open_));
   std::string heading, word, key_there;

@@ -37,7 +37,8 @@ class TileStore {
  public:
   /// `key` names all that a tile's bits depend on but the tile itself: inputs, options, numerics, device
   /// family, versions. Throws InputError if the folder cannot be made or another process holds it.
-  TileStore(std::filesystem::path folder, std::string_view key);
+  /// `holds`: false where another rank of the run holds the folder for all.
+  TileStore(std::filesystem::path folder, std::string_view key, bool holds = true);
 
   bool active() const { return !folder_.empty(); }
   /// Side of the tiles of this key that the folder already holds; 0 if none.
@@ -76,7 +77,7 @@ class TileStore {
   static std::string name_of(const Tile& tile);
 
   std::filesystem::path folder_;
-  Folder open_;  // the folder itself, whatever takes its name
+  Folder open_;  // the folder itself, even if another takes its name
   FolderLock lock_;
   Hash128 key_;
   int64_t side_ = 0;

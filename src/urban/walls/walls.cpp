@@ -98,7 +98,7 @@ TileReport stream_walls(Context& context, const City& city, const WallOptions& o
     throw InputError(fmt::format("smallest wall of {} m", options.minimum_height_m), "walls",
                      "a positive height");
   if (city.windows)  // its kernels know the raster's edge by places in the whole of it
-    throw InputError("a city that is read by windows", "walls", "a city that is held whole");
+    throw InputError("a city that is read tile by tile", "walls", "a city that is in memory");
   const WallTemplates templates = wall_templates(wall_template_side(city.pixel_size_m, options.filter));
   TileJob job;
   job.stage = kWallStage;
@@ -126,9 +126,8 @@ TileReport stream_walls(Context& context, const City& city, const WallOptions& o
   return run_tiles(context, city, job, tiles, sink);
 }
 
-Walls compute_walls(Context& context, const CityInput& input, const WallOptions& options,
-                    const TileOptions& tiles, TileReport* report) {
-  const City city = prepare_city(input);
+Walls collect_walls(Context& context, const City& city, const WallOptions& options, const TileOptions& tiles,
+                    TileReport* report) {
   Walls walls{Raster(city.rows, city.cols), Raster(city.rows, city.cols)};
   const TileReport done =
       stream_walls(context, city, options, tiles, [&](const Tile& tile, const TileResult& result) {
@@ -137,6 +136,17 @@ Walls compute_walls(Context& context, const CityInput& input, const WallOptions&
       });
   if (report) *report = done;
   return walls;
+}
+
+Walls walls_for(Context& context, const City& city, const WallOptions& options, TileOptions tiles) {
+  tiles.on_progress = {};
+  tiles.resume_folder.clear();
+  return collect_walls(context, city, options, tiles);
+}
+
+Walls compute_walls(Context& context, const CityInput& input, const WallOptions& options,
+                    const TileOptions& tiles, TileReport* report) {
+  return collect_walls(context, prepare_city(input), options, tiles, report);
 }
 
 }  // namespace lockstep::urban

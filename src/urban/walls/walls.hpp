@@ -42,5 +42,10 @@ void find_wall_aspects(const Device& device, const Stream& stream, const City& c
 /// Computes all tiles; their planes are height and direction.
 TileReport stream_walls(Context& context, const City& city, const WallOptions& options,
                         const TileOptions& tiles, const TileSink& sink);
+/// The same as whole grids. `report`: null where nobody reads it.
+Walls collect_walls(Context& context, const City& city, const WallOptions& options, const TileOptions& tiles,
+                    TileReport* report = nullptr);
+/// The same for another computation, which has the progress and the kept tiles.
+Walls walls_for(Context& context, const City& city, const WallOptions& options, TileOptions tiles);
 
 }  // namespace lockstep::urban

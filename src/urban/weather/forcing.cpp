@@ -314,7 +314,7 @@ std::vector<WeatherStep> make_forcing(const io::WeatherTable& rows, const io::We
     steps.push_back(std::move(step));
   }
   set_night_clearness(steps, rules.night);
-  // Clouds are those of the interval: of a sun near the horizon they cannot be told.
+  // Clouds are those of the interval: with the sun near the horizon they cannot be determined.
   for (WeatherStep& step : steps)
     for (StepForcing& part : step.substeps) part.clearness = step.forcing.clearness;
   return steps;

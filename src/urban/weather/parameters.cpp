@@ -81,7 +81,7 @@ std::vector<NamedClass> classes_of(const File& file) {
   for (size_t k = 1; k < classes.size(); ++k)
     if (classes[k].code == classes[k - 1].code)
       file.fail("Code.Value." + classes[k].name, fmt::format("{} a second time", classes[k].code),
-                "a code of its own");
+                "a unique code");
   return classes;
 }
 

@@ -16,7 +16,7 @@ namespace lockstep::urban {
 /// Parameters as a file sets them. Without a file: the standard values of docs/urban.md.
 struct ModelParameters {
   std::vector<SurfaceRow> land_cover = standard_land_cover();
-  std::vector<std::string> class_names = {};  ///< one a row of land_cover, where a file tells them
+  std::vector<std::string> class_names = {};  ///< one a row of land_cover, if a file specifies them
   WallSurface wall;
   std::optional<double> absorption_short, absorption_long;
   std::optional<Posture> posture;

@@ -32,7 +32,7 @@ TEST(PrepareCity, MissingPixels) {
   EXPECT_EQ(city.highest, 3);
 }
 
-// 2 m above the DEM is a roof, just below is not; classes of roofs and water count beside it, and without a DEM alone.
+// 2 m above the DEM is a roof, just below is not. Classes of roofs and water also count; without a DEM only they do.
 TEST(PeopleGround, LeavesOutRoofsAndWater) {
   CityInput input = two_by_three({1, 2.99f, 3, kNan, 1, 1});
   input.dem = Raster(2, 3, 1.0f);

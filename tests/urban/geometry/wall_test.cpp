@@ -158,7 +158,7 @@ TEST(Walls, AWallInTheShadeOfAnother) {
   const auto aspect = reference::wall_aspect<float>(city, walls);
   const auto sun =
       reference::shade_walls<float>(city, testing::cast_rays(city, {180, 45}), walls, aspect, 180);
-  // The southern wall at row 20 looks at the northern wall 10 pixels on: its lowest 2 m lie in shade.
+  // The southern wall at row 20 faces the northern wall 10 pixels away: its lowest 2 m are in shade.
   const size_t p = 20 * 60 + 30;
   EXPECT_EQ(walls[p], 20.0f);
   EXPECT_NEAR(sun.shadow[p], 2.0f, 1e-5f);

@@ -1,4 +1,4 @@
-// Physics that the preset `corrected` obeys, whatever the formulas: enclosures of one temperature, symmetry, closure.
+// Physics that the preset `corrected` obeys regardless of formulas: enclosures of one temperature, symmetry, closure.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ CityInput canyon(float height) {
 }
 constexpr size_t kMiddle = 80 * 61 + 30;
 
-/// Light of an overcast noon that the sun's side cannot be told from.
+/// Light of an overcast noon, from which the sun's direction cannot be inferred.
 StepForcing overcast(double azimuth) {
   StepForcing f;
   f.sun_altitude_deg = 40;
@@ -170,7 +170,7 @@ TEST(Physics, SkyViewOfBasinsAndCanyons) {
   for (const SkyPatches patches : kSkies) {
     SkyOptions options;
     options.patches = patches;
-    // A round basin whose rim stands between two bands of every sky, seen from its centre.
+    // A round basin whose rim is between two bands of every sky, seen from its centre.
     for (const double rim : {12.0, 24.0, 36.0, 48.0, 60.0}) {
       constexpr int side = 91, centre = 45;
       CityInput input;

@@ -9,6 +9,7 @@
 #include "urban/city/scene.hpp"
 #include "urban/radiation/model.hpp"
 #include "urban/radiation/step/reference_step.hpp"
+#include "urban/radiation/step/step_plans.hpp"
 #include "urban/rasters.hpp"
 #include "urban/scenes.hpp"
 
@@ -192,8 +193,7 @@ TEST(RadiationModel, OpenGroundUnderTheWholeSky) {
   EXPECT_EQ(value(RadiationOutput::shadow), 1);
   const double ground = ground_excess(f, options, false)[0] + s.air_k;
   double down = 0;
-  const SkyDivision sky = sky_division(SkyPatches::p153, AnnulusEdges::umep);
-  for (const PatchStep& p : patch_steps(sky, f, options)) down += p.longwave * p.down;
+  for (const PatchStep& p : patch_steps(step_sky(options), f, s, options)) down += p.longwave * p.down;
   EXPECT_NEAR(value(RadiationOutput::ldown), down, 2e-3);
   EXPECT_NEAR(value(RadiationOutput::lup), options.constants.sigma * 0.95 * std::pow(ground, 4) + 0.05 * down,
               2e-3);
@@ -312,6 +312,31 @@ TEST(RadiationModel, TilesGiveTheBitsOfTheWhole) {
       EXPECT_EQ(differing, 0) << "tile " << t << " hour " << h;
     }
   }
+}
+
+// Two series of air in turn: the delay belongs to the history, not to the plan.
+TEST(RadiationModel, PlansMadeBeforeGiveTheSameBits) {
+  Site site(random_city(26, 31, 4, {true, 1.0, 0.02}));
+  site.cover();
+  RadiationOptions options;
+  options.substeps = 2;
+  const StepPlanner planner(site.city, options, true);
+  RadiationModel plain(cpu(), site.scene(), options), planned(cpu(), site.scene(), options);
+  plain.find_all_sides();
+  planned.find_all_sides();
+  for (const int h : {4, 7, 8, 12, 17, 22, 8})
+    for (const size_t history : {0, 1}) {
+      std::vector<StepForcing> parts{hour(h), hour(h)};
+      parts[1].sun_azimuth_deg += 7;
+      for (StepForcing& part : parts) part.air_c += static_cast<double>(history);
+      plain.use_history(history);
+      planned.use_history(history);
+      plain.step(parts);
+      planned.step(parts, std::vector<StepPlan>{planner.plan(parts[0], true), planner.plan(parts[1], true)},
+                   nullptr);
+      EXPECT_EQ(planes_of(plain), planes_of(planned)) << h;
+      EXPECT_EQ(sides_of(plain), sides_of(planned)) << h;
+    }
 }
 
 TEST(RadiationModel, GivenSkyAndRestoredStateGiveTheSameBits) {

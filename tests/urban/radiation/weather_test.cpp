@@ -94,7 +94,7 @@ TEST(Weather, ClearSky) {
   EXPECT_NEAR(global(60, 172, 57.7, by_latitude, 1013), again(60, 172, 1013, 2.67), 1e-9);
   EXPECT_NEAR(global(60, 172, 57.7, by_latitude, nan), again(60, 172, 1013, 2.67), 1e-9);
   EXPECT_NEAR(global(20, 355, 38, by_latitude, 950), again(20, 355, 950, 3.04), 1e-9);
-  // The south: |latitude| with the seasons turned, or the first row whatever the latitude.
+  // The south: |latitude| with the seasons reversed, or the first row at any latitude.
   EXPECT_NEAR(global(70, 355, -38, by_latitude, 1013), again(70, 355, 1013, 2.92), 1e-9);
   EXPECT_NEAR(global(70, 355, -38, southern_row_one, 1013), again(70, 355, 1013, 3.37), 1e-9);
   EXPECT_EQ(global(-1, 172, 50, by_latitude, 1013), 0);

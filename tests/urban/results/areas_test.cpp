@@ -143,7 +143,7 @@ TEST(AreaShapes, RefusesWhatIsNoArea) {
   EXPECT_NE(refused({{{0, 0}, {4, 0}, {4, 4}}, {{3, 1}, {9, 1}, {9, 2}}}).find("feature 2"),
             std::string::npos);
   EXPECT_NE(refused({{{0, 0}, {2, 2}}}).find("2 corners"), std::string::npos);
-  EXPECT_NE(refused({{{0, 0}, {2, NAN}, {2, 0}}}).find("no number"), std::string::npos);
+  EXPECT_NE(refused({{{0, 0}, {2, NAN}, {2, 0}}}).find("not a number"), std::string::npos);
   EXPECT_EQ(refused({{{0, 0}, {4, 0}, {4, 4}, {0, 4}}, {{0, 0}, {1, 2}, {2, 1}}}), "") << "a hole may touch";
 }
 

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using lockstep::test::TemporaryFolder;
 using testing::WrittenRun;
 
-/// A street beside a roof (column 5), at 30 °C and at 40 °C an hour later.
+/// A street next to a roof (column 5), at 30 °C and at 40 °C an hour later.
 WrittenRun street() {
   WrittenRun run;
   run.ground = [](int64_t, int64_t col) { return col != 5; };
@@ -166,7 +166,7 @@ TEST(UrbanCompare, RefusesWhatIsNoScenario) {
   Pair pair(street(), other);
   const std::string text = pair.refusal();
   expect_part("the runs differ in preset (corrected and umep), weather", text);
-  expect_part("differing preset,weather where that is meant", text);
+  expect_part("differing preset,weather if that is intended", text);
   pair.options.differing = {"preset"};
   expect_part("the runs differ in weather", pair.refusal());
   pair.options.differing = {"preset", "wether"};

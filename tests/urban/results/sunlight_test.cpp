@@ -156,6 +156,28 @@ TEST(Sunlight, APeriodIsTheSumOfItsDays) {
   EXPECT_NE(to_json(result).find("\"days\":2"), std::string::npos);
 }
 
+// As many suns in other places, and the same suns under another rule, give other hours and grades.
+TEST(Sunlight, KeptTilesBelongToTheirSunsAndRule) {
+  SunCase c(true, false);
+  c.options.minutes = 60;
+  c.options.tiles.resume_folder = c.folder / "tiles";
+  const SunlightResult first = c.compute();
+  EXPECT_EQ(c.compute().tiles.resumed, first.tiles.tiles) << "the same day";
+  c.options.date = "2026-03-22";
+  const SunlightResult next = c.compute();
+  ASSERT_EQ(next.positions, first.positions);
+  EXPECT_EQ(next.tiles.resumed, 0);
+  c.options.date = "";
+  c.options.least_altitude_deg = 10;
+  c.options.rule = SunRule::en17037;
+  const SunlightResult three = c.compute();
+  c.options.rule = SunRule::bre209;
+  const SunlightResult one = c.compute();
+  ASSERT_EQ(one.positions, three.positions);
+  EXPECT_EQ(one.tiles.resumed, 0);
+  EXPECT_LE(one.outputs[2].maximum, 1) << "it has one threshold, EN 17037 three";
+}
+
 TEST(Sunlight, RefusesWhatIsNoDay) {
   const auto refusal = [](auto change) {
     SunCase c(false, false);

@@ -321,7 +321,7 @@ TEST(InputChecks, FeetBecomeMetres) {
   EXPECT_EQ(metres.input.dsm.at(1, 1), 100);
   EXPECT_TRUE(metres.doubts.empty());
   expect_has(feet.doubts.at(0), "converted to metres");
-  expect_has(odd.doubts.at(0), "'furlong', which is no unit of length");
+  expect_has(odd.doubts.at(0), "'furlong', which is not a unit of length");
   const LoadedCity compound = read("", io::crs_from_epsg(3006));
   EXPECT_EQ(compound.input.dsm.at(1, 1), 100);
   EXPECT_NEAR(read("", "EPSG:3006+6360").input.dsm.at(1, 1), 30.4800610, 1e-4) << "NAVD88 in US survey feet";

@@ -138,7 +138,7 @@ TEST_F(Run, ANightOfMissingPixelsAndWalls) {
   EXPECT_GT(*std::max_element(walls.begin(), walls.end()), 3);
 }
 
-// The statistics told of a grid are those of its file, whatever the tiles.
+// The statistics reported for a grid are those of its file, for any tiling.
 TEST_F(Run, StatisticsAreThoseOfTheFile) {
   SkyRunOptions options;
   options.city = files_;
@@ -185,7 +185,7 @@ TEST(GridStatistics, SumsAreExactInAnyOrder) {
   EXPECT_TRUE(std::isnan(none.mean) && std::isnan(none.minimum));
 }
 
-// A device that opens beside the reading gives the same files; of two errors the inputs' is told.
+// A device that opens during reading gives the same files. If both fail, the inputs' error is reported.
 TEST_F(Run, OpensTheDeviceMeanwhile) {
   ShadowRunOptions options;
   options.city = files_;

@@ -138,7 +138,7 @@ TEST(Points, CsvAndGeoJson) {
   expect_part("[poi:1]", bad("id,east\na,1\n"));
   expect_part("no points", bad("id,x,y\n"));
   expect_part("names no coordinate system", bad("id,lat,lon\na,57,12\n"));
-  expect_part("no point", bad(R"({"type":"Feature","geometry":{"type":"LineString","coordinates":[]}})"));
+  expect_part("not a point", bad(R"({"type":"Feature","geometry":{"type":"LineString","coordinates":[]}})"));
 }
 
 TEST(Points, DegreesThroughTheProjection) {

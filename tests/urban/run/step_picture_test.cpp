@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "io/pictures/drawing.hpp"
+#include "io/series/civil_time.hpp"
 #include "lockstep/error.hpp"
+#include "urban/pictures/clock.hpp"
 #include "urban/pictures/stress_clock.hpp"
 
 namespace lockstep::urban {
@@ -22,22 +25,36 @@ int64_t count(io::Image& image, const io::Rgb& ink) {
 
 constexpr int kSide = 4, kZoom = 40;  // 16 pixels of 40 x 40
 
-io::Image draw(std::string_view output, std::vector<float> values,
-               const std::vector<uint8_t>* ground = nullptr) {
-  values.resize(kSide * kSide, values.back());
+StepPicture picture_of(std::string_view output, const std::vector<float>& values, const MapBase* base) {
   StepPicture picture;
   picture.output = output;
   picture.values = &values;
   picture.rows = picture.cols = kSide;
   picture.pixel_size_m = 2;
   picture.target_pixels = kSide * kZoom;
-  picture.ground = ground;
+  picture.base = base;
   picture.facts.date = "2015-06-21 15:00 (UTC+2)";
   picture.facts.north_is_up = true;
   picture.facts.sun = io::MapSun{230, 50};
-  return draw_step_picture(picture);
+  return picture;
+}
+std::vector<float> filled(std::vector<float> values) {
+  values.resize(kSide * kSide, values.back());
+  return values;
+}
+io::Image draw(std::string_view output, const std::vector<float>& values, const MapBase* base = nullptr) {
+  const std::vector<float> all = filled(values);
+  return draw_step_picture(picture_of(output, all, base));
+}
+std::vector<std::string> legend(std::string_view output, const std::vector<float>& values,
+                                const MapBase* base = nullptr) {
+  const std::vector<float> all = filled(values);
+  return legend_of(picture_of(output, all, base));
 }
 
+constexpr float kNoValue = std::numeric_limits<float>::quiet_NaN();
+
+// All classes at once are more parts than a legend holds: whole classes are shown.
 TEST(StepPicture, ShowsIndicesInTheirClasses) {
   for (const auto& [index, output] : {std::pair{ComfortIndex::utci, "utci"}, {ComfortIndex::pet, "pet"}}) {
     const auto classes = stress_classes(index);
@@ -48,13 +65,17 @@ TEST(StepPicture, ShowsIndicesInTheirClasses) {
       const bool last = &c == &classes.back();
       values.push_back(static_cast<float>(last ? classes[classes.size() - 2].upper_c + 5 : c.upper_c - 0.5));
     }
-    values.push_back(std::numeric_limits<float>::quiet_NaN());
+    // Further parts of these classes: 12 and more in all.
+    for (const float more :
+         index == ComfortIndex::utci ? std::array{21.0f, 18.0f, 12.0f} : std::array{36.0f, 30.0f, 24.0f})
+      values.push_back(more);
+    values.push_back(kNoValue);
+    std::vector<std::string> labels;
+    for (const io::MapClass& c : inks) labels.insert(labels.begin(), c.label);
+    labels.push_back("no data");
+    EXPECT_EQ(legend(output, values), labels);
     io::Image image = draw(output, values);
-    for (const io::MapClass& c : inks) {
-      const int64_t pixels = count(image, c.ink), swatch = 18 * 18;
-      EXPECT_GE(pixels, kZoom * kZoom) << c.label;
-      EXPECT_LE(pixels, kZoom * kZoom + swatch) << c.label;
-    }
+    for (const io::MapClass& c : inks) EXPECT_GE(count(image, c.ink), kZoom * kZoom) << c.label;
   }
   const auto labels = stress_map_classes(ComfortIndex::utci);
   EXPECT_EQ(labels.front().label, "below −40, extreme cold stress");
@@ -62,22 +83,45 @@ TEST(StepPicture, ShowsIndicesInTheirClasses) {
   EXPECT_EQ(labels.back().label, "above 46, extreme heat stress");
 }
 
+// The legend has the parts that occur and every colour of the map; bounds of classes are bounds of parts.
+TEST(StepPicture, LegendHasThePartsThatOccur) {
+  const std::vector<float> values = {26, 26.01f, 29, 29.01f, 32, 32.01f, 38, -45};
+  EXPECT_EQ(legend("utci", values),
+            (std::vector<std::string>{"35 to 38, strong heat stress", "32 to 35, strong heat stress",
+                                      "29 to 32, moderate heat stress", "26 to 29, moderate heat stress",
+                                      "23 to 26, no thermal stress", "below −40, extreme cold stress"}));
+  EXPECT_EQ(legend("utci_mean", {20.5f}), std::vector<std::string>{"20 to 23, no thermal stress"});
+  for (const ComfortIndex index : {ComfortIndex::utci, ComfortIndex::pet}) {
+    const auto& parts = stress_parts(index);
+    for (size_t k = 1; k < parts.size(); ++k) {
+      EXPECT_LT(parts[k - 1].upper_c, parts[k].upper_c);
+      EXPECT_EQ(size_t(stress_class(index, std::min(parts[k].upper_c, 99.0))), parts[k].of_class);
+      EXPECT_NE(parts[k].ink, parts[k - 1].ink) << parts[k].label;
+    }
+  }
+}
+
 // A hot roof neither shows nor stretches the colours of the ground; it has its own swatch.
 TEST(StepPicture, HidesWhereNobodyStands) {
-  std::vector<uint8_t> ground(kSide * kSide, 1);
-  ground[5] = 0;
+  MapBase base;
+  base.cover.assign(kSide * kSide, 0);
+  base.cover[5] = 1;
   std::vector<float> mild = {20, 22, 24, 26, 28, 30, 32}, hot = mild;
   hot[5] = 90;
   for (const char* output : {"tmrt", "utci"}) {
-    io::Image picture = draw(output, hot, &ground);
-    EXPECT_EQ(picture.pixels, draw(output, mild, &ground).pixels) << output;
+    io::Image picture = draw(output, hot, &base);
+    EXPECT_EQ(picture.pixels, draw(output, mild, &base).pixels) << output;
     EXPECT_NE(picture.pixels, draw(output, hot).pixels) << output;
-    constexpr io::Rgb hidden = {236, 236, 232};
-    EXPECT_GE(count(picture, hidden), kZoom * kZoom + 16 * 16) << output;
   }
+  EXPECT_EQ(legend("tmrt", hot, &base), std::vector<std::string>{"roof"});
+  base.cover[6] = 2;
+  base.buildings.assign(kSide * kSide, 0);
+  base.buildings[5] = 1;
+  EXPECT_EQ(legend("tmrt", hot, &base), (std::vector<std::string>{"roof", "water", "building"}));
   std::vector<float> gap = mild;
-  gap[5] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(draw("tmrt", gap, &ground).pixels, draw("tmrt", gap).pixels) << "a missing pixel is no roof";
+  gap[5] = kNoValue;
+  EXPECT_EQ(legend("tmrt", gap, &base), (std::vector<std::string>{"water", "no data", "building"}))
+      << "a missing pixel is no roof";
 }
 
 // Neighbouring classes differ clearly in lightness or hue, so that a map can be read against its legend.
@@ -109,9 +153,41 @@ TEST(StepPicture, FramesHaveOneSize) {
 
 TEST(StepPicture, EveryOutputHasALook) {
   for (const char* output :
-       {"tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf"})
+       {"tmrt", "utci", "pet", "shadow", "kdown", "kup", "kside", "ldown", "lup", "lside", "gvf",
+        "lside_west", "kdown_max", "utci_mean", "pet_hours_above_41", "sun_hours", "utci_hours_outside_fit"})
     EXPECT_FALSE(step_look(output).title.empty()) << output;
-  EXPECT_THROW(step_look("temperature"), InputError);
+  for (const char* none : {"temperature", "temperature_mean", "wind_hours_above_3"})
+    EXPECT_THROW(step_look(none), InputError) << none;
+}
+
+/// Minutes of a civil time.
+io::CivilMinutes at(int year, int month, int day, int hour, int minute = 0) {
+  return io::civil_minutes({year, month, day, hour, minute});
+}
+
+// Changes of 2015 and 2016 as the official tables have them.
+TEST(Clock, SummerTimeByPlaceAndDate) {
+  const Site paris{48.86, 2.35, 0, 1}, new_york{40.7, -74, 0, -5}, phoenix{33.4, -112, 0, -7},
+      tokyo{35.7, 139.7, 0, 9};
+  const auto eu = [&](io::CivilMinutes local) { return summer_time(paris, local, {}); };
+  EXPECT_EQ(eu(at(2015, 3, 29, 1, 59)), 0);
+  EXPECT_EQ(eu(at(2015, 3, 29, 2)), 1);
+  EXPECT_EQ(eu(at(2015, 10, 25, 1, 59)), 1);
+  EXPECT_EQ(eu(at(2015, 10, 25, 2)), 0);
+  EXPECT_EQ(eu(at(2016, 3, 27, 2)), 1);
+  const auto us = [&](io::CivilMinutes local) { return summer_time(new_york, local, {}); };
+  EXPECT_EQ(us(at(2015, 3, 8, 1, 59)), 0);
+  EXPECT_EQ(us(at(2015, 3, 8, 2)), 1);
+  EXPECT_EQ(us(at(2015, 11, 1, 0, 59)), 1);
+  EXPECT_EQ(us(at(2015, 11, 1, 1)), 0);
+  EXPECT_EQ(summer_time(phoenix, at(2015, 7, 1, 12), {}), 0);
+  EXPECT_EQ(summer_time(tokyo, at(2015, 7, 1, 12), {}), 0);
+  EXPECT_EQ(summer_time(tokyo, at(2015, 7, 1, 12), 1.0), 1);
+  EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 15), {}), "2015-06-21 15:00 (UTC+1), 16:00 summer time");
+  EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 23, 30), {}),
+            "2015-06-21 23:30 (UTC+1), 2015-06-22 00:30 summer time");
+  EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 15), 0.0), "2015-06-21 15:00 (UTC+1)");
+  EXPECT_EQ(clock_text(paris, at(2015, 1, 21, 15), {}), "2015-01-21 15:00 (UTC+1)");
 }
 
 std::string hex(const io::Rgb& ink) {
@@ -170,6 +246,18 @@ TEST(StressClock, ManyDaysBecomeMeans) {
   const std::string svg = draw_stress_clock("square", ComfortIndex::pet, hours, 1).svg();
   EXPECT_NE(svg.find("means of 20 days"), svg.npos);
   EXPECT_EQ(occurrences(svg, hex(stress_map_classes(ComfortIndex::pet)[6].ink)), 24u + 1u);
+}
+
+// A bar would have colours that the map has not.
+TEST(StepPicture, OneValueHasOneColour) {
+  EXPECT_EQ(legend("utci_hours_above_32", {0}), std::vector<std::string>{"0 h everywhere"});
+  EXPECT_EQ(legend("kdown", {kNoValue, 812.5f}),
+            (std::vector<std::string>{"812.5 W/m² everywhere", "no data"}));
+  EXPECT_EQ(legend("utci_hours_above_32", {0, 1}), std::vector<std::string>{});
+  MapBase base;
+  base.cover = {1};
+  base.cover.resize(kSide * kSide);
+  EXPECT_EQ(legend("sun_hours", {7, 2}, &base), (std::vector<std::string>{"2 h everywhere", "roof"}));
 }
 
 }  // namespace

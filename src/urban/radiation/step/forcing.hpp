@@ -5,7 +5,7 @@
 
 namespace lockstep::urban {
 
-/// Times are local standard time; the sun stands where it does in the middle of the interval.
+/// Times are local standard time; the sun's position is that in the middle of the interval.
 struct StepForcing {
   double sun_altitude_deg = 0;      ///< at or below 0: night
   double sun_azimuth_deg = 0;       ///< clockwise from the grid's north, 0 … 360

@@ -5,6 +5,7 @@
 
 #include "urban/city/prepare.hpp"
 #include "urban/radiation/reference.hpp"
+#include "urban/radiation/sky_luminance.hpp"
 #include "urban/radiation/step/step_table.hpp"
 #include "urban/reference.hpp"
 #include "urban/sky/svf_weights.hpp"
@@ -200,15 +201,15 @@ struct StepContext {
     for (size_t p = 0; p < g.pixels() && s.day; ++p) shadow[p] = g.sun[p] - (1 - g.vegetation[p]) * (1 - psi);
     luminance.assign(g.sky.patches.size(), 0.0);
     if (s.day && anisotropic())
-      luminance = perez_luminance(
+      luminance = row_of(o.sky).luminance(
           g.sky.patches, {f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year},
-          o.constants.perez, o.constants.perez_guards);
+          o.constants);
     body = body_factors(o.posture, o.constants);
     if (anisotropic())
       cosines = o.constants.exact_patches ? integrated_cosines(g.sky) : patch_cosines(g.sky, false);
     if (box()) body.curved = body.side;  // takes the sum over its faces
   }
-  bool anisotropic() const { return o.sky == SkyModel::anisotropic; }
+  bool anisotropic() const { return has_patches(o.sky); }
   bool box() const { return o.body == Body::box; }
   double air_k() const { return f.air_c + o.constants.kelvin; }
 };

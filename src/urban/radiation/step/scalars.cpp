@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "urban/radiation/sky_luminance.hpp"
 #include "urban/sky/svf_weights.hpp"
 
 namespace lockstep::urban {
@@ -130,7 +131,7 @@ StepScalars step_scalars(const StepForcing& f, const RadiationOptions& options) 
   const bool cylinder = options.body == Body::cylinder;
   if (cylinder) s.curved_beam = s.cos_altitude;
   const double toward[4] = {azimuth, azimuth - 90, azimuth - 180, azimuth - 270};
-  const bool box_beam = !cylinder && (options.sky == SkyModel::isotropic || c.beam_on_box_sides);
+  const bool box_beam = !cylinder && (!has_patches(options.sky) || c.beam_on_box_sides);
   for (size_t k = 0; k < 4; ++k) s.plane_beam[k] = std::max(0.0, s.cos_altitude * sine(toward[k]));
   if (box_beam) s.face_beam = s.plane_beam;
   // A wall seen to the east is sunlit from the west, and so on around.
@@ -141,16 +142,21 @@ StepScalars step_scalars(const StepForcing& f, const RadiationOptions& options) 
   return s;
 }
 
-std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& f,
+StepSky step_sky(const RadiationOptions& options) {
+  SkyDivision division = sky_division(options.view.patches, options.view.edges);
+  std::vector<PatchCosines> cosines = patch_cosines(division, options.constants.exact_patches);
+  return {std::move(division), std::move(cosines)};
+}
+
+std::vector<PatchStep> patch_steps(const StepSky& step_sky, const StepForcing& f, const StepScalars& s,
                                    const RadiationOptions& options) {
   const Constants& c = options.constants;
-  const StepScalars s = step_scalars(f, options);
+  const auto& [sky, cosines] = step_sky;
   const PerezInput input{f.sun_altitude_deg, f.sun_azimuth_deg, f.diffuse_w_m2, f.beam_w_m2, f.day_of_year};
-  const std::vector<PatchCosines> cosines = patch_cosines(sky, c.exact_patches);
   std::vector<double> luminance(sky.patches.size(), 0.0), dullness;
   double weight = 0, dull = 0;
   if (s.day) {
-    luminance = perez_luminance(sky.patches, input, c.perez, c.perez_guards);
+    luminance = row_of(options.sky).luminance(sky.patches, input, c);
     for (size_t k = 0; k < luminance.size(); ++k) weight += luminance[k] * cosines[k].down;
   }
   // 1 − emissivity of a patch over that of the sky.

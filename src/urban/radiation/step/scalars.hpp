@@ -44,6 +44,13 @@ struct DelayStep {
 /// `in_windows`: as published, the state is taken over after 59 minutes; else at every step.
 DelayStep advance(WaveDelay& clock, double step_days, bool in_windows = true);
 
+/// The sky's patches, and what bodies see of them.
+struct StepSky {
+  SkyDivision division;
+  std::vector<PatchCosines> cosines;
+};
+StepSky step_sky(const RadiationOptions& options);
+
 /// A patch of the sky in one step. Radiances W/(m² sr); weights sr.
 struct PatchStep {
   double luminance;             ///< share of the sky's diffuse light
@@ -83,7 +90,7 @@ struct StepScalars {
   std::array<double, 4> side_scale{1, 1, 1, 1};  ///< of half-sky factors east, south, west, north
 };
 StepScalars step_scalars(const StepForcing& forcing, const RadiationOptions& options);
-std::vector<PatchStep> patch_steps(const SkyDivision& sky, const StepForcing& forcing,
+std::vector<PatchStep> patch_steps(const StepSky& sky, const StepForcing& forcing, const StepScalars& scalars,
                                    const RadiationOptions& options);
 
 }  // namespace lockstep::urban

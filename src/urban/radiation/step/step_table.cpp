@@ -119,14 +119,22 @@ void set_covers(std::vector<float>& table, const std::vector<double>& excess,
 
 }  // namespace
 
-std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions& options, bool covers,
-                              const SkyDivision* sky, const GroundReach& reach, const DelayStep& delay) {
+StepValues step_values(const StepForcing& forcing, const RadiationOptions& options, const StepSky* sky) {
+  StepValues values{step_scalars(forcing, options), {}};
+  if (sky) values.patches = patch_steps(*sky, forcing, values.scalars, options);
+  return values;
+}
+
+std::vector<float> step_table(const StepValues& values, const StepForcing& forcing,
+                              const RadiationOptions& options, bool covers, const StepSky* sky,
+                              const GroundReach& reach) {
   using namespace kernels;
-  const StepScalars s = step_scalars(forcing, options);
+  const StepScalars& s = values.scalars;
   const Constants& c = options.constants;
   const BodyFactors body = body_factors(options.posture, c);
   const bool cylinder = options.body == Body::cylinder;
-  std::vector<float> table(static_cast<size_t>(step_table_size(sky, options.body)), 0.0f);
+  std::vector<float> table(static_cast<size_t>(step_table_size(sky ? &sky->division : nullptr, options.body)),
+                           0.0f);
   const auto set = [&](int slot, double value) {
     table[static_cast<size_t>(slot)] = static_cast<float>(value);
   };
@@ -158,9 +166,6 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   set(kAir, s.air_k);
   set(kWallExcess, s.wall_excess_k);
   set(kWallSigma, s.emitted_lit_factor);
-  set(kDelayWeight, delay.weight);
-  set(kDelayFirst, delay.first);
-  set(kDelayKeep, delay.keep);
   set(kUpShare, body.up);
   set(kSideShare, body.side);
   // A box has no curved side: what its faces receive from the patches takes its place.
@@ -193,18 +198,22 @@ std::vector<float> step_table(const StepForcing& forcing, const RadiationOptions
   set(kClosed, c.closed_longwave);
   for (size_t k = 0; k < 4; ++k) set(kSideScale + static_cast<int>(k), s.side_scale[k]);
   if (covers) set_covers(table, excess, options);
-  if (sky) set_patches(table, *sky, patch_steps(*sky, forcing, options), s, options.body);
+  if (sky) set_patches(table, sky->division, values.patches, s, options.body);
   return table;
 }
 
-std::vector<float> side_table(const StepForcing& forcing, const RadiationOptions& options,
-                              const SkyDivision* sky) {
+void set_delay(std::vector<float>& table, const DelayStep& delay) {
+  table[kernels::kDelayWeight] = static_cast<float>(delay.weight);
+  table[kernels::kDelayFirst] = delay.first;
+  table[kernels::kDelayKeep] = delay.keep;
+}
+
+std::vector<float> side_table(const StepValues& values) {
   using namespace kernels;
-  const StepScalars s = step_scalars(forcing, options);
+  const StepScalars& s = values.scalars;
   std::vector<float> table;
   for (const double beam : s.plane_beam) table.push_back(static_cast<float>(s.beam * beam));
-  if (!sky) return table;
-  for (const PatchStep& p : patch_steps(*sky, forcing, options)) {
+  for (const PatchStep& p : values.patches) {
     const double row[kSideRow] = {p.shortwave, p.longwave, p.down,     p.threshold,   p.faces[0],
                                   p.faces[1],  p.faces[2], p.faces[3], p.lit_longwave};
     for (const double value : row) table.push_back(static_cast<float>(value));

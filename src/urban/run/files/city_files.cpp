@@ -23,8 +23,8 @@ void check_unit(const io::RasterGrid& grid, const std::string& where, LoadedCity
   if (grid.value_unit.empty()) return;
   const std::optional<double> metres = io::metres_of_unit(grid.value_unit);
   if (!metres && grid.vertical_metres == 0)
-    city.doubts.push_back(fmt::format("{}: heights in '{}', which is no unit of length: metres are assumed",
-                                      where, grid.value_unit));
+    city.doubts.push_back(fmt::format(
+        "{}: heights in '{}', which is not a unit of length: metres are assumed", where, grid.value_unit));
   else if (const double factor = metres.value_or(grid.vertical_metres); std::abs(factor - 1) > 1e-9)
     city.doubts.push_back(fmt::format("{}: heights in {} are converted to metres (times {:.6g})", where,
                                       grid.value_unit, factor));
@@ -80,7 +80,7 @@ GridNorth north_at(const io::RasterGrid& grid, double col, double row) {
                     grid.transform[3] + row * grid.transform[5]);
 }
 
-/// Finds the grid's north and scale, where the raster tells its place.
+/// Finds the grid's north and scale, if the raster specifies its place.
 void find_north(LoadedCity& city) {
   const io::RasterGrid& grid = city.grid;
   if (grid.crs_wkt.empty()) return;
@@ -116,7 +116,7 @@ void find_north(LoadedCity& city) {
 }
 
 /// The city's files, and its place.
-OpenCity open_city(const CityFiles& files, LoadedCity& city) {
+OpenCity open_city(const CityFiles& files, LoadedCity& city, GroundUse ground) {
   if (!files.tdsm.empty() && files.cdsm.empty())
     throw schema_of<CityFiles>().error(
         {OptionError::Kind::missing, "tdsm", "trunk heights without a canopy", "{cdsm} too", ""});
@@ -134,7 +134,7 @@ OpenCity open_city(const CityFiles& files, LoadedCity& city) {
   city.input.canopy_heights = files.canopy_heights;
   find_north(city);
   open.input = city.input;
-  if (above_ground)
+  if (above_ground || ground == GroundUse::counted)
     open.dem = open_other(files.dem, files, city, io::HeightKind::absolute);
   else if (!files.dem.empty())
     logging::info("{} is not needed: the DSM is absolute (else: --dsm-heights above-ground)",
@@ -161,17 +161,17 @@ Raster read_layer(const std::filesystem::path& file, const CityFiles& files, Loa
   return read_whole(open_other(file, files, city, io::HeightKind::absolute, values), city);
 }
 
-LoadedCity read_city(const CityFiles& files) {
+LoadedCity read_city(const CityFiles& files, GroundUse ground) {
   LoadedCity city;
-  read_all(open_city(files, city), city);
+  read_all(open_city(files, city, ground), city);
   return city;
 }
 
-LoadedCity read_city(const CityFiles& files, const TileOptions& tiles) {
+LoadedCity read_city(const CityFiles& files, const TileOptions& tiles, GroundUse ground) {
   constexpr double kHeldShare = 0.5, kBandShare = 1.0 / 32;
   constexpr double kLargestBand = 1 << 28;
   LoadedCity city;
-  OpenCity open = open_city(files, city);
+  OpenCity open = open_city(files, city, ground);
   const double held = static_cast<double>(held_bytes(open)),
                free = static_cast<double>(free_host_bytes(tiles));
   if (held <= kHeldShare * free) {
@@ -179,7 +179,7 @@ LoadedCity read_city(const CityFiles& files, const TileOptions& tiles) {
     return city;
   }
   logging::info(
-      "the city takes {:.1f} MiB, more than half of the {:.1f} MiB that may be used: it is read by windows, "
+      "the city takes {:.1f} MiB, more than half of the {:.1f} MiB that may be used: it is read "
       "tile by tile",
       held / 0x1p20, free / 0x1p20);
   for (const OpenLayer* layer : {&open.dsm, &open.dem, &open.cdsm, &open.tdsm})
@@ -191,9 +191,9 @@ LoadedCity read_city(const CityFiles& files, const TileOptions& tiles) {
   return city;
 }
 
-LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes) {
+LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes, GroundUse ground) {
   LoadedCity city;
-  city.by_windows = city_by_windows(open_city(files, city), band_bytes);
+  city.by_windows = city_by_windows(open_city(files, city, ground), band_bytes);
   return city;
 }
 

@@ -20,23 +20,27 @@ struct LoadedCity {
   io::RasterGrid grid;             ///< that results take over
   std::string dsm_file;            ///< for messages
   double scale = 1;  ///< of the projection, where it is far enough from 1 to be corrected; else 1
-  GridNorth north;   ///< at the raster's centre; true north where the raster tells no place
+  GridNorth north;   ///< at the raster's centre; true north if the raster specifies no place
   std::vector<std::string> doubts;     ///< texts of warnings about the rasters
   std::vector<io::InputClaim> claims;  ///< of the rasters in `input`
 };
 
+/// The DEM of an absolute DSM, which separates ground from roofs: read where a run counts the ground.
+enum class GroundUse { none, counted };
+
 /// Throws InputError for files that are none, rasters that do not match, and projections whose scale differs
 /// too much between the axes or over the raster. A scale that differs from 1 by more than 0.5 % is taken out of
 /// the pixel size, and said.
-LoadedCity read_city(const CityFiles& files);
+LoadedCity read_city(const CityFiles& files, GroundUse ground = GroundUse::none);
 /// The same, but a city that would take more than half of the memory that a run may use stays in its files, which is
 /// said.
-LoadedCity read_city(const CityFiles& files, const TileOptions& tiles);
+LoadedCity read_city(const CityFiles& files, const TileOptions& tiles, GroundUse ground = GroundUse::none);
 
 /// The same, left in its files in any case and read once in bands of at most `band_bytes` or one row.
-LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes);
+LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes,
+                                GroundUse ground = GroundUse::none);
 
-/// Ready for rays, with its rasters moved in, or by windows.
+/// Ready for rays, with its rasters moved in or read tile by tile.
 City take_city(LoadedCity& loaded);
 
 /// Another raster of the city's grid: heights (the DEM, walls), or other numbers.

@@ -10,6 +10,8 @@
 #include "core/reports/log.hpp"
 #include "core/reports/trace.hpp"
 #include "lockstep/error.hpp"
+#include "urban/pictures/map_base.hpp"
+#include "urban/pictures/map_style.hpp"
 #include "urban/run/files/result_folder.hpp"
 
 namespace lockstep::urban {
@@ -31,7 +33,11 @@ FolderLock hold(const OutputOptions& options) {
 }  // namespace
 
 Outputs::Outputs(const OutputOptions& options, const io::RasterGrid& grid, std::vector<NamedLook> grids)
-    : options_(options), grid_(grid), grids_(std::move(grids)), lock_(hold(options)) {
+    : options_(options),
+      grid_(grid),
+      grids_(std::move(grids)),
+      under_(options.pictures ? read_map_under(options.map, grid) : io::Image()),
+      lock_(hold(options)) {
   facts_.crs = io::crs_title(grid.crs_wkt);
   facts_.north_is_up = true;  // as azimuths are counted, with a georeference or without
   open_files();
@@ -102,6 +108,7 @@ OutputGrid Outputs::describe(size_t k, const std::vector<float>& relief, double 
   out.name = named.name;
   out.file = file(named.name);
   statistics_[k].fill(out);
+  write_style(out.file, style_of(named.look, out.minimum, out.maximum));
   if (options_.pictures && drawable(grid_))
     out.picture = draw(named, read(named.name), relief, pixel_size_m);
   else if (options_.pictures)
@@ -123,6 +130,7 @@ fs::path Outputs::draw(const NamedLook& named, const std::vector<float>& values,
   picture.classes = named.look.classes;
   picture.facts = facts_;
   if (!relief.empty()) picture.relief = &relief;
+  if (!under_.pixels.empty()) picture.under = &under_;
   picture.pixel_size = pixel_size_m;
   const fs::path path = options_.folder / (named.name + ".png");
   io::write_png(path, io::draw_map(values, grid_.rows, grid_.cols, picture));
@@ -136,9 +144,11 @@ std::vector<fs::path> Outputs::left_over(const std::vector<std::string>& family,
   for (const std::string& name : family) {
     const auto ours = std::find_if(written.begin(), written.end(),
                                    [&](const OutputGrid& grid) { return grid.name == name; });
-    for (const char* suffix : {".tif", ".npy", ".npz", ".png"}) {
+    for (const char* suffix : {".tif", ".npy", ".npz", ".png", ".qml", ".gpkg"}) {
       const fs::path path = options_.folder / (name + suffix);
-      if (ours != written.end() && (path == ours->file || path == ours->picture)) continue;
+      const bool style =
+          path.extension() == ".qml" && ours != written.end() && ours->file.extension() == ".tif";
+      if (ours != written.end() && (style || path == ours->file || path == ours->picture)) continue;
       std::error_code ignored;
       if (!fs::exists(path, ignored)) continue;
       found.push_back(path);

@@ -47,14 +47,14 @@ class Outputs {
   void take(size_t k, std::span<const float> values);
   /// Time and sun, for pictures and GeoTIFFs; before anything is taken.
   void set_moment(const std::string& date, const io::MapSun& sun);
-  /// Puts the grids in place, tells their ranges and draws them over `relief` (m; empty: none).
+  /// Puts the grids in place, reports their ranges and draws them over `relief` (m; empty: none).
   std::vector<OutputGrid> commit(const std::vector<float>& relief, double pixel_size_m);
   /// A grid that commit() has put in place.
   std::vector<float> read(std::string_view name) const;
   /// A picture of the folder, named like a grid.
   std::filesystem::path draw(const NamedLook& grid, const std::vector<float>& values,
                              const std::vector<float>& relief, double pixel_size_m) const;
-  /// Files with the name of one of `family`, whatever their format, that this run did not write; said in a
+  /// Files with the name of one of `family`, in any format, that this run did not write; reported in one
   /// line.
   std::vector<std::filesystem::path> left_over(const std::vector<std::string>& family,
                                                const std::vector<OutputGrid>& written) const;
@@ -70,6 +70,7 @@ class Outputs {
   const io::RasterGrid grid_;
   const std::vector<NamedLook> grids_;
   io::MapFacts facts_;
+  const io::Image under_;  // of pictures; empty: none. Read before the folder is made
   FolderLock lock_;
   std::vector<std::unique_ptr<io::RasterWriter>> writers_;
   std::vector<GridStatistics> statistics_;  // of what the writers were given

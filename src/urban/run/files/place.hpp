@@ -10,8 +10,8 @@
 
 namespace lockstep::urban {
 
-/// The place that the options give, else the raster's centre, which the record of the run gets. Throws InputError where
-/// neither tells it.
+/// The place that the options give, else the raster's centre, which the record of the run gets. Throws InputError if
+/// neither specifies it.
 template <class Options>
 io::LonLat place_of(const Options& options, const LoadedCity& city) {
   if (options.latitude_deg) return {*options.longitude_deg, *options.latitude_deg};

@@ -17,7 +17,7 @@ namespace lockstep::urban {
 inline void make_result_folder(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error))
-    throw InputError("a file stands in the way", folder.string(), "a folder, or a name that is free");
+    throw InputError("a file has this name", folder.string(), "a folder, or an unused name");
   make_output_folder(folder);
 }
 

@@ -17,6 +17,7 @@
 #include "lockstep/urban/exchange.hpp"
 #include "urban/checks/findings.hpp"
 #include "urban/pictures/looks.hpp"
+#include "urban/pictures/map_style.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -75,7 +76,7 @@ void require_size(const io::GeoRaster& grid, const UmepExchange& of, const std::
                      fmt::format("{} x {} as svf has", of.rows, of.cols));
 }
 
-/// A GeoTIFF as bytes, made beside the results.
+/// A GeoTIFF as bytes, made in a temporary file next to the results.
 std::vector<std::byte> tif_of(const fs::path& folder, const io::GeoRaster& grid, const std::string& title) {
   const AtomicPath scratch(folder / "member.tif");
   const fs::path& file = scratch.temporary();
@@ -197,6 +198,7 @@ UmepExchange to_umep(const fs::path& from, const fs::path& to, double transmissi
       {fmt::format("Sky view factor, plants of transmissivity {:g}", transmissivity), "share of sky", {}});
   writer->write(0, 0, total.rows, total.cols, total.values.as<float>().data());
   writer->commit();
+  write_style(file, style_of(sky_looks()[0].look, 0, 1));
   result.files.push_back(file);
 
   if (has_states) write_matrices(states, result, to / "shadowmats.npz");
@@ -240,6 +242,7 @@ UmepExchange from_umep(const fs::path& zip, const fs::path& to, GridFormat forma
     const auto writer = io::create_labelled_raster(file, grid, {look.title, look.unit, {}});
     writer->write(0, 0, grid.rows, grid.cols, grid.values.as<float>().data());
     writer->commit();
+    write_style(file, style_of(look, 0, 1));
     result.files.push_back(file);
   }
   if (zero)
@@ -270,19 +273,19 @@ void describe(Schema<UmepOptions>& s) {
   using O = UmepOptions;
   s.of("urban::UmepOptions");
   s.option("source", &O::from,
-           "what 'urban svf' left (with --save-patches: shadowmats.npz too), or an svfs.zip, beside which "
-           "shadowmats.npz may lie: it becomes a folder for 'urban run --svf'")
+           "results of 'urban svf' (with --save-patches also for shadowmats.npz), or an svfs.zip, optionally "
+           "with shadowmats.npz next to it, to convert to a folder for 'urban run --svf'")
       .member("from")
       .flag("FROM")
       .file(Option::Use::input)
       .positional()
       .required();
-  s.option("transmissivity", &O::transmissivity, "of plants, in SkyViewFactor.tif, the total")
+  s.option("transmissivity", &O::transmissivity, "transmissivity of plants, for SkyViewFactor.tif, the total")
       .at_least(0)
       .at_most(1)
       .shown("T");
-  s.option("format", &O::format, "of the grids that an svfs.zip becomes").effect(Effect::display);
-  s.option("out", &O::folder, "folder for the results; it is made if missing")
+  s.option("format", &O::format, "format of the grids from an svfs.zip").effect(Effect::display);
+  s.option("out", &O::folder, "folder for the results, created if missing")
       .member("folder")
       .file(Option::Use::output_folder)
       .shown("DIR")

@@ -8,6 +8,7 @@
 #include "core/files/folder.hpp"
 #include "core/record/journal.hpp"
 #include "core/reports/log.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/series/civil_time.hpp"
 #include "lockstep/error.hpp"
@@ -17,7 +18,7 @@
 #include "urban/city/people_ground.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/options/errors.hpp"
-#include "urban/pictures/looks.hpp"
+#include "urban/radiation/sky_luminance.hpp"
 #include "urban/series/arrays.hpp"
 #include "urban/series/outputs/points.hpp"
 #include "urban/sky/patches.hpp"
@@ -49,7 +50,7 @@ void check_options(const SeriesOptions& o) {
           {Fault::conflict, "outputs", fmt::format("{} twice", name(o.outputs[k])), "each output once", ""});
   if (o.wall_height.empty() != o.wall_aspect.empty())
     throw series_error({Fault::missing, o.wall_height.empty() ? "wall_aspect" : "wall_height",
-                        "one wall grid alone", "{wall_height} and {wall_aspect}", ""});
+                        "only one wall grid", "{wall_height} and {wall_aspect}", ""});
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
     throw series_error({Fault::missing, "latitude", "half a place", "{latitude} and {longitude}", ""});
   if (o.evergreen && o.leaf_days)
@@ -96,7 +97,7 @@ Raster read_svf(const SeriesOptions& o, LoadedCity& loaded, std::string_view gri
 StoredSky read_sky(const SeriesOptions& o, LoadedCity& loaded, const RadiationOptions& radiation) {
   StoredSky sky;
   for (size_t g = 0; g < kSkyViewGrids; ++g) sky.grids[g] = read_svf(o, loaded, kSkyViewNames[g]);
-  if (radiation.sky == SkyModel::isotropic) return sky;
+  if (!has_patches(radiation.sky)) return sky;
   const fs::path file = o.svf_folder / "sky_states.npz";
   const io::NpzArrays arrays = io::read_npz(file, {"states", "patches"});
   const Array *states = nullptr, *patches = nullptr;
@@ -121,23 +122,26 @@ StoredSky read_sky(const SeriesOptions& o, LoadedCity& loaded, const RadiationOp
   return sky;
 }
 
+/// The place that the options or the raster give.
+std::optional<io::LonLat> place_without_weather(const SeriesOptions& o, const LoadedCity& loaded) {
+  if (o.latitude_deg) return io::LonLat{.lon = *o.longitude_deg, .lat = *o.latitude_deg};
+  if (!loaded.grid.crs_wkt.empty()) return io::centre_lon_lat(loaded.grid);
+  return {};
+}
+
 /// Place and clock: options first, then the raster, then the weather.
 Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& weather) {
   Site site;
-  if (o.latitude_deg) {
-    site.latitude_deg = *o.latitude_deg;
-    site.longitude_deg = *o.longitude_deg;
-  } else if (!loaded.grid.crs_wkt.empty()) {
-    const io::LonLat place = io::centre_lon_lat(loaded.grid);
-    site.latitude_deg = place.lat;
-    site.longitude_deg = place.lon;
+  if (const std::optional<io::LonLat> place = place_without_weather(o, loaded)) {
+    site.latitude_deg = place->lat;
+    site.longitude_deg = place->lon;
   } else if (weather.latitude_deg) {
     site.latitude_deg = *weather.latitude_deg;
     site.longitude_deg = *weather.longitude_deg;
     logging::info("the raster does not tell its place: that of the weather is taken, {:.3f}, {:.3f}",
                   site.latitude_deg, site.longitude_deg);
   } else {
-    throw file_error("neither the raster nor the weather tells its place on Earth", loaded.dsm_file,
+    throw file_error("neither the raster nor the weather has a location on Earth", loaded.dsm_file,
                      "a CRS, or {latitude} and {longitude}");
   }
   site.elevation_m = o.elevation_m.value_or(weather.elevation_m.value_or(0));
@@ -179,7 +183,6 @@ void take_as_ends(io::WeatherTable& table, IntervalLabel label) {
 WeatherRules rules_of(const SeriesOptions& o, const SeriesInputs& inputs) {
   WeatherRules rules = weather_rules(inputs.preset, inputs.radiation.constants);
   const ModelParameters& p = inputs.parameters;
-  rules.horizontal_direct = o.horizontal_direct;
   if (o.evergreen)
     rules.evergreen = true;
   else if (o.leaf_days)
@@ -187,13 +190,6 @@ WeatherRules rules_of(const SeriesOptions& o, const SeriesInputs& inputs) {
   else if (inputs.preset == Preset::corrected && !p.leaf_first_day && !p.leaf_last_day)
     set_leaves_by_latitude(rules, inputs.site.latitude_deg);
   return rules;
-}
-
-void note_leaves(const WeatherRules& rules) {
-  if (rules.evergreen)
-    journal::found("evergreen", "true");
-  else
-    journal::found("leaf_days", fmt::format("{}:{}", rules.leaf_first_day + 1, rules.leaf_last_day - 1));
 }
 
 void check_weather(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& whole,
@@ -205,7 +201,7 @@ void check_weather(const SeriesOptions& o, const LoadedCity& loaded, const io::W
     } catch (const Error&) {}  // said where the city was read
   }
   check_place(inputs.site, whole, raster, inputs.findings);
-  check_radiation(inputs.weather, inputs.steps, inputs.site, o.horizontal_direct, inputs.findings);
+  check_radiation(inputs.weather, inputs.steps, inputs.site, inputs.rules.horizontal_direct, inputs.findings);
   if (!loaded.input.cdsm.empty()) check_season(inputs.rules, inputs.site.latitude_deg, inputs.findings);
   if (!wants(o, SeriesOutput::utci)) return;
   const ComfortWind wind = comfort_wind(inputs);
@@ -218,10 +214,25 @@ int substeps_of(const SeriesOptions& o, Preset preset, int64_t step_min) {
   return preset == Preset::corrected ? static_cast<int>(std::max<int64_t>(1, (step_min + 5) / 10)) : 1;
 }
 
-void read_weather_into(const SeriesOptions& o, const std::string& text, const LoadedCity& loaded,
-                       SeriesInputs& inputs) {
-  io::WeatherTable whole =
-      text.empty() ? io::read_weather(o.weather) : io::parse_weather(text, "argument weather");
+io::WeatherTable read_weather_of(const SeriesOptions& o, const std::string& text, const LoadedCity& loaded) {
+  if (!text.empty()) return io::parse_weather(text, "argument weather");
+  if (!io::is_netcdf(o.weather)) return io::read_weather(o.weather);
+  io::WeatherPlace place;
+  place.nearest = o.nearest_cell;
+  place.utc_offset_h = o.utc_offset_h.value_or(0);
+  const std::optional<io::LonLat> city = place_without_weather(o, loaded);
+  if (!city)
+    throw file_error("the raster does not tell its place on Earth", loaded.dsm_file,
+                     "a CRS, or {latitude} and {longitude}, for weather of many places");
+  place.latitude_deg = city->lat;
+  place.longitude_deg = city->lon;
+  return io::read_era5(o.weather, place);
+}
+
+/// Returns the whole table.
+io::WeatherTable read_weather_into(const SeriesOptions& o, const std::string& text, const LoadedCity& loaded,
+                                   SeriesInputs& inputs) {
+  io::WeatherTable whole = read_weather_of(o, text, loaded);
   take_as_ends(whole, o.interval);
   inputs.site = find_site(o, loaded, whole);
   std::vector<io::FilledGap> filled;
@@ -235,6 +246,7 @@ void read_weather_into(const SeriesOptions& o, const std::string& text, const Lo
     throw file_error("no wind", whole.where, "wind, which utci and pet need",
                      "without it: {outputs} tmrt and shadow");
   inputs.rules = rules_of(o, inputs);
+  inputs.rules.horizontal_direct = o.horizontal_direct || whole.horizontal_direct;
   if (!loaded.input.cdsm.empty()) note_leaves(inputs.rules);
   inputs.rules.substeps = inputs.radiation.substeps = substeps_of(o, inputs.preset, whole.step_min);
   journal::found("substeps", fmt::format("{}", inputs.rules.substeps));
@@ -243,6 +255,7 @@ void read_weather_into(const SeriesOptions& o, const std::string& text, const Lo
   inputs.warm_up = std::move(series.warm_up);
   inputs.steps = std::move(series.steps);
   check_weather(o, loaded, whole, inputs);
+  return whole;
 }
 
 /// The grids that a run begins from.
@@ -260,6 +273,7 @@ Grids grids_of(const SeriesArrays& arrays) {
   city.grid.rows = city.input.dsm.rows();
   city.grid.cols = city.input.dsm.cols();
   city.grid.place(city.input.pixel_size_m);
+  city.north.convergence_deg = arrays.convergence_deg;
   const auto check = [&](const char* argument, const Raster& raster,
                          std::optional<io::HeightKind> kind = {}) {
     if (raster.empty()) return;
@@ -279,20 +293,17 @@ Grids grids_of(const SeriesArrays& arrays) {
   check("argument land_cover", grids.land_cover);
   if (!grids.walls) return grids;
   if (grids.walls->height.empty() || grids.walls->aspect.empty())
-    throw InputError("one wall grid alone", "arguments wall_height and wall_aspect", "both or none");
+    throw InputError("only one wall grid", "arguments wall_height and wall_aspect", "both or none");
   check("argument wall_height", grids.walls->height);
   check("argument wall_aspect", grids.walls->aspect);
   return grids;
 }
 
 Grids read_grids(const SeriesOptions& o) {
-  CityFiles files = o.city;
-  if (files.dsm_heights == DsmHeights::absolute) files.dem.clear();  // read below, for it tells the ground
-  Grids grids{read_city(files), {}, {}};
+  Grids grids{read_city(o.city, GroundUse::counted), {}, {}};
   const auto read = [&](const fs::path& file, LayerValues values = LayerValues::heights) {
     return read_layer(file, o.city, grids.city, values);
   };
-  if (grids.city.input.dem.empty() && !o.city.dem.empty()) grids.city.input.dem = read(o.city.dem);
   if (!o.land_cover.empty()) grids.land_cover = read(o.land_cover, LayerValues::numbers);
   if (!o.wall_height.empty())
     grids.walls = Walls{read(o.wall_height), read(o.wall_aspect, LayerValues::numbers)};
@@ -311,15 +322,34 @@ void take_city_into(const SeriesOptions& o, Grids& grids, bool from_files, Serie
     views.emplace(o.svf_folder);
     inputs.sky = read_sky(o, loaded, inputs.radiation);
   }
-  OutputOptions pictures;
-  pictures.pictures = o.pictures || o.video;
-  inputs.relief = relief_of(loaded.input.dsm, loaded.grid, pictures);
   inputs.city = prepare_city(std::move(loaded.input));
   if (inputs.sky) check_stored_sky(o.svf_folder, inputs.city, inputs.sky->grids[kPlantView], inputs.findings);
   if (!grids.land_cover.empty())
     inputs.land_cover = land_cover_codes(grids.land_cover, inputs.parameters, inputs.city,
                                          from_files ? o.land_cover.string() : "argument land_cover");
   inputs.ground = people_ground(inputs.city, inputs.land_cover);
+}
+
+/// The same weather, warmer by whole kelvins.
+WeatherSeries warmer_series(const SeriesInputs& inputs, const io::WeatherTable& whole, int kelvin) {
+  const auto warmer = [&](io::WeatherTable table) {
+    for (io::WeatherRow& row : table.rows) row[io::Weather::air_temperature] += kelvin;
+    return table;
+  };
+  return make_series(warmer(inputs.weather), warmer(whole), inputs.site, inputs.convergence_deg,
+                     inputs.rules);
+}
+
+void read_fields_into(const SeriesOptions& o, const LoadedCity& loaded, const io::WeatherTable& whole,
+                      SeriesInputs& inputs) {
+  if (!o.wind_field.file.empty())
+    inputs.wind_field = read_wind_field(o.wind_field, loaded, inputs.ground, inputs.weather);
+  if (o.air_field.file.empty()) return;
+  inputs.air_field = read_air_field(o.air_field, loaded, inputs.ground, inputs.weather);
+  const Tile all{0, 0, inputs.city.rows, inputs.city.cols};
+  const auto [low, high] = offset_range(inputs.air_field, all, inputs.city.cols, inputs.weather);
+  for (int kelvin = static_cast<int>(std::floor(low)); kelvin <= static_cast<int>(std::ceil(high)); ++kelvin)
+    inputs.warmer.push_back({kelvin, warmer_series(inputs, whole, kelvin)});
 }
 
 /// False where something could not be read, which is a row of the findings then.
@@ -345,13 +375,40 @@ bool read_into(const SeriesOptions& o, const SeriesArrays& arrays, SeriesInputs&
     inputs.projection_scale = loaded.scale;
     inputs.convergence_deg = loaded.north.convergence_deg;
   });
-  whole = findings.part("weather", [&] { read_weather_into(o, arrays.weather, loaded, inputs); }) && city;
+  io::WeatherTable weather;
+  whole = findings.part("weather", [&] { weather = read_weather_into(o, arrays.weather, loaded, inputs); }) &&
+          city;
   if (city) whole = findings.part("city", [&] { take_city_into(o, grids, from_files, inputs); }) && whole;
+  if (whole) whole = findings.part("fields", [&] { read_fields_into(o, loaded, weather, inputs); });
   for (const std::string& doubt : loaded.doubts) findings.warn("rasters", {}, "", doubt);
   return whole;
 }
 
 }  // namespace
+
+namespace {
+
+/// UTCI has no value without wind.
+double wind_of_utci(const SeriesInputs& inputs, double high) {
+  const bool calm = inputs.preset == Preset::corrected ? high < kUtciLeastWind : high <= 0;
+  return calm ? kUtciLeastWind : high;
+}
+
+}  // namespace
+
+FieldWind field_wind(const SeriesInputs& inputs, double measured, double factor) {
+  const WindField& field = inputs.wind_field;
+  const double here = factor * field.reference(measured, inputs.parameters.wind_height_m);
+  return {wind_of_utci(inputs, wind_at(kUtciWindHeight, here, field.height_m)),
+          wind_at(kPetWindHeight, here, field.height_m)};
+}
+
+void note_leaves(const WeatherRules& rules) {
+  if (rules.evergreen)
+    journal::found("evergreen", "true");
+  else
+    journal::found("leaf_days", fmt::format("{}:{}", rules.leaf_first_day + 1, rules.leaf_last_day - 1));
+}
 
 ComfortWind comfort_wind(const SeriesInputs& inputs) {
   ComfortWind wind;
@@ -362,8 +419,7 @@ ComfortWind comfort_wind(const SeriesInputs& inputs) {
     const bool raw = inputs.preset == Preset::solweig;
     const double high = raw ? measured : wind_at(kUtciWindHeight, measured, height);
     wind.measured_10m.push_back(high);
-    const bool calm = inputs.preset == Preset::corrected ? high < kUtciLeastWind : high <= 0;
-    wind.utci.push_back(calm ? kUtciLeastWind : high);
+    wind.utci.push_back(wind_of_utci(inputs, high));
     wind.pet.push_back(raw ? measured : wind_at(kPetWindHeight, measured, height));
   }
   return wind;

@@ -10,6 +10,7 @@
 #include "urban/city/prepare.hpp"
 #include "urban/radiation/model.hpp"
 #include "urban/run/files/city_files.hpp"
+#include "urban/series/inputs/fields.hpp"
 #include "urban/weather/forcing.hpp"
 #include "urban/weather/parameters.hpp"
 
@@ -26,10 +27,9 @@ struct SeriesInputs {
   io::RasterGrid grid;
   double projection_scale = 1, convergence_deg = 0;
   City city;
-  std::vector<float> relief;   ///< for pictures; empty where none is drawn
   std::optional<Walls> walls;  ///< from files
   std::vector<int32_t> land_cover;
-  std::vector<uint8_t> ground;  ///< 1 where people stand (city/people_ground.hpp)
+  std::vector<uint8_t> ground;  ///< 1 where people can be (city/people_ground.hpp)
   std::optional<StoredSky> sky;
   ModelParameters parameters;
   RadiationOptions radiation;
@@ -39,6 +39,15 @@ struct SeriesInputs {
   WeatherRules rules;
   std::vector<WeatherStep> warm_up;  ///< intervals before the run that its first ones remember
   std::vector<WeatherStep> steps;
+  WindField wind_field;
+  AirField air_field;
+  /// With a field of air: the run's steps in weather that is whole kelvins warmer, in ascending order. A pixel's results are
+  /// those between the two around its own air.
+  struct WarmerSteps {
+    int kelvin = 0;
+    WeatherSeries series;
+  };
+  std::vector<WarmerSteps> warmer;
   std::vector<SeriesPoint> points;
   Findings findings;
 };
@@ -49,8 +58,16 @@ struct ComfortWind {
   std::vector<double> measured_10m, utci, pet;
 };
 ComfortWind comfort_wind(const SeriesInputs& inputs);
+/// Of one step where the field's share of the wind is `factor`.
+struct FieldWind {
+  double utci, pet;
+};
+FieldWind field_wind(const SeriesInputs& inputs, double measured, double factor);
 
-/// Throws InputError for whatever does not fit, naming file, line or pixel, and says its doubts.
+/// For the record of a run with plants: the days with leaves.
+void note_leaves(const WeatherRules& rules);
+
+/// Throws InputError for inputs that do not fit, naming file, line or pixel, and reports its doubts.
 SeriesInputs read_series_inputs(const SeriesOptions& options);
 
 }  // namespace lockstep::urban

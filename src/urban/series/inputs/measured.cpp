@@ -13,7 +13,7 @@
 namespace lockstep::urban {
 namespace {
 
-/// Names of poi.csv for a column of measurements, whatever its case.
+/// Names of poi.csv for a column of measurements, regardless of its case.
 std::string canonical(const std::string& name) {
   static constexpr const char* known[] = {"Tmrt",  "Kdown", "Kup", "Kside",  "Ldown", "Lup",
                                           "Lside", "UTCI",  "PET", "shadow", "Ke",    "Ks",

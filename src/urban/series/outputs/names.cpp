@@ -28,6 +28,9 @@ nlohmann::ordered_json document_of(const SeriesResult& result) {
   add_file("video", result.video);
   for (const SeriesPoint& p : result.points)
     document["points"].push_back({{"id", p.id}, {"x", p.x}, {"y", p.y}, {"row", p.row}, {"col", p.col}});
+  for (const StressArea& area : result.stress)
+    document["stress"].push_back(
+        {{"grid", area.grid}, {"class", area.name}, {"m2", area.m2}, {"percent", area.percent}});
   const SeriesTimes& m = result.metrics;
   document["metrics"] = {{"timestep_wall_time_s", m.timestep_wall_time_s},
                          {"timestep_wall_time_p95_s", m.timestep_wall_time_p95_s},

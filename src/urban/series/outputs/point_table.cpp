@@ -9,12 +9,36 @@
 #include "urban/series/tiles.hpp"
 
 namespace lockstep::urban {
-SeriesPointTable::SeriesPointTable(const SeriesInputs& inputs) : inputs_(inputs) {
+namespace {
+constexpr size_t kAir = 0, kWind = 2;  // columns of the weather, or of the point's own where fields are given
+}
+
+std::string_view name(PointValue value) {
+  static constexpr std::string_view names[kPointValues] = {
+      "Kdown",   "Kup", "Kside", "Ldown", "Lup", "Lside", "Tmrt", "UTCI", "PET", "shadow", "gvf", "svf",
+      "svf_veg", "Ta",  "wind",  "Ke",    "Ks",  "Kw",    "Kn",   "Le",   "Ls",  "Lw",     "Ln"};
+  return names[static_cast<size_t>(value)];
+}
+
+StepLayout::StepLayout(const Tile& tile, size_t outputs, const std::vector<SeriesPoint>& points)
+    : pixels_(static_cast<size_t>(tile.core_pixels())), outputs_(outputs) {
+  for (size_t k = 0; k < points.size(); ++k) {
+    const SeriesPoint& p = points[k];
+    if (p.row >= tile.row && p.row < tile.row + tile.rows && p.col >= tile.col &&
+        p.col < tile.col + tile.cols)
+      points_.push_back(k);
+  }
+}
+
+SeriesPointTable::SeriesPointTable(const SeriesInputs& inputs)
+    : own_air_(!inputs.air_field.empty()), own_wind_(!inputs.wind_field.empty()) {
+  for (const SeriesPoint& point : inputs.points) ids_.push_back(point.id);
+  for (const WeatherStep& step : inputs.steps) times_.push_back(io::civil_text(step.time));
   const auto add = [&](const char* name, auto value) {
     std::vector<double> column;
     column.reserve(rows());
-    for (size_t point = 0; point < inputs.points.size(); ++point)
-      for (size_t step = 0; step < inputs.steps.size(); ++step)
+    for (size_t point = 0; point < ids_.size(); ++point)
+      for (size_t step = 0; step < times_.size(); ++step)
         column.push_back(value(inputs.weather.rows[step], inputs.steps[step].forcing));
     columns_.emplace_back(name, std::move(column));
   };
@@ -30,24 +54,32 @@ SeriesPointTable::SeriesPointTable(const SeriesInputs& inputs) : inputs_(inputs)
   add("sun_azimuth", [](const Row&, const Forcing& f) { return f.sun_azimuth_deg; });
   first_value_ = columns_.size();
   for (size_t v = 0; v < kPointValues; ++v)
-    columns_.emplace_back(name(static_cast<PointValue>(v)), std::vector<double>(rows()));
+    if (static_cast<PointValue>(v) != PointValue::air && static_cast<PointValue>(v) != PointValue::wind)
+      columns_.emplace_back(name(static_cast<PointValue>(v)), std::vector<double>(rows()));
 }
 
 void SeriesPointTable::take(size_t point, size_t step, const float* values) {
-  for (size_t v = 0; v < kPointValues; ++v)
-    columns_[first_value_ + v].second[point * inputs_.steps.size() + step] = static_cast<double>(values[v]);
+  const size_t row = point * times_.size() + step;
+  for (size_t v = 0, column = first_value_; v < kPointValues; ++v) {
+    const double value = static_cast<double>(values[v]);
+    const auto kind = static_cast<PointValue>(v);
+    if (kind != PointValue::air && kind != PointValue::wind)
+      columns_[column++].second[row] = value;
+    else if (kind == PointValue::air ? own_air_ : own_wind_)
+      columns_[kind == PointValue::air ? kAir : kWind].second[row] = value;
+  }
 }
 
 std::filesystem::path SeriesPointTable::write(const std::filesystem::path& file) const {
-  if (inputs_.points.empty()) return {};
+  if (ids_.empty()) return {};
   std::string text = "id,time";
   for (const auto& [column, values] : columns_) text += "," + column;
   text += "\n";
-  for (size_t point = 0; point < inputs_.points.size(); ++point)
-    for (size_t step = 0; step < inputs_.steps.size(); ++step) {
-      text += io::csv_field(inputs_.points[point].id) + "," + io::civil_text(inputs_.steps[step].time);
+  for (size_t point = 0; point < ids_.size(); ++point)
+    for (size_t step = 0; step < times_.size(); ++step) {
+      text += io::csv_field(ids_[point]) + "," + times_[step];
       for (const auto& [column, values] : columns_) {
-        const double value = values[point * inputs_.steps.size() + step];
+        const double value = values[point * times_.size() + step];
         text += std::isnan(value) ? "," : fmt::format(",{:.7g}", value);
       }
       text += "\n";

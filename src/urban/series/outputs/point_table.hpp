@@ -22,8 +22,9 @@ class SeriesPointTable {
   void fill(std::map<std::string, std::vector<double>>& columns) const;
 
  private:
-  size_t rows() const { return inputs_.points.size() * inputs_.steps.size(); }
-  const SeriesInputs& inputs_;
+  size_t rows() const { return ids_.size() * times_.size(); }
+  std::vector<std::string> ids_, times_;
+  bool own_air_, own_wind_;  // each point has its own, which takes the place of the weather's
   std::vector<std::pair<std::string, std::vector<double>>> columns_;
   size_t first_value_ = 0;  // of the columns that take() fills
 };

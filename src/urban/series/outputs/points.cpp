@@ -112,7 +112,7 @@ void add_feature(const json& feature, const std::string& where, bool degrees,
                         (*geometry)["coordinates"].is_array() && (*geometry)["coordinates"].size() >= 2 &&
                         (*geometry)["coordinates"][0].is_number() &&
                         (*geometry)["coordinates"][1].is_number();
-  if (!is_point) throw InputError("a feature that is no point", at, "a geometry of type Point");
+  if (!is_point) throw InputError("a feature that is not a point", at, "a geometry of type Point");
   GivenPoint point;
   point.where = at;
   point.id = std::to_string(points.size() + 1);
@@ -167,7 +167,7 @@ std::vector<SeriesPoint> place_points(const std::vector<GivenPoint>& given, cons
     point.row = static_cast<int64_t>(row);
     point.col = static_cast<int64_t>(col);
     if (!ids.insert(point.id).second)
-      throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "an id of its own");
+      throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "a unique id");
     points.push_back(point);
   }
   return points;
@@ -179,7 +179,7 @@ std::vector<GivenPoint> points_of_shapes(const std::filesystem::path& path, cons
   for (const io::Feature& feature :
        io::features_on(io::read_feature_file(path, {}), grid, {}, path.string())) {
     if (feature.kind != io::Feature::Kind::point)
-      throw InputError("a feature that is no point", feature.where, "a geometry of type Point");
+      throw InputError("a feature that is not a point", feature.where, "a geometry of type Point");
     GivenPoint point;
     point.where = feature.where;
     point.id = std::to_string(points.size() + 1);

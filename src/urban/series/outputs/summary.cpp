@@ -24,6 +24,22 @@ std::vector<double> thresholds_of(SeriesOutput output) {
   return bounds;
 }
 
+std::string summary_title(std::string_view grid) {
+  if (grid == "sun_hours") return "Hours of sunshine, beam of 120 W/m² or more";
+  for (const Choice<SeriesOutput>& output : choices(SeriesOutput{})) {
+    if (!grid.starts_with(output.name)) continue;
+    const std::string_view rest = grid.substr(output.name.size());
+    const std::string text = text_of(output.value).long_name;
+    if (rest == "_mean") return text + ", mean";
+    if (rest == "_max") return text + ", highest";
+    if (rest == "_hours_outside_fit") return text + ", hours outside of the polynomial's fit";
+    constexpr std::string_view kAbove = "_hours_above_";
+    if (rest.starts_with(kAbove))
+      return fmt::format("{}, hours above {} °C", text, rest.substr(kAbove.size()));
+  }
+  return std::string(grid);
+}
+
 SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts)
     : outputs_(std::move(outputs)),
       pixels_(pixels),
@@ -116,9 +132,8 @@ std::vector<SummaryGrid> SeriesSummary::grids() const {
     const OutputText text = text_of(outputs_[o]);
     const std::string output(name(outputs_[o]));
     const Sums& s = sums_[o];
-    const auto add_grid = [&](const std::string& grid, const std::string& title, const std::string& unit,
-                              auto value) {
-      grids.push_back({grid, title, unit, {}});
+    const auto add_grid = [&](const std::string& grid, const std::string& unit, auto value) {
+      grids.push_back({grid, summary_title(grid), unit, {}});
       fill.push_back([this, &s, value](std::vector<float>& values) {
         values.resize(pixels_);
         for (size_t p = 0; p < pixels_; ++p)
@@ -126,21 +141,17 @@ std::vector<SummaryGrid> SeriesSummary::grids() const {
       });
     };
     if (outputs_[o] == SeriesOutput::shadow) {
-      add_grid("sun_hours", "Hours of sunshine, beam of 120 W/m² or more", "h",
-               [this, &s](size_t p) { return s.sum[p] * step_hours_; });
+      add_grid("sun_hours", "h", [this, &s](size_t p) { return s.sum[p] * step_hours_; });
       continue;
     }
-    add_grid(output + "_mean", text.long_name + ", mean", text.unit,
+    add_grid(output + "_mean", text.unit,
              [this, &s](size_t p) { return s.sum[p] / static_cast<double>(steps_); });
-    add_grid(output + "_max", text.long_name + ", highest", text.unit,
-             [&s](size_t p) { return s.highest[p]; });
+    add_grid(output + "_max", text.unit, [&s](size_t p) { return s.highest[p]; });
     for (size_t b = 0; b < s.bounds.size(); ++b)
-      add_grid(fmt::format("{}_hours_above_{:g}", output, s.bounds[b]),
-               fmt::format("{}, hours above {:g} °C", text.long_name, s.bounds[b]), "h",
+      add_grid(fmt::format("{}_hours_above_{:g}", output, s.bounds[b]), "h",
                [this, above = s.above[b].get()](size_t p) { return above[p] * step_hours_; });
     if (s.outside)
-      add_grid("utci_hours_outside_fit", text.long_name + ", hours outside of the polynomial's fit", "h",
-               [this, &s](size_t p) { return s.outside[p] * step_hours_; });
+      add_grid("utci_hours_outside_fit", "h", [this, &s](size_t p) { return s.outside[p] * step_hours_; });
   }
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) { fill[k](grids[k].values); });
   return grids;

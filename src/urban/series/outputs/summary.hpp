@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/urban/series.hpp"
@@ -29,6 +30,9 @@ struct SummaryStep {
 /// Beam on a plane that faces the sun from which it counts as sunshine (W/m²; WMO Guide No. 8).
 inline constexpr double kSunshine = 120;
 std::vector<SummaryStep> summary_steps(const SeriesInputs& inputs);
+
+/// The title of a grid of a summary, by its name: "utci_hours_above_32"; other names as they are.
+std::string summary_title(std::string_view grid);
 
 class SeriesSummary {
  public:

@@ -9,15 +9,16 @@
 #include <cmath>
 #include <limits>
 
+#include "core/record/stamp.hpp"
 #include "core/reports/log.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/pictures/png.hpp"
 #include "io/rasters/gdal/cog.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
-#include "urban/pictures/step_picture.hpp"
+#include "urban/pictures/clock.hpp"
+#include "urban/pictures/map_style.hpp"
 #include "urban/run/files/result_folder.hpp"
-#include "urban/series/outputs/summary.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -33,7 +34,6 @@ constexpr size_t kFileThreads = 8;
 constexpr size_t kFileBytes = size_t{512} << 20;
 constexpr int64_t kBandPixels = int64_t{1} << 23;
 constexpr double kFramesPerSecond = 4;
-constexpr double kCoolestTmrt = -10, kHottestTmrt = 80;  // of pictures
 
 double seconds_of(WriteClock::time_point start) {
   return std::chrono::duration<double>(WriteClock::now() - start).count();
@@ -47,7 +47,14 @@ FolderLock hold_folder(const SeriesOptions& options) {
   make_result_folder(options.folder);
   if (writes(options, SeriesFormat::tif)) require_geotiff("format nc or npy");
   if (writes(options, SeriesFormat::nc)) io::require_netcdf("format nc");
-  return FolderLock(options.folder);
+  FolderLock lock(options.folder);
+  // Those below are taken for a moment, which removes what a killed run left under way in them.
+  std::vector<std::string_view> below = {"pictures", "summary"};
+  for (const SeriesOutput output : options.outputs) below.push_back(name(output));
+  std::error_code ignored;
+  for (const std::string_view folder : below)
+    if (fs::is_directory(options.folder / folder, ignored)) FolderLock(options.folder / folder);
+  return lock;
 }
 
 io::SeriesDescription description_of(const SeriesOptions& options, const SeriesInputs& inputs) {
@@ -67,7 +74,7 @@ io::SeriesDescription description_of(const SeriesOptions& options, const SeriesI
   return d;
 }
 
-/// The output that pictures show: the one that says most of those wanted.
+/// The output that pictures show: the most informative of those requested.
 size_t shown_output(const std::vector<SeriesOutput>& outputs) {
   size_t shown = 0;
   for (const SeriesOutput best : {SeriesOutput::pet, SeriesOutput::tmrt, SeriesOutput::utci})
@@ -79,6 +86,19 @@ size_t shown_output(const std::vector<SeriesOutput>& outputs) {
 /// "2015-06-21T15:00 (UTC+2)", the end of the interval.
 std::string time_text(const SeriesInputs& inputs, size_t step) {
   return fmt::format("{} (UTC{:+g})", io::civil_text(inputs.steps[step].time), inputs.site.utc_offset_h);
+}
+
+/// Program, rules and files that a picture was made with.
+std::string source_text(const SeriesOptions& options) {
+  std::string text = fmt::format("{}, urban run, preset {}, {} sky", record::stamp().program,
+                                 name(options.preset), name_among(choices(options.sky), options.sky));
+  const auto add = [&](const char* what, const fs::path& file) {
+    if (!file.empty()) text += fmt::format("; {} {}", what, file.filename().string());
+  };
+  add("weather", options.weather);
+  add("heights", options.city.dsm);
+  add("plants", options.city.cdsm);
+  return text;
 }
 
 }  // namespace
@@ -128,7 +148,7 @@ int64_t band_rows(const SeriesOptions& options, const io::RasterGrid& grid, uint
   const int64_t wanted = options.rows_at_a_time;
   if (wanted < 0 || wanted % granule != 0 || (wanted > 0 && !netcdf_alone))
     throw InputError(fmt::format("{} rows at a time", wanted), "rows at a time",
-                     fmt::format("a multiple of {}, of NetCDF alone", granule));
+                     fmt::format("a multiple of {}, with NetCDF only", granule));
   if (wanted > 0) return std::min(wanted, grid.rows);
   if (!netcdf_alone || writer_bytes(options, grid, grid.rows) <= memory_bytes / 2) return grid.rows;
   return std::min(grid.rows, std::max<int64_t>(1, kBandPixels / grid.cols / granule) * granule);
@@ -148,8 +168,24 @@ class SeriesWriter::Summary : public SeriesSummary {
   const std::vector<SummaryStep> steps;
 };
 
-SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
-    : options_(options), inputs_(inputs), lock_(hold_folder(options)), rows_(rows) {
+bool SeriesWriter::has_files(const SeriesOptions& options) {
+  return writes(options, SeriesFormat::tif) || writes(options, SeriesFormat::npy);
+}
+
+SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows,
+                           FileShare share)
+    : options_(options),
+      inputs_(inputs),
+      share_(share),
+      under_(share.rank == 0 && (options.pictures || options.video) ? read_map_under(options.map, inputs.grid)
+                                                                    : io::Image()),
+      lock_(share.rank == 0 ? hold_folder(options) : FolderLock()),
+      rows_(rows) {
+  limit_ = steps_in_flight(options.outputs.size(), rows * inputs.grid.cols);
+  if (share.rank > 0) {
+    start_threads();
+    return;
+  }
   if (writes(options, SeriesFormat::nc))
     netcdf_ =
         std::make_unique<io::GridSeriesWriter>(options.folder / "run.nc", description_of(options, inputs));
@@ -160,14 +196,17 @@ SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inp
     no_film_why_ = io::video_unavailable_reason();
     films_ = no_film_why_.empty();
   }
-  limit_ = steps_in_flight(options.outputs.size(), rows * inputs.grid.cols);
+  if (whole() && (options.pictures || films_) && Outputs::drawable(inputs.grid)) {
+    base_ = map_base(inputs.city, inputs.land_cover, inputs.ground);
+    base_->under = std::move(under_);
+  }
   start_threads();
 }
 
 void SeriesWriter::start_threads() {
   threads_.emplace_back([this] { work_in_order(); });
+  if (!has_files(options_)) return;
   const bool tif = writes(options_, SeriesFormat::tif);
-  if (!tif && !writes(options_, SeriesFormat::npy)) return;
   const size_t copies = 2 * sizeof(float) * static_cast<size_t>(inputs_.city.pixels());
   const size_t count = tif ? std::clamp<size_t>(kFileBytes / copies, 1, kFileThreads) : kFileThreads;
   for (size_t k = 0; k < count; ++k) threads_.emplace_back([this] { work_on_files(); });
@@ -217,6 +256,7 @@ void SeriesWriter::end(size_t step, StepPlanes planes, int64_t row) {
 
 /// With the lock held.
 void SeriesWriter::add_files(const Shared& item) {
+  if (!share_.has(item->step)) return;
   const std::string stamp = stamp_of(inputs_.steps[item->step].time);
   for (const SeriesFormat format : {SeriesFormat::tif, SeriesFormat::npy}) {
     if (!writes(options_, format)) continue;
@@ -227,9 +267,11 @@ void SeriesWriter::add_files(const Shared& item) {
       const OutputText text = text_of(options_.outputs[o]);
       const io::RasterLabels labels{
           text.long_name, text.unit, {{"LOCKSTEP_TIME", time_text(inputs_, item->step)}}};
-      files_.emplace_back(item,
-                          [this, stem, labels, values, format] { write_grid(stem, labels, values, format); });
+      files_.emplace_back(item, [this, stem, output, labels, values, format] {
+        write_grid(stem, output, labels, values, format);
+      });
       ++item->parts;
+      ++file_count_;
       filed_.notify_one();
     }
   }
@@ -285,16 +327,21 @@ void SeriesWriter::work_on_files() {
   }
 }
 
-void SeriesWriter::write_grid(const fs::path& stem, const io::RasterLabels& labels, const float* values,
-                              SeriesFormat format) const {
+void SeriesWriter::write_grid(const fs::path& stem, std::string_view look, const io::RasterLabels& labels,
+                              const float* values, SeriesFormat format) const {
   const io::RasterGrid& grid = inputs_.grid;
   fs::path file = stem;
-  if (format == SeriesFormat::tif) return io::write_cog(file += ".tif", grid, labels, values);
   const std::span<const float> cells(values, static_cast<size_t>(grid.rows * grid.cols));
+  if (format == SeriesFormat::tif) {
+    const io::ColorRange range = io::color_range(cells, io::ColorMap::sky, {}, {});
+    io::write_cog(file += ".tif", grid, labels, values);
+    return write_style(file, style_of(look, range.low, range.high));
+  }
   io::write_raster(file += ".npy", grid, Array::view(cells, {grid.rows, grid.cols}));
 }
 
 void SeriesWriter::write_in_order(const Item& item) {
+  if (!summary_) return;  // of rank 0
   const int64_t rows = std::min(rows_, inputs_.grid.rows - item.row);
   if (item.step == 0) summary_->clear();
   tbb::parallel_invoke(
@@ -303,7 +350,7 @@ void SeriesWriter::write_in_order(const Item& item) {
           netcdf_->write(o, item.step, item.row, rows, item.planes[o].data());
       },
       [&] {
-        if (whole() && (options_.pictures || films_)) add_picture(item);
+        if (base_) add_picture(item);
       },
       [&] { summary_->add(item.planes, summary_->steps[item.step]); });
   if (!whole() && item.step + 1 == inputs_.steps.size()) add_band(item.row);
@@ -324,37 +371,58 @@ void SeriesWriter::add_picture(const Item& item) {
   film_->add(picture);
 }
 
-io::Image SeriesWriter::draw(const Item& item) const {
-  const size_t shown = shown_output(options_.outputs);
-  const SeriesOutput output = options_.outputs[shown];
-  const WeatherStep& step = inputs_.steps[item.step];
+StepPicture SeriesWriter::picture_of(std::string_view grid, const std::vector<float>& values) const {
   StepPicture picture;
-  picture.output = name(output);
-  picture.values = &item.planes[shown];
+  picture.output = grid;
+  picture.values = &values;
   picture.rows = inputs_.grid.rows;
   picture.cols = inputs_.grid.cols;
   picture.pixel_size_m = inputs_.city.pixel_size_m;
-  picture.facts.date = time_text(inputs_, item.step);
   picture.facts.crs = io::crs_title(inputs_.grid.crs_wkt);
   picture.facts.north_is_up = true;
+  picture.facts.place = options_.place;
+  picture.facts.scenario = options_.scenario;
+  picture.base = &*base_;
+  picture.covered = !options_.include_roofs;
+  picture.source = source_text(options_);
+  return picture;
+}
+
+io::Image SeriesWriter::draw(const Item& item) const {
+  const size_t shown = shown_output(options_.outputs);
+  const WeatherStep& step = inputs_.steps[item.step];
+  StepPicture picture = picture_of(name(options_.outputs[shown]), item.planes[shown]);
+  picture.facts.date = clock_text(inputs_.site, step.time, options_.daylight_saving_h);
   if (step.forcing.day()) picture.facts.sun = {step.forcing.sun_azimuth_deg, step.forcing.sun_altitude_deg};
-  if (!inputs_.relief.empty()) picture.relief = &inputs_.relief;
-  if (!options_.include_roofs) picture.ground = &inputs_.ground;
-  if (output == SeriesOutput::tmrt) {
-    // One scale for the day, so that pictures can be laid beside each other.
-    picture.minimum = kCoolestTmrt;
-    picture.maximum = kHottestTmrt;
+  if (options_.picture_range) {
+    picture.minimum = options_.picture_range->low;
+    picture.maximum = options_.picture_range->high;
   }
   return draw_step_picture(picture);
 }
 
-void SeriesWriter::finish(SeriesResult& result) {
+fs::path SeriesWriter::draw_summary(const SummaryGrid& grid) const {
+  if (!base_ || !options_.pictures) return {};
+  StepPicture picture = picture_of(grid.name, grid.values);
+  picture.title = grid.title;
+  picture.facts.date = fmt::format("{} to {}", clock_text(inputs_.site, inputs_.steps.front().time, 0),
+                                   clock_text(inputs_.site, inputs_.steps.back().time, 0));
+  const fs::path file = options_.folder / "summary" / (grid.name + ".png");
+  io::write_png(file, draw_step_picture(picture));
+  return file;
+}
+
+void SeriesWriter::wait() {
   {
     std::unique_lock lock(mutex_);
     freed_.wait(lock, [&] { return in_use_ == 0 || failure_; });
   }
   stop();
   if (failure_) std::rethrow_exception(failure_);
+}
+
+void SeriesWriter::finish(SeriesResult& result) {
+  wait();
   if (netcdf_) {
     netcdf_->commit();
     result.netcdf = options_.folder / "run.nc";
@@ -365,7 +433,7 @@ void SeriesWriter::finish(SeriesResult& result) {
   } else if (!no_film_why_.empty()) {
     logging::warning("no film of the day: {}", no_film_why_);
   }
-  result.outputs = whole() ? write_summary() : finish_bands();
+  result.outputs = whole() ? write_summary(result.stress) : finish_bands();
   result.outputs.push_back(write_ground());
 }
 
@@ -384,18 +452,43 @@ OutputGrid SeriesWriter::summary_grid(const std::string& grid_name) const {
   return out;
 }
 
-std::vector<OutputGrid> SeriesWriter::write_summary() const {
+/// Of the ground that counts, the hottest class first.
+std::vector<StressArea> SeriesWriter::stress_of(const SummaryGrid& grid) const {
+  const auto index = grid.name.find("_hours_") == grid.name.npos ? index_of(grid.name) : std::nullopt;
+  if (!index) return {};
+  const auto classes = stress_classes(*index);
+  const std::span<const uint8_t> counts = counted(0, inputs_.grid.rows);
+  std::vector<int64_t> pixels(classes.size());
+  int64_t all = 0;
+  for (size_t p = 0; p < grid.values.size(); ++p) {
+    if ((!counts.empty() && !counts[p]) || std::isnan(grid.values[p])) continue;
+    ++pixels[static_cast<size_t>(stress_class(*index, static_cast<double>(grid.values[p])))];
+    ++all;
+  }
+  std::vector<StressArea> areas;
+  const double pixel_m2 = inputs_.city.pixel_size_m * inputs_.city.pixel_size_m;
+  for (size_t k = classes.size(); k-- > 0;)
+    if (pixels[k] > 0)
+      areas.push_back({grid.name, std::string(classes[k].name), double(pixels[k]) * pixel_m2,
+                       100 * double(pixels[k]) / double(all)});
+  return areas;
+}
+
+std::vector<OutputGrid> SeriesWriter::write_summary(std::vector<StressArea>& stress) const {
   const std::vector<SummaryGrid> grids = summary_->grids();
   std::vector<OutputGrid> outputs(grids.size());
   tbb::parallel_for(size_t{0}, grids.size(), [&](size_t k) {
     const SummaryGrid& grid = grids[k];
     outputs[k] = summary_grid(grid.name);
-    write_grid(options_.folder / "summary" / grid.name, {grid.title, grid.unit, {}}, grid.values.data(),
-               summary_format());
+    write_grid(options_.folder / "summary" / grid.name, grid.name, {grid.title, grid.unit, {}},
+               grid.values.data(), summary_format());
     GridStatistics statistics;
     statistics.take(grid.values, counted(0, inputs_.grid.rows));
     statistics.fill(outputs[k]);
+    outputs[k].picture = draw_summary(grid);
   });
+  for (const SummaryGrid& grid : grids)
+    for (StressArea& area : stress_of(grid)) stress.push_back(std::move(area));
   return outputs;
 }
 
@@ -413,7 +506,7 @@ OutputGrid SeriesWriter::write_ground() const {
   ground.name = "ground";
   const bool tif = summary_format() == SeriesFormat::tif;
   ground.file = options_.folder / (tif ? "ground.tif" : "ground.npy");
-  io::RasterLabels labels{"Ground where people stand: 1; roofs and water: 0", "1", {}};
+  io::RasterLabels labels{"Ground that people can use: 1; roofs and water: 0", "1", {}};
   labels.bytes = true;
   const auto file = io::create_labelled_raster(ground.file, inputs_.grid, labels);
   file->write(0, 0, inputs_.grid.rows, inputs_.grid.cols, values.data());
@@ -421,6 +514,9 @@ OutputGrid SeriesWriter::write_ground() const {
   GridStatistics statistics;
   statistics.take(values);
   statistics.fill(ground);
+  Look look{"", ""};
+  look.classes = {{1, "ground", {214, 232, 206}}, {0, "roof or water", {228, 226, 222}}};
+  write_style(ground.file, style_of(look, 0, 1));
   return ground;
 }
 
@@ -444,6 +540,7 @@ std::vector<OutputGrid> SeriesWriter::finish_bands() {
   for (BandGrid& band : bands_) {
     band.writer->commit();
     band.statistics.fill(band.grid);
+    write_style(band.grid.file, style_of(band.grid.name, band.grid.minimum, band.grid.maximum));
     outputs.push_back(std::move(band.grid));
   }
   bands_.clear();
