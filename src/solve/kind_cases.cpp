@@ -166,7 +166,7 @@ Problem problem_of(const TermKind& kind, int64_t instances, uint64_t seed) {
         cases::uniform<double>(instances * m.ambient, seed * 100 + s, -kind.spread, kind.spread);
     for (size_t k = 0; k < values.size(); ++k)
       values[k] = kind.blocks[first + k % size] * (1 + values[k]) + 0.1 * values[k];
-    // Rotations stand last in a block and are of unit length.
+    // Rotations are the last numbers of a block and have unit length.
     if (m.ambient != m.tangent)
       for (size_t at = size - 4; at < values.size(); at += size) {
         double squares = 0;

@@ -62,7 +62,7 @@ Subject sums_subject() {
 Subject placement_subject() {
   Subject s;
   s.computation = &solve::placement_computation();
-  s.host.none = "no device with memory of its own that the CPU could be compared with";
+  s.host.none = "no device with its own memory to compare with the CPU";
   s.gpu = {"residuals", {0, 1, 2, 3, 4, 5, 6}};
   s.small = {1};
   s.no_memory = "tables of a problem's topology, which are made first";
@@ -85,7 +85,7 @@ Subject placement_subject() {
 Subject solver_subject(const variants::Computation& computation) {
   Subject s;
   s.computation = &computation;
-  s.host.none = s.gpu.none = "its variants are different solvers: the shipped table alone chooses";
+  s.host.none = s.gpu.none = "its variants are different solvers: only the shipped table chooses";
   return s;
 }
 

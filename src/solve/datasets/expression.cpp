@@ -8,6 +8,9 @@
 #include <numbers>
 #include <utility>
 
+#include "solve/datasets/faddeeva.hpp"
+#include "solve/datasets/line_shapes.hpp"
+
 namespace lockstep::solve {
 
 using autodiff::Tape;
@@ -32,9 +35,11 @@ struct Function {
   std::string_view name;
   autodiff::Op op;
   int arity;
+  Value (*build)(const Value&, const Value&) = nullptr;  // replaces `op` in what is no node of a graph
 };
 
-/// The functions of ops.def that a graph has, and other names that formulas use for some of them.
+/// The functions of ops.def that a graph has, other names that formulas use for some of them, and functions of several
+/// nodes.
 const std::vector<Function>& functions() {
   static const std::vector<Function> kAll = [] {
     using autodiff::Op;
@@ -47,7 +52,8 @@ const std::vector<Function>& functions() {
 #include "lockstep/ir/ops.def"
     for (const Function& other :
          {Function{"ln", Op::log, 1}, Function{"arcsin", Op::asin, 1}, Function{"arccos", Op::acos, 1},
-          Function{"arctan", Op::atan, 1}, Function{"mod", Op::fmod, 2}})
+          Function{"arctan", Op::atan, 1}, Function{"mod", Op::fmod, 2},
+          Function{"faddeeva", Op::constant, 2, &real_faddeeva}})
       all.push_back(other);
     return all;
   }();
@@ -66,6 +72,12 @@ class Parser {
  public:
   Parser(std::string_view text, std::string_view where, std::vector<std::string>& names)
       : text_(text), where_(where), names_(names) {}
+
+  /// Of a shape: x stands for the argument, other names have the prefix.
+  Parser(const LineShape& shape, std::vector<std::string>& names, Pointer argument, std::string prefix)
+      : Parser(shape.formula, shape.name, names) {
+    argument_ = std::move(argument), prefix_ = std::move(prefix);
+  }
 
   Pointer whole() {
     if (text_.size() > kLongest)
@@ -174,11 +186,15 @@ class Parser {
     node->number = value;
     return node;
   }
-  Pointer name() {
+  std::string word() {
     const size_t first = at_;
     while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_'))
       ++at_;
-    const std::string word(text_.substr(first, at_ - first));
+    return std::string(text_.substr(first, at_ - first));
+  }
+  Pointer name() {
+    const size_t first = at_;
+    std::string word = this->word();
     const char next = peek();
     if (next == '(' || next == '[') return call(word, first);
     auto node = std::make_shared<Node>();
@@ -186,6 +202,8 @@ class Parser {
       node->number = std::numbers::pi;
       return node;
     }
+    if (argument_ && word == "x") return argument_;
+    word = prefix_ + word;
     node->kind = Node::Kind::name;
     const auto known = std::find(names_.begin(), names_.end(), word);
     node->index = int(known - names_.begin());
@@ -195,18 +213,25 @@ class Parser {
   Pointer call(const std::string& word, size_t first) {
     std::string lower = word;
     for (char& c : lower) c = char(std::tolower(static_cast<unsigned char>(c)));
+    for (const LineShape& shape : line_shapes())
+      if (shape.name == lower) return expanded(shape);
     const auto found = std::find_if(functions().begin(), functions().end(),
                                     [&](const Function& f) { return f.name == lower; });
     if (found == functions().end()) {
       at_ = first;
       std::string all;
       for (const Function& f : functions()) all += fmt::format("{}{}", all.empty() ? "" : ", ", f.name);
+      for (const LineShape& shape : line_shapes()) all += fmt::format(", {}", shape.name);
       fail(fmt::format("unknown function \"{}\"", word),
            fmt::format("one of {}; or * before a bracket", all));
     }
+    const std::shared_ptr<Node> node = operands(word, found->arity, first);
+    node->index = int(found - functions().begin());
+    return node;
+  }
+  std::shared_ptr<Node> operands(const std::string& word, int arity, size_t first) {
     auto node = std::make_shared<Node>();
     node->kind = Node::Kind::call;
-    node->index = int(found - functions().begin());
     const char close = peek() == '(' ? ')' : ']';
     ++at_;
     do node->arguments.push_back(sum());
@@ -214,16 +239,39 @@ class Parser {
     if (!take(close))
       fail(at_ < text_.size() ? fmt::format("\"{}\"", text_[at_]) : "end of the formula",
            fmt::format("\",\" or \"{}\"", close));
-    if (int(node->arguments.size()) != found->arity) {
+    if (int(node->arguments.size()) != arity) {
       at_ = first;
-      fail(fmt::format("{} with {} arguments", word, node->arguments.size()),
-           fmt::format("{}", found->arity));
+      fail(fmt::format("{} with {} arguments", word, node->arguments.size()), fmt::format("{}", arity));
     }
     return node;
   }
 
+  Pointer expanded(const LineShape& shape) {
+    const char close = peek() == '(' ? ')' : ']';
+    if (in_shape_)
+      fail(fmt::format("{} in the argument of a shape", shape.name), "an expression without one");
+    in_shape_ = true;  // arguments that double at each level would have no end
+    ++at_;
+    Pointer argument = sum();
+    in_shape_ = false;
+    std::string prefix;
+    if (take(',')) {
+      skip_space();
+      prefix = word();
+      if (prefix.empty() || std::isdigit(static_cast<unsigned char>(prefix[0])))
+        fail(fmt::format("the prefix of {}", shape.name), "a name that its parameters begin with");
+    }
+    if (!take(close))
+      fail(fmt::format("the arguments of {}", shape.name),
+           fmt::format("an expression, or one and a prefix for the names, then \"{}\"", close));
+    return Parser(shape, names_, std::move(argument), std::move(prefix)).whole();
+  }
+
   std::string_view text_, where_;
   std::vector<std::string>& names_;
+  Pointer argument_ = nullptr;
+  std::string prefix_;
+  bool in_shape_ = false;
   size_t at_ = 0;
   int depth_ = 0;
 };
@@ -244,7 +292,8 @@ Value build_node(const Node& node, Tape& graph, const std::vector<Value>& leaves
     case Node::Kind::power: return autodiff::pow(argument(0), argument(1));
     case Node::Kind::call: {
       const Function& f = functions()[size_t(node.index)];
-      return f.arity == 1 ? apply(f.op, argument(0)) : apply(f.op, argument(0), argument(1));
+      if (f.arity == 1) return apply(f.op, argument(0));
+      return f.build ? f.build(argument(0), argument(1)) : apply(f.op, argument(0), argument(1));
     }
   }
   throw InternalError("formula", "build", "a kind of node");

@@ -3,7 +3,7 @@
 // Numbers (1, .5, 2E-3), names, + - * / with the usual ranks, ^ and ** (right-associative, before a sign:
 // -a^2 = -(a^2)), brackets () and [] alike, and the functions of Value graphs (ir/ops.def) by their names, with
 // ln, arcsin, arccos, arctan and mod for log, asin, acos, atan and fmod. `log` is the natural logarithm; `pi` is
-// a number.
+// a number. faddeeva(x, y) is Re w(x + i|y|): faddeeva.hpp. Shapes of lines are functions of an expression, and of a prefix for the names of their parameters: line_shapes.hpp.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,7 @@ void unit(double* q, const io::TextScanner& scan) {
   for (int k = 0; k < 4; ++k) q[k] /= length;
 }
 
-/// How a camera of COLMAP stands in a problem: the model, the parameters' places in it, what is held.
+/// The layout of a COLMAP camera in a problem: the model, the places of the parameters in it, what is held.
 struct CameraLayout {
   const char* name;
   CameraModel model;
@@ -154,13 +154,17 @@ PoseGraphFile read_pose_graph(const std::filesystem::path& file, const RobustLos
   io::PoseGraph graph = io::read_g2o(file);
   if (!graph.has_poses) start_from_tree(graph);
   PoseGraphProblem made = build(graph, loss);
-  return {graph.dimension,         graph.ids,  graph.landmarks.ids,
-          std::move(made.problem), made.poses, made.landmarks};
+  return {graph.dimension, graph.ids,      graph.landmarks.ids,  std::move(made.problem),
+          made.poses,      made.landmarks, std::move(made.lines)};
 }
 
 BundleFile read_bundle(const std::filesystem::path& file, const RobustLoss& loss) {
-  BalGraph made = build(io::read_bal(file), file.string(), loss);
-  return {std::move(made.problem), made.cameras, made.points};
+  io::BalProblem bal = io::read_bal(file);
+  BalGraph made = build(bal, file.string(), loss);
+  return {std::move(made.problem),
+          made.cameras,
+          made.points,
+          {{snavely_observation().name, std::move(bal.lines)}}};
 }
 
 namespace {

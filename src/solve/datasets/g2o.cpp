@@ -225,19 +225,20 @@ PoseGraphProblem build(const io::PoseGraph& graph, const RobustLoss& loss) {
   if (!graph.ids.empty()) made.poses = made.problem.add_blocks("poses", flat ? se2() : se3(), graph.poses);
   if (!l.ids.empty())
     made.landmarks = made.problem.add_blocks("landmarks", euclidean(graph.dimension), l.points);
-  if (!graph.edges.empty())
-    made.problem.add_terms(flat ? se2_edge(loss) : se3_edge(loss), {made.poses, made.poses}, graph.edges,
-                           edge_data(graph));
-  if (!l.sights.empty())
-    made.problem.add_terms(flat ? se2_sight(loss) : se3_sight(loss), {made.poses, made.landmarks}, l.sights,
-                           sight_data(graph));
-  if (!l.links.empty())
-    made.problem.add_terms(point_link(loss), {made.landmarks, made.landmarks}, l.links, link_data(graph));
-  if (!l.bearings.empty())
-    made.problem.add_terms(se2_bearing(loss), {made.poses, made.landmarks}, l.bearings, bearing_data(graph));
-  if (!graph.priors.poses.empty())
-    made.problem.add_terms(flat ? se2_prior(loss) : se3_prior(loss), {made.poses}, graph.priors.poses,
-                           prior_data(graph));
+  const auto add = [&](const TermType& type, std::initializer_list<BlockSet> sets,
+                       const std::vector<int32_t>& blocks, auto data, const std::vector<int64_t>& lines) {
+    if (blocks.empty()) return;
+    made.problem.add_terms(type, sets, blocks, data(graph));
+    made.lines[type.name] = lines;
+  };
+  add(flat ? se2_edge(loss) : se3_edge(loss), {made.poses, made.poses}, graph.edges, &edge_data,
+      graph.lines.edges);
+  add(flat ? se2_sight(loss) : se3_sight(loss), {made.poses, made.landmarks}, l.sights, &sight_data,
+      graph.lines.sights);
+  add(point_link(loss), {made.landmarks, made.landmarks}, l.links, &link_data, graph.lines.links);
+  add(se2_bearing(loss), {made.poses, made.landmarks}, l.bearings, &bearing_data, graph.lines.bearings);
+  add(flat ? se2_prior(loss) : se3_prior(loss), {made.poses}, graph.priors.poses, &prior_data,
+      graph.lines.priors);
   for (const int32_t v : graph.fixed) made.problem.fix(made.poses, v);
   for (const int32_t v : l.fixed) made.problem.fix(made.landmarks, v);
   for (size_t v = 0; v < poses.size(); ++v)

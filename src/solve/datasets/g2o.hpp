@@ -1,7 +1,9 @@
 // Pose graphs as least squares: relative poses between vertices, whitened by their information.
 #pragma once
 
-#include <string_view>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "io/problems/g2o.hpp"
 #include "lockstep/solve.hpp"
@@ -41,7 +43,8 @@ std::vector<double> prior_data(const io::PoseGraph& graph);
 
 struct PoseGraphProblem {
   Problem problem;
-  BlockSet poses, landmarks;  // id -1 where there are none
+  BlockSet poses, landmarks;                          // id -1 where there are none
+  std::map<std::string, std::vector<int64_t>> lines;  // by term type: of its instances in the file
 };
 
 /// A block per vertex; the vertices of FIX lines are held, or the first pose (else the first landmark) where

@@ -14,7 +14,7 @@ void start_from_tree(io::PoseGraph& graph);
 /// Replaces the poses by those of a chordal relaxation (Martinec and Pajdla 2007; Carlone, Tron, Daniilidis and
 /// Dellaert 2015): least squares of R_i Z = R_j over all matrices, weighed by the edges' information, then
 /// the nearest rotations, then the translations by least squares. Fixed vertices stay, as does the first one of
-/// every piece without any. Landmarks stand where they were first seen from. Two sparse Cholesky factors on
+/// every piece without any. Landmarks are placed at their first observation. Two sparse Cholesky factors on
 /// the host.
 void start_chordal(io::PoseGraph& graph);
 

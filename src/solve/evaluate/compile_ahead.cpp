@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/platform/parallel.hpp"
 #include "device/capabilities.hpp"
 #include "device/stages/fault.hpp"
 #include "lockstep/error.hpp"
@@ -17,14 +18,15 @@ struct CompileAhead::Work {
 
 int CompileAhead::threads_for(const DeviceInfo& device) {
   constexpr int64_t kMost = 8;
-  static const int64_t own = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, kMost);
+  if (!kHasThreads) return 0;
+  static const int64_t own = std::clamp<int64_t>(platform::available_threads(), 1, kMost);
   if (!capabilities_of(device).vectors) return int(own);
   return device.multiprocessors == 1 ? 0 : int(std::min<int64_t>(own, device.multiprocessors));
 }
 
 CompileAhead::~CompileAhead() {
   {
-    const std::scoped_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     ends_ = true;
     queue_.clear();
   }
@@ -36,7 +38,7 @@ CompileAhead::Handle CompileAhead::add(std::function<void()> work) {
   handle->work = std::move(work);
   handle->stage = device::current_stage();
   {
-    const std::scoped_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     queue_.push_back(handle);
     if (int(threads_.size()) < most_threads_) threads_.emplace_back([this] { serve(); });
   }
@@ -44,7 +46,7 @@ CompileAhead::Handle CompileAhead::add(std::function<void()> work) {
   return handle;
 }
 
-void CompileAhead::run(std::unique_lock<std::mutex>& lock, const Handle& handle) {
+void CompileAhead::run(UniqueLock<Mutex>& lock, const Handle& handle) {
   ++running_;
   lock.unlock();
   std::exception_ptr error;
@@ -66,7 +68,7 @@ void CompileAhead::run(std::unique_lock<std::mutex>& lock, const Handle& handle)
 }
 
 void CompileAhead::serve() {
-  std::unique_lock lock(mutex_);
+  UniqueLock<Mutex> lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ends_ || !queue_.empty(); });
     if (ends_) return;
@@ -77,7 +79,7 @@ void CompileAhead::serve() {
 }
 
 void CompileAhead::wait(const Handle& handle) {
-  std::unique_lock lock(mutex_);
+  UniqueLock<Mutex> lock(mutex_);
   handle->waited_for = true;
   if (const auto waiting = std::find(queue_.begin(), queue_.end(), handle); waiting != queue_.end()) {
     queue_.erase(waiting);
@@ -90,7 +92,7 @@ void CompileAhead::wait(const Handle& handle) {
 }
 
 void CompileAhead::wait_all() {
-  std::unique_lock lock(mutex_);
+  UniqueLock<Mutex> lock(mutex_);
   while (!queue_.empty()) {
     const Handle next = queue_.front();
     queue_.pop_front();
@@ -100,7 +102,7 @@ void CompileAhead::wait_all() {
 }
 
 void CompileAhead::check() {
-  const std::scoped_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   const auto found = std::find_if(failures_.begin(), failures_.end(), [](const Handle& failed) {
     return failed->stage == device::current_stage();
   });

@@ -2,16 +2,15 @@
 // launched.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "core/platform/thread.hpp"
+#include "core/platform/threads.hpp"
 #include "lockstep/device.hpp"
 
 namespace lockstep::solve {
@@ -42,17 +41,17 @@ class CompileAhead {
   void check();
 
  private:
-  void run(std::unique_lock<std::mutex>& lock, const Handle& handle);
+  void run(UniqueLock<Mutex>& lock, const Handle& handle);
   void serve();
 
   int most_threads_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  ConditionVariable changed_;
   std::deque<Handle> queue_;
   int running_ = 0;
   bool ends_ = false;
   std::vector<Handle> failures_;
-  std::vector<std::jthread> threads_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace lockstep::solve

@@ -103,7 +103,7 @@ std::unique_ptr<Problem> without_losses(const Problem& problem) {
   return plain;
 }
 
-/// The evaluator's batches beside the problem's: those without instances are not there.
+/// Pairs the problem's batches with the evaluator's, which has none for batches without instances.
 template <class F>
 void each_batch(const Problem::State& state, const Evaluator::State& s, F f) {
   size_t k = 0;
@@ -388,7 +388,7 @@ Kernel scatter_kernel(bool stored) {
   });
 }
 
-/// The entries of a source in rounds in which no target stands twice; constants apart.
+/// Scatters the entries of a source in rounds, none of which writes a target twice. Constants are separate.
 void scatter(const Device& device, const JacobianPlan::Source& source, const Buffer& stored,
              const Buffer& values) {
   std::vector<uint8_t> done(source.to.size(), 0);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "lockstep/primitives.hpp"
+#include "optimize/vectors.hpp"
 #include "solve/evaluate/assembly/hessian.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
@@ -25,7 +26,7 @@ Kernel convert_kernel(Storage from, Storage to) {
   });
 }
 
-/// Candidates that a step took to a bound, but for the rounding of the step, or across it stand at the bound.
+/// Sets candidates to the bound if a step crosses it or reaches it up to the rounding of the step.
 /// A step is narrower than a state of mixed precision: x + (bound - x) would miss the bound each time.
 Kernel bounds_kernel(Storage state, Storage real) {
   const std::string name = fmt::format("solve.bounds.{}.{}", lockstep::name(state), lockstep::name(real));
@@ -142,12 +143,22 @@ void Evaluator::State::sum_slots(const BatchState& batch, const Buffer& slots, c
   }
 }
 
+Buffer Evaluator::State::begin_sum(PartSums::Vector vector, const Buffer& to) const {
+  if (parts) return parts->zeros(vector, to.storage());
+  device.clear(to);
+  return to;
+}
+void Evaluator::State::end_sum(PartSums::Vector vector, const Buffer& sums, const Buffer& to,
+                               bool exchanged) const {
+  if (parts) parts->sum(vector, sums, to, exchanged);
+}
+
 void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivatives) const {
   const bool same = values.compute == derivatives.compute;
   const bool overwrite = batches[0].assembly && batches[0].assembly->covers_all();
-  if (!overwrite) device.clear(gradient_sum);
+  const Buffer sum = overwrite ? gradient_sum : begin_sum(PartSums::Vector::tangent, gradient_sum);
   const bool with_diagonal = with_derivatives && wants_diagonal();
-  if (with_diagonal) device.clear(block_diagonal);
+  const Buffer diagonals = with_diagonal ? begin_sum(PartSums::Vector::diagonal, block_diagonal) : Buffer();
   for (const BatchState& batch : batches) {
     note_launch(batch);
     if (batch.assembly) {
@@ -159,12 +170,14 @@ void Evaluator::State::launch_gradient(const Buffer& state, bool with_derivative
     const unsigned derived = kJacobian | kDiagonal;
     launch_instances(batch, state, values, kCost | kGradient | (wanted & (same ? ~0u : ~derived)));
     if (!same && with_derivatives) launch_instances(batch, state, derivatives, wanted & derived);
-    sum_slots(batch, batch.gradient_slots, gradient_sum);
+    sum_slots(batch, batch.gradient_slots, sum);
     if (with_diagonal)
-      sum_diagonal_slots(batch);
+      sum_diagonal_slots(batch, diagonals);
     else if (with_derivatives && batch.term->energy())
       project_hessians(device, batch.term, batch.jacobian, batch.diagonal_slots);
   }
+  end_sum(PartSums::Vector::tangent, sum, gradient_sum);
+  if (with_diagonal) end_sum(PartSums::Vector::diagonal, diagonals, block_diagonal);
   if (gradient_sum.storage() != gradient.storage())
     launch(device, convert_kernel(gradient_sum.storage(), gradient.storage()), tangent,
            Arguments().set("x", gradient_sum).set("y", gradient));
@@ -175,14 +188,14 @@ unsigned Evaluator::State::linearized_outputs() const {
          (uses & kUseHost ? unsigned(kResiduals) : 0u);
 }
 
-void Evaluator::State::sum_diagonal_slots(const BatchState& batch) const {
+void Evaluator::State::sum_diagonal_slots(const BatchState& batch, const Buffer& target) const {
   if (batch.term->energy()) project_hessians(device, batch.term, batch.jacobian, batch.diagonal_slots);
   for (const ClassSums& c : batch.sums) {
     const int parts = diagonal_parts(c.slots.width);
     const int64_t stored = int64_t(c.slots.slots.size());
     c.gather.add(
         batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored).reshape({parts, stored * batch.n}),
-        parts, false, c.few_diagonal, c.many_diagonal, block_diagonal);
+        parts, false, c.few_diagonal, c.many_diagonal, target);
   }
 }
 
@@ -205,7 +218,10 @@ void Evaluator::State::sum_diagonal() const {
   }
 }
 
-void Evaluator::State::sum_cost() const { cost_sum.launch(costs, cost); }
+void Evaluator::State::sum_cost() const {
+  if (parts) return parts->sum_costs(costs, cost);
+  cost_sum.launch(costs, cost);
+}
 
 double Evaluator::State::read_cost() const { return download_numbers(device, cost)[0]; }
 
@@ -230,6 +246,8 @@ Evaluator::Evaluator(const Problem& problem, const Device& device, Precision pre
   s.derivatives.compute = value_type(real);
   s.batch_size = options.batch_size, s.uses = options.uses;
   s.assembly = options.assembly, s.sums = options.sums;
+  s.layout = options.parts;
+  if (s.layout) s.assembly = "plain", s.sums = "device";  // whose sums have a place for each part
   s.build(problem.state());
   set_state(problem.state().values);
 }
@@ -286,9 +304,10 @@ double Evaluator::linearize() {
   return s.read_cost();
 }
 
-void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const {
+void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks,
+                                bool exchanged) const {
   const bool overwrite = masks.empty() && batches[0].assembly && batches[0].assembly->covers_all();
-  if (!overwrite) device.clear(q);
+  const Buffer sum = overwrite ? q : begin_sum(PartSums::Vector::tangent, q);
   for (size_t k = 0; k < batches.size(); ++k) {
     const BatchState& batch = batches[k];
     if (masks.empty() && batch.assembly) {
@@ -315,9 +334,10 @@ void Evaluator::State::multiply(const Buffer& p, const Buffer& q, std::span<cons
       const int64_t stored = int64_t(slots.size());
       c.gather.add(batch.slots.rows(c.slots.first_row, c.slots.width * stored)
                        .reshape({c.slots.width, stored * batch.n}),
-                   c.slots.width, true, c.few_tangent, c.many_tangent, q);
+                   c.slots.width, true, c.few_tangent, c.many_tangent, sum);
     }
   }
+  end_sum(PartSums::Vector::tangent, sum, q, exchanged);
 }
 
 void Evaluator::multiply(const Buffer& p, const Buffer& q) const {
@@ -386,13 +406,17 @@ void Evaluator::accept() {
 double Evaluator::state_norm() const {
   const State& s = *state_;
   if (s.host) return s.host->state_norm();
+  Buffer state = s.x;
   if (s.any_fixed) {
-    const Buffer masked = s.device.allocate(s.values.state, {s.ambient});
-    primitives::multiply(s.device, s.x, s.free_numbers, masked);
-    primitives::norm(s.device, masked, s.norm);
-  } else {
-    primitives::norm(s.device, s.x, s.norm);
+    state = s.device.allocate(s.values.state, {s.ambient});
+    primitives::multiply(s.device, s.x, s.free_numbers, state);
   }
+  if (s.parts)
+    return std::sqrt(
+        s.parts->total(s.parts->shared().ambient, s.sets.back().ambient(), [&](int64_t first, int64_t n) {
+          return optimize::dot(s.device, state.rows(first, n), state.rows(first, n));
+        }));
+  primitives::norm(s.device, state, s.norm);
   return download_numbers(s.device, s.norm)[0];
 }
 

@@ -23,6 +23,8 @@ struct HostBatch {
   bool energy = false;            // then rows == sum of widths, jacobian = Hessian, residuals = gradient
 };
 
+struct PartLayout;
+
 /// Requests that an evaluator expects, so that their kernels are compiled ahead. Others are compiled when they
 /// are first launched.
 enum Use : unsigned {
@@ -38,6 +40,7 @@ struct EvaluatorOptions {
   unsigned uses = 0;
   /// Variants of `solve.assembly` (plain, groups) and `solve.sums` (device, host); empty: the fastest.
   std::string_view assembly{}, sums{};
+  const PartLayout* parts = nullptr;  // of a problem in parts, which outlives the evaluator
 };
 
 /// All tangent vectors have tangent_size() elements: the blocks' tangent coordinates in the order of their

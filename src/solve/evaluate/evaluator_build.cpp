@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <mutex>
 #include <unordered_set>
 #include <utility>
 
+#include "core/platform/threads.hpp"
 #include "core/reports/trace.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
@@ -88,6 +88,7 @@ std::vector<ConstantUse> uses_of(const Batch& batch) {
 }  // namespace
 
 std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch) {
+  if (batch.derivatives) return batch.derivatives;
   return TermDerivatives::shared(batch.expression, uses_of(batch));
 }
 
@@ -109,6 +110,14 @@ void Evaluator::State::build(const Problem::State& problem) {
   if (diagonal_size > INT32_MAX)
     throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
                      fmt::format("at most {}", INT32_MAX));
+  if (layout) {
+    const PartSumSizes all{tangent, diagonal_size, ambient};
+    const SetState& last = sets.back();
+    parts = layout->make_sums(
+        device, *layout,
+        layout->split ? PartSumSizes{last.first_tangent, first_diagonal.back(), last.first_ambient} : all,
+        all);
+  }
   allocate_state();
   const auto finite = [](double bound) { return std::isfinite(bound); };
   if (std::any_of(problem.lower.begin(), problem.lower.end(), finite) ||
@@ -158,14 +167,14 @@ void Evaluator::State::build_batches(const Problem::State& problem) {
     std::vector<BatchState> batches;
     CompileAhead::Handle work;
   };
-  std::vector<std::shared_ptr<Part>> parts;
+  std::vector<std::shared_ptr<Part>> pieces;
   for (const Batch& b : problem.batches) {
     if (b.instances == 0) continue;
     const auto term = derivatives_of(b);
     const bool whole = may_group(*term, b.instances);
     const int64_t most = whole || batch_size <= 0 ? b.instances : batch_size;
     for (int64_t first = 0; first < b.instances; first += most) {
-      const auto part = parts.emplace_back(std::make_shared<Part>());
+      const auto part = pieces.emplace_back(std::make_shared<Part>());
       const int64_t end = std::min(first + most, b.instances);
       part->term = term;
       part->may_group = whole;
@@ -178,7 +187,7 @@ void Evaluator::State::build_batches(const Problem::State& problem) {
     }
   }
   int64_t count = 0;
-  for (const auto& part : parts) {
+  for (const auto& part : pieces) {
     if (part->work) ahead->wait(part->work);
     if (part->may_group) {
       const std::optional<AssemblyPlan>& plan = part->batches[0].plan;
@@ -192,6 +201,12 @@ void Evaluator::State::build_batches(const Problem::State& problem) {
     part->batches.clear();
   }
   share_scratch();
+  if (parts) {
+    std::vector<int64_t> ends(static_cast<size_t>(layout->own.size()), 0);
+    for (const BatchState& b : batches) ends[size_t(b.part)] += b.cost_count();
+    for (size_t k = 1; k < ends.size(); ++k) ends[k] += ends[k - 1];
+    parts->set_costs(values.cost, std::move(ends));
+  }
   costs = device.allocate(values.cost, {count});
   cost_sum = primitives::ChunkedSum(device, values.cost, count);
   count = 0;
@@ -224,6 +239,7 @@ BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Term
   BatchState batch;
   batch.name = given.name;
   batch.n = n;
+  batch.part = given.part;
   batch.term = std::move(term);
   const TermDerivatives& p = *batch.term;
   const std::vector<ConstantUse>& uses = p.constants();
@@ -328,18 +344,19 @@ PlainTables Evaluator::State::plain_tables(const BatchState& batch) const {
       }
     PlainTables::Sums sums{
         c, plan_gather(c.width, stored * n, int64_t(fixed.size()), occurrences), {}, {}, {}, {}};
-    const auto offsets = [&](const std::vector<int32_t>& blocks, const auto& offset) {
-      std::vector<int32_t> at;
-      at.reserve(blocks.size());
-      for (const int32_t b : blocks) at.push_back(int32_t(offset(b)));
-      return at;
+    const auto offsets = [&](const std::vector<int32_t>& blocks, PartSums::Vector vector) {
+      std::vector<int32_t> offset;
+      offset.reserve(blocks.size());
+      for (const int32_t b : blocks) {
+        const int64_t at = vector == PartSums::Vector::tangent ? tangent_of(b) : diagonal_of(b);
+        offset.push_back(int32_t(parts ? parts->place(vector, at, batch.part) : at));
+      }
+      return offset;
     };
-    const auto tangent_offset = [&](int64_t b) { return tangent_of(b); };
-    const auto diagonal_offset = [&](int64_t b) { return diagonal_of(b); };
-    sums.few_tangent = offsets(sums.plan.few_blocks, tangent_offset);
-    sums.many_tangent = offsets(sums.plan.many_blocks, tangent_offset);
-    sums.few_diagonal = offsets(sums.plan.few_blocks, diagonal_offset);
-    sums.many_diagonal = offsets(sums.plan.many_blocks, diagonal_offset);
+    sums.few_tangent = offsets(sums.plan.few_blocks, PartSums::Vector::tangent);
+    sums.many_tangent = offsets(sums.plan.many_blocks, PartSums::Vector::tangent);
+    sums.few_diagonal = offsets(sums.plan.few_blocks, PartSums::Vector::diagonal);
+    sums.many_diagonal = offsets(sums.plan.many_blocks, PartSums::Vector::diagonal);
     tables.sums.push_back(std::move(sums));
   }
   return tables;
@@ -418,14 +435,14 @@ void Evaluator::State::share_scratch() {
 
 bool Evaluator::State::compiled_before(std::string_view what, uint64_t variant) const {
   constexpr size_t kMost = 65536;
-  static std::mutex guard;
+  static Mutex guard;
   static std::unordered_set<uint64_t> seen;
   uint64_t key = std::hash<std::string_view>()(what) ^ reinterpret_cast<uintptr_t>(&device.info());
   for (const uint64_t part : {variant, uint64_t(uses), uint64_t(values.compute), uint64_t(values.real)})
     key = (key ^ part) * 0x9e3779b97f4a7c15ull, key ^= key >> 29;
-  const std::scoped_lock lock(guard);
+  const std::lock_guard lock(guard);
   if (seen.size() > kMost) seen.clear();
-  return !seen.insert(key).second && !fresh_device;  // a new device may stand where an old one did
+  return !seen.insert(key).second && !fresh_device;  // a new device may have the address of an old one
 }
 
 void Evaluator::State::compile_ahead(const std::shared_ptr<const TermDerivatives>& term,

@@ -15,6 +15,7 @@
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/evaluate/host_instances.hpp"
 #include "solve/model/problem.hpp"
+#include "solve/parts/part_sums.hpp"
 
 namespace lockstep::solve {
 
@@ -44,6 +45,7 @@ struct BatchState {
   std::string name;
   std::shared_ptr<const TermDerivatives> term;
   int64_t n = 0;
+  int part = 0;  // of this rank
   std::shared_ptr<const Assembly> assembly;
   std::shared_ptr<HostInstances> host;  // of a host term
   std::vector<int32_t> blocks;          // (slots, n): block numbers
@@ -99,6 +101,8 @@ struct Evaluator::State {
   std::string assembly, sums;      // EvaluatorOptions
   bool fresh_device = false;       // nothing was compiled on it when the evaluator was made
   std::unique_ptr<HostSums> host;  // of small problems
+  const PartLayout* layout = nullptr;
+  std::unique_ptr<PartSums> parts;  // of a problem in parts
 
   const SetState& set_of(int64_t block) const;
   int64_t tangent_of(int64_t block) const;
@@ -106,7 +110,7 @@ struct Evaluator::State {
   int64_t diagonal_of(int64_t block) const;
 
   bool wants_diagonal() const { return !(uses & kUseLinearize) || (uses & kUseDiagonal); }
-  /// Outputs that instances' kernels write for linearize() beside cost and gradient, where all is of one type.
+  /// Outputs that instances' kernels write for linearize() in addition to cost and gradient, if all have one type.
   unsigned linearized_outputs() const;
   void build(const Problem::State& problem);
   void allocate_state();
@@ -128,12 +132,12 @@ struct Evaluator::State {
   void share_scratch();
   /// Kernels that the uses ask for, compiled on other threads: those of a first linearisation, then the rest.
   struct Grouping {
-    bool grouped = false, overwrites = false;  // as Assembly::run is told
+    bool grouped = false, overwrites = false;  // as specified to Assembly::run
   };
   void compile_ahead(const std::shared_ptr<const TermDerivatives>& term, const Grouping& grouping,
                      bool first) const;
-  /// Whether this device was asked before, by any evaluator, for kernels that go by these. Small problems would
-  /// spend more on asking again than on their iterations; what is missing after all is compiled when launched.
+  /// Whether any evaluator requested the kernels of these arguments on this device before. Small problems would
+  /// spend more time on another request than on their iterations. A kernel that is missing is compiled at launch.
   bool compiled_before(std::string_view what, uint64_t variant) const;
   /// The same of sums, moves and conversions.
   void compile_sums() const;
@@ -158,13 +162,17 @@ struct Evaluator::State {
   /// Costs and gradient at `state`; of plain batches also Jacobian and diagonal where `derivatives`.
   void launch_gradient(const Buffer& state, bool derivatives) const;
   void sum_diagonal() const;
+  /// Zeros to which sums by block are added, and the sums: vectors themselves, or those of all parts.
+  Buffer begin_sum(PartSums::Vector vector, const Buffer& to) const;
+  void end_sum(PartSums::Vector vector, const Buffer& sums, const Buffer& to, bool exchanged = true) const;
   void sum_slots(const BatchState& batch, const Buffer& slots, const Buffer& target) const;
-  void sum_diagonal_slots(const BatchState& batch) const;
+  void sum_diagonal_slots(const BatchState& batch, const Buffer& target) const;
   /// The first launch's time, and what compiling ahead threw.
   void note_launch(const BatchState& batch) const;
   /// q = H p with the slots of each batch as `masks` says (empty: all). What q holds of blocks that are in no
-  /// slot of the outputs has no meaning.
-  void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks) const;
+  /// slot of the outputs has no meaning. Without `exchanged` no output is a block that ranks have in common.
+  void multiply(const Buffer& p, const Buffer& q, std::span<const SlotMask> masks,
+                bool exchanged = true) const;
   void sum_cost() const;
   double read_cost() const;
   /// Residuals of a batch's instances, or gradients of an energy: (instances, rows).

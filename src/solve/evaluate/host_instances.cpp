@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <mutex>
 
 #include "core/platform/parallel.hpp"
+#include "core/platform/threads.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::solve {
@@ -17,7 +17,7 @@ HostInstances::HostInstances(std::shared_ptr<const TermDerivatives> term, Layout
   std::vector<Value> numbers;
   for (int k = 0; k < key.loss_constants; ++k) numbers.push_back(graph_.parameter("number"));
   const Value rho = key.rho(s, numbers);
-  loss_ = {rho, autodiff::gradient(rho, {s})[0]};
+  loss_ = autodiff::HostProgram<double>(std::vector<Value>{rho, autodiff::gradient(rho, {s})[0]});
 }
 
 /// Of several instances that throw, the first one's error leaves, whichever thread met it.
@@ -25,7 +25,7 @@ template <class F>
 void HostInstances::each_instance(F f) const {
   int64_t thrower = layout_.n;
   std::exception_ptr thrown;
-  std::mutex writing;
+  Mutex writing;
   const auto range = [&](int64_t first, int64_t last) {
     int64_t i = first;
     try {
@@ -90,8 +90,7 @@ void HostInstances::move_to(std::span<const double> state) {
     function_.residuals({at.blocks, at.data, int64_t(i)}, r);
     double squares = 0, weight = 1;
     for (size_t k = 0; k < rows; ++k) plain_[k * n + i] = r[k], squares += r[k] * r[k];
-    const std::vector<double> rho =
-        autodiff::evaluate<double>(loss_, loss_arguments(layout_, *term_, squares, i, weight));
+    const std::vector<double> rho = loss_(loss_arguments(layout_, *term_, squares, i, weight));
     cost_[i] = 0.5 * weight * rho[0], slope_[i] = weight * rho[1];
   });
   state_ = x;

@@ -38,8 +38,8 @@ class HostInstances {
   std::shared_ptr<const TermDerivatives> term_;
   Layout layout_;
   HostFunction function_;
-  autodiff::Tape graph_;     // of the loss: s, then its numbers
-  std::vector<Value> loss_;  // rho, rho'
+  autodiff::Tape graph_;                // of the loss: s, then its numbers
+  autodiff::HostProgram<double> loss_;  // rho, rho'
   std::vector<double> state_;
   std::vector<double> plain_, cost_, slope_;  // (rows, n), (n), (n)
   std::vector<double> jacobian_;              // (rows, columns, n), without the loss; empty: not computed

@@ -113,7 +113,7 @@ std::unique_ptr<Problem> touched_problem(const Problem::State& from, Part& part,
     if (set.manifold->minus.empty())
       throw InputError(fmt::format("{} on the manifold {}, which has no minus", block_text(from, b),
                                    set.manifold->manifold.name),
-                       where, "Manifold::minus, by which a prior tells how far a block moved");
+                       where, "Manifold::minus, by which a prior measures how far a block moved");
     part.staying.push_back(b);
   }
   return problem;

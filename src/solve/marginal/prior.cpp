@@ -16,17 +16,18 @@ struct Prior {
   LinearPrior prior;
 
   /// `of` of a block's manifold at x and its part of `from`.
-  std::vector<double> at(std::span<const double> x, const std::vector<Value>& of, size_t first) const {
+  std::vector<double> at(std::span<const double> x, const autodiff::HostProgram<double>& of,
+                         size_t first) const {
     std::vector<double> leaves(x.begin(), x.end());
     leaves.insert(leaves.end(), prior.from.begin() + int64_t(first),
                   prior.from.begin() + int64_t(first + x.size()));
-    return autodiff::evaluate<double>(of, leaves);
+    return of(leaves);
   }
   void residuals(const HostInstance& instance, std::span<double> out) const {
     std::copy(prior.offset.begin(), prior.offset.end(), out.begin());
     size_t first = 0, column = 0;
     for (size_t s = 0; s < manifolds.size(); ++s) {
-      const std::vector<double> d = at(instance.blocks[s], manifolds[s]->minus, first);
+      const std::vector<double> d = at(instance.blocks[s], manifolds[s]->numbers.minus, first);
       for (size_t r = 0; r < out.size(); ++r)
         for (size_t c = 0; c < d.size(); ++c)
           out[r] += prior.root[r * size_t(prior.columns) + column + c] * d[c];
@@ -39,7 +40,7 @@ struct Prior {
     size_t first = 0, column = 0;
     for (size_t s = 0; s < manifolds.size(); ++s) {
       const size_t own = instance.blocks[s].size(), tangent = size_t(manifolds[s]->manifold.tangent);
-      const std::vector<double> slopes = at(instance.blocks[s], manifolds[s]->minus_slopes, first);
+      const std::vector<double> slopes = at(instance.blocks[s], manifolds[s]->numbers.minus_slopes, first);
       for (size_t r = 0; r < rows; ++r)
         for (size_t c = 0; c < tangent; ++c)
           for (size_t k = 0; k < own; ++k)
@@ -66,7 +67,7 @@ TermSet add_prior(Problem& problem, const LinearPrior& prior, const std::string&
     if (s.manifold->minus.empty())
       throw InputError(fmt::format("blocks of {} on the manifold {}, which has no minus", s.name,
                                    s.manifold->manifold.name),
-                       where, "Manifold::minus, by which a prior tells how far a block moved");
+                       where, "Manifold::minus, by which a prior measures how far a block moved");
     own->manifolds.push_back(s.manifold);
     sets.push_back(set), indices.push_back(int32_t(block)), term.slots.push_back(s.ambient());
     numbers += s.ambient(), columns += s.tangent();

@@ -23,10 +23,10 @@ struct HalfEdge {
 [[noreturn]] void refuse(const std::string& what, std::string_view where, std::string_view expected) {
   throw InputError(what, where, expected);
 }
-/// Refuses a mesh that repair() mends.
+/// Rejects a mesh that repair() can fix.
 [[noreturn]] void refuse_mendable(const std::string& what, std::string_view where,
                                   std::string_view expected) {
-  throw InputError(what, where, expected).with_hint("--repair mends such a mesh");
+  throw InputError(what, where, expected).with_hint("--repair fixes such a mesh");
 }
 
 void check_shapes(const TriangleMesh& mesh, std::string_view where) {

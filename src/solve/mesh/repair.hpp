@@ -7,7 +7,7 @@ namespace lockstep::solve::mesh {
 
 struct Repair {
   TriangleMesh mesh;
-  int64_t welded = 0;   // vertices that stood where another one stands
+  int64_t welded = 0;   // vertices that coincided with another one
   int64_t dropped = 0;  // triangles with a repeated vertex, without area, or there twice
   int64_t turned = 0;   // triangles whose orientation was against their neighbours'
   int64_t copied = 0;   // vertices that were copied where fans or more than two triangles met
@@ -19,7 +19,7 @@ struct Repair {
 /// twice; turns triangles so that neighbours agree, along edges of two triangles; cuts the mesh along edges
 /// of more than two triangles, along those where orientations contradict each other (a Moebius strip), and at
 /// vertices where fans meet, by copies of the vertices; drops vertices without a triangle. Vertices keep
-/// their order; copies stand at the end. A mesh with positions that are not finite, or with indices out of
+/// their order; copies are appended. A mesh with positions that are not finite, or with indices out of
 /// range, stays as it is: build_connectivity refuses it.
 Repair repair(const TriangleMesh& mesh);
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -11,6 +10,7 @@
 #include <sstream>
 #include <string>
 
+#include "core/platform/from_chars.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "solve/mesh/geometry.hpp"
@@ -36,7 +36,7 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
 template <class T>
 std::optional<T> number(std::string_view text) {
   T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = platform::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
   if constexpr (std::is_floating_point_v<T>)
     if (!std::isfinite(value)) return std::nullopt;

@@ -194,11 +194,12 @@ Hash128 settings_hash(const Options& options) {
                              options.forcing, options.learning_rate, options.momentum, options.weight_decay})
     out.put(value);
   out.put(int64_t(options.max_linear_iterations)), out.put(int64_t(options.lbfgs_history));
+  if (options.parts > 1) out.put(options.parts);
   return hash128(out.bytes());
 }
 
 CheckpointFile::CheckpointFile(const Options& options)
-    : path_(options.checkpoint), parts_(read_parts(path_)), watch_(options) {}
+    : path_(options.checkpoint), parts_(read_parts(path_)), watch_(options), leads_(options.leads()) {}
 
 std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Hash128& settings,
                                                int max_iterations) {
@@ -206,12 +207,12 @@ std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Has
   const Checkpoint& part = parts_[begun_ - 1];
   if (!(part.problem == problem))
     throw InputError("checkpoint of another problem, start, method or precision", path_.string(),
-                     "the file of this minimisation; remove it to start anew");
+                     "the file of this minimisation; remove it to start again");
   Checkpoint out = part;
   if (!stays_ended(part, settings, max_iterations)) {
     if (begun_ < parts_.size())
       throw InputError("checkpoint of minimisations with other options", path_.string(),
-                       "the options of the run that wrote it; remove it to start anew");
+                       "the options of the run that wrote it; remove it to start again");
     out.outcome.reset();
   }
   return out;
@@ -225,6 +226,7 @@ void CheckpointFile::write(const Checkpoint& now) {
     parts_.emplace_back();
   }
   parts_[begun_ - 1] = now;
+  if (!leads_) return;
   Writer body;
   body.put(uint64_t(parts_.size()));
   for (const Checkpoint& part : parts_) put(body, part);

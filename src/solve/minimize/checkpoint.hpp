@@ -33,7 +33,7 @@ Hash128 fingerprint(const Problem& problem, const Options& options);
 Hash128 settings_hash(const Options& options);
 
 /// The minimisations of one run, in their order: a run that starts again takes over those that had ended and
-/// goes on in the one that had not, so that it gives the same result. Written beside the file, then renamed
+/// goes on in the one that had not, so that it gives the same result. Written next to the file, then renamed
 /// over it; little-endian numbers under a version and a checksum.
 class CheckpointFile {
  public:
@@ -55,6 +55,7 @@ class CheckpointFile {
   std::vector<Checkpoint> parts_;
   size_t begun_ = 0;
   Stopwatch watch_;
+  bool leads_;  // and so writes
 };
 
 /// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at.

@@ -79,13 +79,10 @@ bool has_host_terms(const Problem& problem) {
                              [](const Batch& b) { return b.expression->host && b.instances > 0; });
 }
 
-bool has_linear_solver(Method method) {
-  return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
-}
-
 Linear choose_linear(const Problem& problem, const Options& options, const DeviceInfo& device,
                      Numerics numerics) {
   if (options.linear != Linear::automatic) return options.linear;
+  if (options.parts > 1) return eliminable_set(problem) >= 0 ? Linear::schur_pcg : Linear::pcg;
   const Problem::State& state = problem.state();
   const int64_t unknowns = problem.variable_count();
   const bool energies = std::any_of(state.batches.begin(), state.batches.end(),

@@ -17,6 +17,7 @@ int eliminable_set(const Problem& problem);
 bool has_host_terms(const Problem& problem);
 /// Whether steps are solutions of linear systems.
 bool has_linear_solver(Method method);
+bool is_first_order(Method method);
 /// The meaning of `automatic`; the rules, first to last:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;

@@ -22,7 +22,7 @@ struct CrossoverPoint {
 /// where the largest size is still faster on the CPU.
 int64_t crossover(const std::vector<CrossoverPoint>& points);
 
-/// Times both; `subdivisions` of the icosphere go from 0 to `largest`. `progress` is told after each size.
+/// Times both; `subdivisions` of the icosphere go from 0 to `largest`. `progress` is called after each size.
 std::vector<CrossoverPoint> measure_crossover(const Device& device, const Device& cpu, int largest,
                                               const std::function<void(const CrossoverPoint&)>& progress);
 

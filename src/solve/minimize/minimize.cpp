@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/solve.hpp"
+#include "optimize/first_order.hpp"
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/crossover.hpp"
@@ -22,11 +23,8 @@ std::unique_ptr<Minimizer> make_minimizer(Run& run) {
     case Method::gn:
     case Method::newton: return make_newton(run);
     case Method::lbfgs: return make_lbfgs(run);
-    case Method::sgd:
-    case Method::adam:
-    case Method::adamw: return make_first_order(run);
+    default: return make_first_order(run);
   }
-  throw InternalError("method", "minimize", "one of the list");
 }
 
 void check_options(const Options& options) {
@@ -35,6 +33,27 @@ void check_options(const Options& options) {
   if (const double factor = options.graduation.factor; factor != 0 && !(factor > 1))
     throw list.error({OptionError::Kind::invalid, "graduation", fmt::format("'{}'", factor),
                       "a factor above 1, or 0", ""});
+}
+
+/// Parts are for methods whose sums over residuals are products with vectors.
+void check_parts(const Problem& problem, const Options& options, Linear linear) {
+  const OptionList& list = schema_of<Options>();
+  if (const int ranks = options.ranks ? options.ranks->size() : 1; options.parts < ranks)
+    throw parallel::GroupError(
+        fmt::format("{} part{} for {} ranks", options.parts, options.parts == 1 ? "" : "s", ranks), "--parts",
+        "a part of the residuals for each rank")
+        .on_every_rank();
+  if (options.parts == 1) return;
+  const auto refuse = [&](const char* option, std::string_view given, const char* expected) {
+    throw list.error(
+        {OptionError::Kind::invalid, option, fmt::format("'{}' with {{parts}}", given), expected, ""});
+  };
+  if (options.method != Method::lm && options.method != Method::gn)
+    refuse("method", name(options.method), "lm or gn");
+  if (!iterative(linear))
+    refuse("linear", name(linear), "pcg or schur-pcg, whose products are sums over residuals");
+  if (!problem.state().lower.empty() || !problem.state().held.empty())
+    throw InputError("bounds or held coordinates over parts", "solve", "a problem without them, or one part");
 }
 
 void check_problem(const Problem& problem, const Options& options, Linear linear) {
@@ -64,7 +83,8 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
                      "cholesky, dense_cholesky, dense_qr or dense_schur: launches are recorded else");
   if (has_linear_solver(options.method) && linear == Linear::dense_qr && energies)
     throw InputError("dense QR with energy terms", "solve", "a solver by Cholesky or conjugate gradients");
-  if (options.method == Method::adamw && options.weight_decay > 0 && state.ambient != state.tangent)
+  const optimize::FirstOrderRow* row = optimize::first_order(name(options.method));
+  if (row && row->has_decay && options.weight_decay > 0 && state.ambient != state.tangent)
     throw InputError("weight decay of rotations", "solve options",
                      "blocks that are their own tangent coordinates");
   if (state.lower.empty()) return;
@@ -87,9 +107,16 @@ class Loop {
 
   void run() {
     latest_.snapshot.state = problem_.state().values;
-    if (file_.keeps()) {
+    const parallel::Group& ranks = run_.ranks();
+    if (file_.keeps() || ranks.size() > 1) {
       const Hash128 problem = fingerprint(problem_, options_), settings = settings_hash(options_);
-      if (auto earlier = file_.next(problem, settings, options_.max_iterations)) {
+      auto earlier = file_.next(problem, settings, options_.max_iterations);
+      if (ranks.size() > 1)
+        ranks.expect_same("problems, options and checkpoints",
+                          fmt::format("{} {} {} {} {} {}", to_hex(problem), to_hex(settings),
+                                      options_.max_iterations, options_.time_limit, options_.checkpoint,
+                                      earlier ? int64_t(earlier->trace.size()) : -1));
+      if (earlier) {
         latest_ = std::move(*earlier);
         if (latest_.outcome) return take_over(*latest_.outcome);
         resumed_ = true;
@@ -172,7 +199,7 @@ class Loop {
       return finish(Termination::failure);
     }
     for (;;) {
-      if (options_.time_limit > 0 && file_.seconds() >= options_.time_limit)
+      if (options_.time_limit > 0 && agreed(file_.seconds() >= options_.time_limit))
         return finish(Termination::time_limit);
       if (int(trace().size()) >= options_.max_iterations) return finish(Termination::max_iterations);
       Iteration row;
@@ -185,20 +212,29 @@ class Loop {
       // Iterations that a failure made compute again were reported before.
       if (trace().size() > reported_) {
         reported_ = trace().size();
-        if (options_.callback && options_.update_values) show_values();
-        if (options_.callback && !options_.callback(row) && !end) end = Termination::stopped;
+        if (options_.update_values && (options_.callback || run_.ranks().size() > 1)) show_values();
+        const bool stop = options_.callback && !options_.callback(row);
+        if (agreed(stop) && !end) end = Termination::stopped;
       }
-      if (end || due() || file_.keeps()) keep();
+      if (run_.ranks().size() > 1 ? file_.keeps() : end || due() || file_.keeps()) keep();
       end_ = end;
       if (end) return finish(*end);
     }
+  }
+
+  /// The answer of rank 0.
+  bool agreed(bool mine) const {
+    if (run_.ranks().size() == 1) return mine;
+    parallel::Bytes said(1, std::byte(mine));
+    run_.ranks().broadcast(said);
+    return said[0] != std::byte(0);
   }
 
   /// The accepted point, for the callback.
   void show_values() {
     run_.evaluate([&] {
       minimizer_->settle();
-      problem_.state().values = run_.evaluator().state();
+      problem_.state().values = run_.state();
     });
   }
 
@@ -215,7 +251,7 @@ class Loop {
     Snapshot next;
     run_.evaluate([&] {
       minimizer_->settle();
-      next.state = run_.evaluator().state();
+      next.state = run_.state();
       minimizer_->save(next);
     });
     latest_.snapshot = std::move(next);
@@ -234,7 +270,7 @@ class Loop {
     } else {
       run_.evaluate([&] {
         minimizer_->settle();
-        values = run_.evaluator().state();
+        values = run_.state();
       });
     }
     Problem::State& state = problem_.state();
@@ -282,6 +318,7 @@ Summary minimize_next(Problem& problem, Context& context, const Options& options
                             ? choose_linear(problem, options, device.info(), device.numerics())
                             : options.linear;
   summary.device = device.info().name;
+  check_parts(problem, options, summary.linear_used);
   check_problem(problem, options, summary.linear_used);
   summary.notes = notes_of_parts(problem);
   Loop(problem, context, options, file, summary, on_cpu).run();

@@ -73,7 +73,7 @@ std::string report(const Summary& summary, int rows) {
     const Iteration& row = summary.trace[k];
     out += fmt::format("{:>5} {:>14.6e} {:>11.2e} {:>11.2e} {:>11.2e} {:>10.2e} {:>10.2e} {:>6} {:>9.3f}{}\n",
                        row.iteration, row.cost, row.cost_change, row.gradient_max, row.step_norm, row.gain,
-                       row.damping, row.linear_iterations, row.seconds, row.accepted ? "" : "  refused");
+                       row.damping, row.linear_iterations, row.seconds, row.accepted ? "" : "  rejected");
   }
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/minimize/methods/vector_ops.hpp"
+#include "solve/model/added_numbers.hpp"
 #include "solve/model/problem.hpp"
 #include "solve/reference.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// Whether x stands at a bound: the state rounds to its storage, and so does adding a step that was cut there.
+/// Whether x is at a bound: the state rounds to its storage, and so does adding a step that was cut there.
 bool at_bound(double x, double bound, Storage storage) {
   const double rounding = storage == Storage::f64 ? std::numeric_limits<double>::epsilon()
                                                   : double(std::numeric_limits<float>::epsilon());
@@ -27,7 +28,13 @@ bool at_bound(double x, double bound, Storage storage) {
 }  // namespace
 
 Run::Run(Problem& problem, Context& context, const Options& options, Linear linear, bool on_cpu)
-    : problem_(problem), context_(context), options_(options), linear_(linear), on_cpu_(on_cpu) {
+    : problem_(problem),
+      context_(context),
+      options_(options),
+      ranks_(options.ranks.value_or(parallel::Group())),
+      linear_(linear),
+      on_cpu_(on_cpu) {
+  if (options.parts > 1) parted_ = std::make_unique<PartedProblem>(problem, linear, options.parts, ranks_);
   const Problem::State& state = problem.state();
   const auto infinite = [](const std::vector<double>& v) {
     return std::all_of(v.begin(), v.end(), [](double b) { return std::isinf(b); });
@@ -40,17 +47,33 @@ Run::Run(Problem& problem, Context& context, const Options& options, Linear line
   ambient_of_.assign(size_t(state.tangent), -1);
   if (!bounds) return;
   for (const SetState& set : state.sets) {
-    if (set.ambient() != set.tangent()) continue;  // not Euclidean, so without bounds
-    for (int64_t k = 0; k < set.count * set.ambient(); ++k) {
-      const size_t ambient = size_t(set.first_ambient + k), tangent = size_t(set.first_tangent + k);
-      if (std::isinf(state.lower[ambient]) && std::isinf(state.upper[ambient])) continue;
-      lower_[tangent] = state.lower[ambient], upper_[tangent] = state.upper[ambient];
-      ambient_of_[tangent] = int64_t(ambient);
+    const int ambient = set.ambient();
+    const auto bound_begin = int64_t(set.first_ambient), bound_end = bound_begin + set.count * ambient;
+    const auto free = [&](const std::vector<double>& bounds) {
+      return std::all_of(bounds.begin() + bound_begin, bounds.begin() + bound_end,
+                         [](double b) { return std::isinf(b); });
+    };
+    if (free(state.lower) && free(state.upper)) continue;
+    const auto added = added_numbers(*set.manifold);
+    for (int64_t k = bound_begin; k < bound_end; ++k) {
+      const int64_t place = k - bound_begin;
+      const auto& own = added[size_t(place % ambient)];
+      if (!own || (std::isinf(state.lower[size_t(k)]) && std::isinf(state.upper[size_t(k)]))) continue;
+      const size_t tangent = size_t(set.first_tangent + place / ambient * set.tangent() + own->coordinate);
+      lower_[tangent] = state.lower[size_t(k)], upper_[tangent] = state.upper[size_t(k)];
+      ambient_of_[tangent] = k;
     }
   }
 }
 
 double Run::seconds() const { return since(start_); }
+
+void Run::refuse_fallback() const {
+  if (ranks().size() > 1)
+    throw parallel::GroupError("a device failed amid the parts of a problem", "solve",
+                               "one that works: the other ranks cannot go back on their own")
+        .with_hint("the same command resumes from its --checkpoint; --device cpu needs no other device");
+}
 
 void Run::stage(const char* name, const std::function<void()>& work) {
   const auto start = Clock::now();
@@ -63,6 +86,7 @@ void Run::stage(const char* name, const std::function<void()>& work) {
       bool again = false;
       context_.run_stage(name, [&](const Device&) {
         if (again) {
+          refuse_fallback();
           on_cpu_ = true;
           throw Restart{};
         }
@@ -114,9 +138,13 @@ void Run::open(std::span<const double> state) {
   const auto build = [&](const Device& device) {
     evaluator_.reset();
     before_ = device.counters();
-    evaluator_ = std::make_unique<Evaluator>(problem_, device, options_.precision,
-                                             EvaluatorOptions{options_.batch_size, uses()});
-    evaluator_->set_state(state);
+    EvaluatorOptions options{options_.batch_size, uses()};
+    if (parted_) options.parts = &parted_->layout();
+    evaluator_ = std::make_unique<Evaluator>(evaluated(), device, options_.precision, options);
+    if (parted_)
+      evaluator_->set_state(parted_->own_state(state));
+    else
+      evaluator_->set_state(state);
   };
   const auto start = Clock::now();
   if (on_cpu_) {
@@ -124,6 +152,7 @@ void Run::open(std::span<const double> state) {
   } else {
     bool again = false;
     context_.run_stage("solve.evaluate", [&](const Device& device) {
+      if (again) refuse_fallback();
       on_cpu_ = again;
       again = true;
       build(device);
@@ -137,6 +166,19 @@ Buffer Run::vector() const {
   device().clear(buffer);
   return buffer;
 }
+
+std::vector<double> Run::state() const {
+  return parted_ ? parted_->whole_state(evaluator_->state()) : evaluator_->state();
+}
+
+double Run::dot(const Buffer& x, const Buffer& y) const {
+  const Evaluator::State& s = evaluator_->internals();
+  if (!parted_) return solve::dot(device(), x, y);
+  return s.parts->total(s.parts->shared().tangent, s.sets.back().tangent(), [&](int64_t first, int64_t n) {
+    return solve::dot(device(), x.rows(first, n), y.rows(first, n));
+  });
+}
+double Run::norm(const Buffer& x) const { return parted_ ? std::sqrt(dot(x, x)) : solve::norm(device(), x); }
 
 bool Run::has_energies() const {
   const std::vector<Batch>& batches = problem_.state().batches;
@@ -160,7 +202,7 @@ std::string Run::name_of(size_t batch, int64_t place) const {
 }
 
 std::string Run::describe_derivatives() {
-  if (!(uses() & kUseLinearize)) return "the derivatives are not finite";
+  if (parted_ || !(uses() & kUseLinearize)) return "the derivatives are not finite";
   std::vector<HostBatch> parts;
   evaluate([&] { parts = evaluator_->host_batches(); });
   const std::vector<BatchState>& laid_out = evaluator_->internals().batches;
@@ -211,7 +253,10 @@ void Run::project(const Buffer& step) {
 }
 
 double Run::gradient_max() {
-  if (!bounded()) return max_abs(device(), evaluator_->gradient());
+  if (!bounded()) {
+    const double largest = max_abs(device(), evaluator_->gradient());
+    return parted_ ? evaluator_->internals().parts->largest(largest) : largest;
+  }
   const std::vector<uint8_t> out = held();
   const std::vector<double> g = to_host(device(), evaluator_->gradient());
   double largest = 0;
@@ -234,24 +279,42 @@ bool Run::stationary(double gradient_max, double cost) const {
 
 bool Run::small_in_each_set(const Buffer& step, double tolerance) {
   const std::vector<double> x = evaluator_->state(), s = to_host(device(), step);
-  const Problem::State& state = problem_.state();
+  const Problem::State& state = evaluated().state();
   for (const SetState& set : state.sets) {
     const int ambient = set.ambient(), tangent = set.tangent();
-    const bool each = set.count == 1 && ambient == tangent && set.manifold->manifold.unit_vectors.empty();
-    double moved = 0, length = 0;  // squared
-    for (int64_t b = 0; b < set.count; ++b) {
-      if (state.fixed[size_t(set.first_block + b)]) continue;
-      for (int k = 0; k < tangent; ++k) {
-        const double d = s[size_t(set.first_tangent + b * tangent + k)];
-        if (each && std::abs(d) > tolerance * std::abs(x[size_t(set.first_ambient + k)])) return false;
-        moved += d * d;
+    const bool split = parted_ && parted_->layout().split && &set == &state.sets.back();
+    const bool each =
+        !split && set.count == 1 && ambient == tangent && set.manifold->manifold.unit_vectors.empty();
+    bool small = true;  // each number
+    const auto squares = [&](int64_t begin, int64_t end) {
+      std::vector<double> sums{0, 0};  // of the step, of the values
+      for (int64_t b = begin; b < end; ++b) {
+        if (state.fixed[size_t(set.first_block + b)]) continue;
+        for (int k = 0; k < tangent; ++k) {
+          const double d = s[size_t(set.first_tangent + b * tangent + k)];
+          small &= !each || std::abs(d) <= tolerance * std::abs(x[size_t(set.first_ambient + k)]);
+          sums[0] += d * d;
+        }
+        for (int k = 0; k < ambient; ++k) {
+          const double v = x[size_t(set.first_ambient + b * ambient + k)];
+          sums[1] += v * v;
+        }
       }
-      for (int k = 0; k < ambient; ++k) {
-        const double v = x[size_t(set.first_ambient + b * ambient + k)];
-        length += v * v;
+      return sums;
+    };
+    std::vector<double> sums;
+    if (split) {
+      const std::vector<int64_t>& first = parted_->layout().first_block;
+      std::vector<double> mine;
+      for (size_t k = 0; k + 1 < first.size(); ++k) {
+        const std::vector<double> own = squares(first[k], first[k + 1]);
+        mine.insert(mine.end(), own.begin(), own.end());
       }
+      sums = ranks().sum<double>(parted_->layout().parts, mine);
+    } else {
+      sums = squares(0, set.count);
     }
-    if (!each && moved > tolerance * tolerance * length) return false;
+    if (each ? !small : sums[0] > tolerance * tolerance * sums[1]) return false;
   }
   return true;
 }

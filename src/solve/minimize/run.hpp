@@ -12,6 +12,7 @@
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/linear/host_solver.hpp"
 #include "solve/linear/linear_solver.hpp"
+#include "solve/parts/parted_problem.hpp"
 
 namespace lockstep::solve {
 
@@ -49,6 +50,7 @@ class Run {
   Linear linear() const { return linear_; }
   Evaluator& evaluator() { return *evaluator_; }
   const Device& device() const { return evaluator_->device(); }
+  const parallel::Group& ranks() const { return ranks_; }
 
   /// Builds the evaluator at a point; on the CPU where the device cannot.
   void open(std::span<const double> state);
@@ -58,6 +60,11 @@ class Run {
 
   /// A tangent vector of zeros.
   Buffer vector() const;
+  /// The accepted point of the whole problem; collective where its parts are on several ranks.
+  std::vector<double> state() const;
+  /// Of tangent vectors of the whole problem.
+  double dot(const Buffer& x, const Buffer& y) const;
+  double norm(const Buffer& x) const;
   /// Whether the method keeps J for a direct solver on the host.
   bool solves_on_host() const { return uses() & kUseHost; }
   /// That, or it is L-BFGS, whose first scale is diag(J^T J).
@@ -96,15 +103,22 @@ class Run {
   std::string message;                            // why a method gave up
 
  private:
+  /// Throws GroupError where other ranks would go on without this one.
+  void refuse_fallback() const;
   /// The method's requests to the evaluator.
   unsigned uses() const;
   std::string name_of(size_t batch, int64_t place) const;
   void stage(const char* name, const std::function<void()>& work);
 
+  /// The problem of the evaluator.
+  const Problem& evaluated() const { return parted_ ? parted_->own() : problem_; }
+
   Problem& problem_;
   Context& context_;
   const Options& options_;
+  parallel::Group ranks_;
   Linear linear_;
+  std::unique_ptr<PartedProblem> parted_;  // of several parts
   std::unique_ptr<Evaluator> evaluator_;
   DeviceCounters before_;              // at open()
   bool on_cpu_;                        // from the outset, or since a device failed
@@ -118,7 +132,7 @@ class Run {
 class Minimizer {
  public:
   virtual ~Minimizer() = default;
-  /// Takes over a snapshot at whose state the evaluator stands; `scalars` are empty at the start. Gives the
+  /// Takes over a snapshot. The evaluator is at its state; `scalars` are empty at the start. Returns the
   /// cost there.
   virtual double restore(const Snapshot& snapshot) = 0;
   /// One attempt at a step; fills the row but for its number and time. A value ends the minimisation.

@@ -1,4 +1,4 @@
-// Derivatives of terms beside differences of their residuals, instance by instance on the host.
+// Derivatives of terms compared with differences of their residuals, instance by instance on the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "core/numbers/random.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/solve/evaluation.hpp"
+#include "solve/model/host_function.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
@@ -36,17 +37,13 @@ class ResidualFunctions {
                               numbers - size_t(key_.loss_constants));
   }
   std::vector<double> residuals(const Blocks& blocks) const { return run(residuals_, blocks); }
-  /// x [+] delta of a slot.
-  std::vector<double> moved(size_t slot, std::span<const double> x, std::span<const double> delta) const {
-    return autodiff::evaluate<double>(key_.slots[slot]->plus, joined(x, delta));
-  }
   /// (rows, tangent coordinates of the slot).
   std::vector<double> jacobian(const Blocks& blocks, size_t slot) const {
     const Manifold& m = key_.slots[slot]->manifold;
     const size_t tangent = size_t(m.tangent), leaves = key_.leaves.size();
     const std::vector<double> slopes = run(slopes_, blocks);
-    const std::vector<double> moves = autodiff::evaluate<double>(
-        key_.slots[slot]->slopes, joined(blocks[slot], std::vector<double>(tangent, 0.0)));
+    const std::vector<double> moves =
+        key_.slots[slot]->numbers.slopes(joined(blocks[slot], std::vector<double>(tangent, 0.0)));
     std::vector<double> out(residuals_.size() * tangent, 0);
     for (size_t r = 0; r < residuals_.size(); ++r)
       for (size_t k = 0; k < leaves; ++k)
@@ -85,14 +82,14 @@ struct Fault {
 };
 
 /// Central differences of step h and h / 2, extrapolated: by row.
-std::vector<double> differences(const ResidualFunctions& term, ResidualFunctions::Blocks blocks, size_t slot,
-                                size_t coordinate, size_t tangent) {
+std::vector<double> differences(const ResidualFunctions& term, const TracedManifold& manifold,
+                                ResidualFunctions::Blocks blocks, size_t slot, size_t coordinate) {
   constexpr double kStep = 1e-3;
   const std::vector<double> x = blocks[slot];
   const auto at = [&](double step) {
-    std::vector<double> delta(tangent, 0.0);
+    std::vector<double> delta(size_t(manifold.manifold.tangent), 0.0);
     delta[coordinate] = step;
-    blocks[slot] = term.moved(slot, x, delta);
+    blocks[slot] = moved(manifold, x, delta);
     return term.residuals(blocks);
   };
   const std::vector<double> far = at(kStep), far_back = at(-kStep), near = at(kStep / 2),
@@ -103,6 +100,28 @@ std::vector<double> differences(const ResidualFunctions& term, ResidualFunctions
   return out;
 }
 
+/// The same of a host term that has a Jacobian.
+std::optional<Fault> find_host_fault(const HostFunction& term, const ExpressionKey& key,
+                                     const HostArguments& at, double tolerance) {
+  if (!key.host->jacobian) return std::nullopt;
+  const auto columns = size_t(term.columns());
+  std::vector<double> given(size_t(term.rows()) * columns), slopes(given.size());
+  term.jacobian(at, given), term.differences(at, slopes);
+  for (size_t r = 0; r < size_t(term.rows()); ++r) {
+    size_t column = r * columns;
+    for (size_t slot = 0; slot < key.slots.size(); ++slot) {
+      const auto tangent = size_t(key.slots[slot]->manifold.tangent);
+      double scale = 1;
+      for (size_t c = 0; c < tangent; ++c)
+        if (std::isfinite(given[column + c])) scale = std::max(scale, std::abs(given[column + c]));
+      for (size_t c = 0; c < tangent; ++c, ++column)
+        if (!(std::abs(given[column] - slopes[column]) <= tolerance * scale))
+          return Fault{int(r), slot, int(c), given[column], slopes[column]};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> find_fault(const ResidualFunctions& term, const ExpressionKey& key,
                                 const ResidualFunctions::Blocks& blocks, double tolerance) {
   const std::vector<double> residuals = term.residuals(blocks);
@@ -110,7 +129,7 @@ std::optional<Fault> find_fault(const ResidualFunctions& term, const ExpressionK
     const size_t tangent = size_t(key.slots[slot]->manifold.tangent);
     const std::vector<double> exact = term.jacobian(blocks, slot);
     for (size_t c = 0; c < tangent; ++c) {
-      const std::vector<double> slopes = differences(term, blocks, slot, c, tangent);
+      const std::vector<double> slopes = differences(term, *key.slots[slot], blocks, slot, c);
       for (size_t r = 0; r < residuals.size(); ++r) {
         if (!std::isfinite(residuals[r])) continue;
         double scale = 1;
@@ -146,12 +165,17 @@ std::vector<DerivativeFault> check_derivatives(const Problem& problem, const Der
   std::vector<DerivativeFault> faults;
   for (size_t b = 0; b < state.batches.size(); ++b) {
     const ExpressionKey& key = *state.batches[b].expression;
-    ResidualFunctions term(key);
+    std::optional<ResidualFunctions> term;
+    std::optional<HostFunction> host;
+    if (key.host)
+      host.emplace(key);
+    else
+      term.emplace(key);
     int64_t place = 0;  // among the instances that count
     for (const Segment& segment : state.batches[b].segments)
       for (int64_t i = 0; i < segment.count && place < check.most; ++i) {
         if (!segment.counts(i)) continue;
-        term.set_instance(segment, i);
+        if (term) term->set_instance(segment, i);
         for (int point = 0; point < check.points; ++point) {
           ResidualFunctions::Blocks blocks;
           for (size_t s = 0; s < key.slots.size(); ++s) {
@@ -166,9 +190,13 @@ std::vector<DerivativeFault> check_derivatives(const Problem& problem, const Der
                               (2 * unit_interval(philox(uint32_t(c), uint32_t(point),
                                                         random_key(check.seed, uint64_t(block)))) -
                                1));
-            if (check.spread > 0) blocks.back() = term.moved(s, blocks.back(), delta);
+            if (check.spread > 0) blocks.back() = moved(*key.slots[s], blocks.back(), delta);
           }
-          const std::optional<Fault> fault = find_fault(term, key, blocks, check.tolerance);
+          const std::vector<std::span<const double>> spans(blocks.begin(), blocks.end());
+          const auto data = std::span(segment.data).subspan(size_t(i) * size_t(key.data), size_t(key.data));
+          const std::optional<Fault> fault =
+              host ? find_host_fault(*host, key, {spans, data, i}, check.tolerance)
+                   : find_fault(*term, key, blocks, check.tolerance);
           if (!fault) continue;
           const auto [name, instance] = state.origin(b, place);
           const int32_t block = segment.blocks[size_t(i) * key.slots.size() + fault->slot];

@@ -70,6 +70,10 @@ std::shared_ptr<const TracedManifold> trace_anew(const Manifold& manifold, const
     }
   }
 
+  using Program = autodiff::HostProgram<double>;
+  traced->numbers = {Program(traced->plus), Program(traced->slopes), Program(traced->minus),
+                     Program(traced->minus_slopes)};
+
   const autodiff::Topology s = autodiff::topology(traced->plus);
   append(traced->key, manifold.ambient);
   append(traced->key, manifold.tangent);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "autodiff/host_program.hpp"
 #include "lockstep/solve.hpp"
 
 namespace lockstep::solve {
@@ -19,7 +20,11 @@ struct TracedManifold {
   std::vector<Value> slopes;        // d plus / d delta, (ambient, tangent)
   std::vector<Value> minus;         // of x, then from; empty where the manifold has none
   std::vector<Value> minus_slopes;  // d minus / d x, (tangent, ambient)
-  std::string key;                  // equal for equal formulas
+  /// The same on the host.
+  struct Numbers {
+    autodiff::HostProgram<double> plus, slopes, minus, minus_slopes;
+  } numbers;
+  std::string key;  // equal for equal formulas
   bool euclidean = false;
 };
 /// Throws InputError where sizes are not positive or plus() gives another number of values.
@@ -58,7 +63,7 @@ struct ExpressionKey {
 };
 
 /// Where a leaf of an expression that is being canonicalised comes from: a component of block `block` (any
-/// number that tells blocks of the instance apart), or datum `component` where block < 0.
+/// number that distinguishes blocks of the instance), or datum `component` where block < 0.
 struct LeafSource {
   int64_t block = -1;
   int component = 0;

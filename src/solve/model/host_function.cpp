@@ -61,7 +61,7 @@ std::vector<double> moved(const TracedManifold& manifold, std::span<const double
                           std::span<const double> delta) {
   std::vector<double> at(x.begin(), x.end());
   at.insert(at.end(), delta.begin(), delta.end());
-  return autodiff::evaluate<double>(manifold.plus, at);
+  return manifold.numbers.plus(at);
 }
 
 HostFunction::HostFunction(const ExpressionKey& key) : host_(key.host), slots_(key.slots), rows_(key.rows) {
@@ -87,7 +87,7 @@ void HostFunction::given_jacobian(const HostArguments& at, std::span<double> out
     std::vector<double> x(at.blocks[s].begin(), at.blocks[s].end());
     x.resize(own + tangent, 0);
     const std::vector<double> moves =
-        slots_[s]->euclidean ? std::vector<double>() : autodiff::evaluate<double>(slots_[s]->slopes, x);
+        slots_[s]->euclidean ? std::vector<double>() : slots_[s]->numbers.slopes(x);
     for (size_t r = 0; r < size_t(rows_); ++r) {
       const double* from = ambient.data() + r * size_t(numbers_) + number;
       double* to = out.data() + r * size_t(columns_) + column;

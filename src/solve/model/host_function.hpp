@@ -29,7 +29,7 @@ class HostFunction {
   void residuals(const HostArguments& at, std::span<double> out) const;
   /// (rows, columns), from the term's Jacobian or by differences.
   void jacobian(const HostArguments& at, std::span<double> out) const;
-  /// By differences, whatever the term has.
+  /// By differences, even if the term has a Jacobian.
   void differences(const HostArguments& at, std::span<double> out) const;
   /// Throws InputError where residuals are not finite, or the term's Jacobian is not their slope.
   void check(const HostArguments& at) const;

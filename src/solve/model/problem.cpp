@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lockstep/error.hpp"
+#include "solve/model/added_numbers.hpp"
 #include "solve/model/host_function.hpp"
 #include "solve/model/robust_loss.hpp"
 
@@ -33,12 +34,16 @@ Found find_block(const Problem::State& state, BlockSet set, int64_t block, const
   return {s, s.place(block, where)};
 }
 
+void check_component(int component, int size, const std::string& set, const std::string& where) {
+  if (component < 0 || component >= size)
+    throw InputError(fmt::format("component {} of {}", component, set), where,
+                     fmt::format("0 to {}", size - 1));
+}
+
 Found find_component(const Problem::State& state, BlockSet set, int64_t block, int component,
                      const std::string& where) {
   const Found found = find_block(state, set, block, where);
-  if (component < 0 || component >= found.set.ambient())
-    throw InputError(fmt::format("component {} of {}", component, found.set.name), where,
-                     fmt::format("0 to {}", found.set.ambient() - 1));
+  check_component(component, found.set.ambient(), found.set.name, where);
   return found;
 }
 
@@ -62,30 +67,15 @@ void check_unit_vectors(const Manifold& manifold, std::span<const double> values
 /// Throws InputError where plus(x, 0) is not x: derivatives would be taken elsewhere than at the state.
 void check_plus(const TracedManifold& traced, std::span<const double> x, const std::string& where) {
   constexpr double kTolerance = 1e-6;
-  std::vector<double> at(x.begin(), x.end());
-  at.resize(x.size() + size_t(traced.manifold.tangent), 0);
-  const std::vector<double> moved = autodiff::evaluate<double>(traced.plus, at);
+  const std::vector<double> there = moved(traced, x, std::vector<double>(size_t(traced.manifold.tangent)));
   for (size_t k = 0; k < x.size(); ++k) {
-    double off = std::abs(moved[k] - x[k]);
+    double off = std::abs(there[k] - x[k]);
     off = std::min(off, std::abs(off - kWholeTurn));  // angles beyond a half turn are wrapped
     if (!(off <= kTolerance * std::max(1.0, std::abs(x[k]))))
       throw InputError(fmt::format("plus(x, 0) of manifold {} gives {} where x has {} (component {})",
-                                   traced.manifold.name, moved[k], x[k], k),
+                                   traced.manifold.name, there[k], x[k], k),
                        where, "plus(x, 0) = x");
   }
-}
-
-void check_values(const TracedManifold& traced, std::span<const double> values, const std::string& where) {
-  const size_t ambient = size_t(traced.manifold.ambient);
-  if (values.size() % ambient != 0)
-    throw InputError(fmt::format("{} values", values.size()), where,
-                     fmt::format("a multiple of {}, the numbers of a block", ambient));
-  for (size_t k = 0; k < values.size(); ++k)
-    if (!std::isfinite(values[k]))
-      throw InputError(fmt::format("component {} of block {} is {}", k % ambient, k / ambient, values[k]),
-                       where, "finite numbers");
-  check_unit_vectors(traced.manifold, values, where);
-  if (!traced.euclidean && !values.empty()) check_plus(traced, values.first(ambient), where);
 }
 
 [[noreturn]] void too_many(int64_t numbers, const std::string& where) {
@@ -143,20 +133,13 @@ int64_t check_instances(const Problem::State& state, std::span<const int> slots,
     throw InputError(fmt::format("{} indices", indices.size()), where,
                      fmt::format("{} an instance", slots.size()));
   const int64_t count = int64_t(indices.size() / slots.size());
-  if (int64_t(data.size()) != count * data_count)
-    throw InputError(fmt::format("{} data for {} instances", data.size(), count), where,
-                     fmt::format("{} an instance", data_count));
   for (size_t k = 0; k < indices.size(); ++k) {
     const SetState& set = state.sets[size_t(sets[k % slots.size()].id)];
     if (set.whole() && indices[k] >= 0 && indices[k] < set.count) continue;
     set.place(indices[k],
               fmt::format("{}, slot {} of instance {}", where, k % slots.size(), k / slots.size()));
   }
-  for (size_t k = 0; k < data.size(); ++k)
-    if (!std::isfinite(data[k]))
-      throw InputError(fmt::format("datum {} of instance {} is {}", k % size_t(data_count),
-                                   k / size_t(data_count), data[k]),
-                       where, "finite numbers");
+  check_data(data, data_count, count, where);
   return count;
 }
 
@@ -166,9 +149,9 @@ int32_t block_of(const Problem::State& state, BlockSet set, int64_t block, const
   return int32_t(s.first_block + (s.whole() ? block : s.place(block, where)));
 }
 
-/// Instances of one expression at the end of its batch.
-TermSet append_instances(Problem::State& state, ExpressionKey&& expression, const std::string& name,
-                         TermRecord&& record, Segment&& segment) {
+/// Adds an expression's instances as a segment at the end of its batch.
+TermSet append_segment(Problem::State& state, ExpressionKey&& expression, const std::string& name,
+                       TermRecord&& record, Segment&& segment) {
   const int64_t count = segment.count;
   state.rows += count * expression.rows;
   const size_t number = state.batch(std::move(expression), name);
@@ -177,6 +160,24 @@ TermSet append_instances(Problem::State& state, ExpressionKey&& expression, cons
   record.parts.push_back({int32_t(number), int32_t(batch.segments.size()), 0, count});
   batch.segments.push_back(std::move(segment));
   return state.add(std::move(record));
+}
+
+/// The same of a term's instances, which were checked.
+TermSet append_instances(Problem::State& state, TermForm&& form, const std::string& name, int type_data,
+                         TermRecord&& record, std::span<const BlockSet> sets,
+                         std::span<const int32_t> indices, std::span<const double> data) {
+  Segment segment;
+  segment.count = int64_t(indices.size() / sets.size());
+  segment.constants = std::move(form.constants);
+  segment.blocks.reserve(size_t(segment.count) * form.slots.size());
+  segment.data.reserve(size_t(segment.count) * form.data.size());
+  for (int64_t i = 0; i < segment.count; ++i) {
+    for (const int64_t slot : form.slots)
+      segment.blocks.push_back(
+          block_of(state, sets[size_t(slot)], indices[size_t(i) * sets.size() + size_t(slot)], name));
+    for (const int datum : form.data) segment.data.push_back(data[size_t(i * type_data + datum)]);
+  }
+  return append_segment(state, std::move(form.expression), name, std::move(record), std::move(segment));
 }
 
 /// "slots 0 to 2".
@@ -205,6 +206,104 @@ const Value& TermArguments::data(int k) const {
     throw InputError(fmt::format("datum {}, which the instance does not have", k),
                      fmt::format("solve residual of {}", term_), range_text("data", data_.size()));
   return data_[size_t(k)];
+}
+
+void check_values(const TracedManifold& traced, std::span<const double> values, const std::string& where) {
+  const size_t ambient = size_t(traced.manifold.ambient);
+  if (values.size() % ambient != 0)
+    throw InputError(fmt::format("{} values", values.size()), where,
+                     fmt::format("a multiple of {}, the numbers of a block", ambient));
+  for (size_t k = 0; k < values.size(); ++k)
+    if (!std::isfinite(values[k]))
+      throw InputError(fmt::format("component {} of block {} is {}", k % ambient, k / ambient, values[k]),
+                       where, "finite numbers");
+  check_unit_vectors(traced.manifold, values, where);
+  if (!traced.euclidean && !values.empty()) check_plus(traced, values.first(ambient), where);
+}
+
+void check_data(std::span<const double> data, int per_instance, int64_t instances, const std::string& where) {
+  if (int64_t(data.size()) != instances * per_instance)
+    throw InputError(fmt::format("{} data for {} instances", data.size(), instances), where,
+                     fmt::format("{} an instance", per_instance));
+  for (size_t k = 0; k < data.size(); ++k)
+    if (!std::isfinite(data[k]))
+      throw InputError(fmt::format("datum {} of instance {} is {}", k % size_t(per_instance),
+                                   k / size_t(per_instance), data[k]),
+                       where, "finite numbers");
+}
+
+int bounded_coordinate(const TracedManifold& traced, const std::string& set, int64_t block, int component,
+                       double lower, double upper, const std::string& where) {
+  check_component(component, traced.manifold.ambient, set, where);
+  const auto added = added_numbers(traced)[size_t(component)];
+  if (!added)
+    throw InputError(fmt::format("a bound of number {} of {}, on {}", component, set, traced.manifold.name),
+                     where, "a number that one tangent coordinate moves by itself: Euclidean, or an angle");
+  if (!(lower <= upper))
+    throw InputError(fmt::format("bounds {} and {} of block {} of {}", lower, upper, block, set), where,
+                     "a lower bound that is not above the upper one");
+  const auto within = [](double v) {
+    return std::isinf(v) || (v >= -std::numbers::pi && v < std::numbers::pi);
+  };
+  if (added->angle && !(within(lower) && within(upper) && std::isinf(lower) == std::isinf(upper)))
+    throw InputError(fmt::format("bounds {} and {} of an angle of {}", lower, upper, set), where,
+                     "two angles in [-pi, pi), or none");
+  return added->coordinate;
+}
+
+void check_coordinates(const TracedManifold& traced, const std::string& set, std::span<const int> coordinates,
+                       const std::string& where) {
+  for (const int c : coordinates)
+    if (c < 0 || c >= traced.manifold.tangent)
+      throw InputError(fmt::format("tangent coordinate {} of {}", c, set), where,
+                       fmt::format("0 to {}", traced.manifold.tangent - 1));
+}
+
+void check_weights(std::span<const double> weights, int64_t instances, const std::string& where) {
+  if (weights.size() != 1 && int64_t(weights.size()) != instances)
+    throw InputError(fmt::format("{} weights", weights.size()), where, fmt::format("1 or {}", instances));
+  for (size_t k = 0; k < weights.size(); ++k)
+    if (!(weights[k] >= 0) || !std::isfinite(weights[k]))
+      throw InputError(fmt::format("weight {} of instance {}", weights[k], k), where,
+                       "finite numbers that are not negative");
+}
+
+TermForm term_form(const Problem::State& state, const TermType& type, std::span<const BlockSet> sets,
+                   const std::string& where) {
+  check_robust_loss(type.loss, where);
+  check_instances(state, type.slots, type.data, sets, {}, {}, where);
+  Traced traced;
+  trace(type, where, traced);
+  Canonical c = canonicalise(traced.residuals, [&](uint32_t leaf) {
+    if (leaf >= traced.sources.size())
+      throw InputError("a leaf that the residual made", where, "values made of the arguments");
+    return traced.sources[leaf];
+  });
+  if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
+  ExpressionKey& t = c.expression;
+  for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
+  t.energy = type.energy;
+  t.set_loss(type.loss, c.constants, where);
+  complete_key(t);
+  return {std::move(c.expression), std::move(c.blocks), std::move(c.data), std::move(c.constants)};
+}
+
+TermForm term_form(const Problem::State& state, const HostTerm& type, std::span<const BlockSet> sets,
+                   int number, const std::string& where) {
+  if (!type.residual) throw InputError("no residual", where, "a function");
+  if (type.residuals < 1) throw InputError(fmt::format("{} residuals", type.residuals), where, "1 or more");
+  check_robust_loss(type.loss, where);
+  check_instances(state, type.slots, type.data, sets, {}, {}, where);
+  TermForm form;
+  form.expression.host = std::make_shared<const HostTerm>(type);
+  form.expression.host_number = number;
+  form.expression.rows = type.residuals, form.expression.data = type.data;
+  for (const BlockSet set : sets) form.expression.slots.push_back(state.sets[size_t(set.id)].manifold);
+  form.expression.set_loss(type.loss, form.constants, where);
+  complete_key(form.expression);
+  for (size_t k = 0; k < sets.size(); ++k) form.slots.push_back(int64_t(k));
+  for (int k = 0; k < type.data; ++k) form.data.push_back(k);
+  return form;
 }
 
 uint64_t Problem::State::next_number() {
@@ -336,38 +435,13 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
                            std::span<const int32_t> indices, std::span<const double> data) {
   const std::string where = fmt::format("solve term {}", type.name);
   State& state = *state_;
-  const size_t slots = type.slots.size();
   check_robust_loss(type.loss, where);
   const int64_t count = check_instances(state, type.slots, type.data, sets, indices, data, where);
-
-  Traced traced;
-  trace(type, where, traced);
-  Canonical c = canonicalise(traced.residuals, [&](uint32_t leaf) {
-    if (leaf >= traced.sources.size())
-      throw InputError("a leaf that the residual made", where, "values made of the arguments");
-    return traced.sources[leaf];
-  });
-  if (c.blocks.empty()) throw InputError("residuals that depend on no block", where, "one or more");
-  TermRecord record{type.name, {}, c.data, type.data, false};
+  TermForm form = term_form(state, type, sets, where);
+  TermRecord record{type.name, {}, form.data, type.data, false};
   if (count == 0) return state.add(std::move(record));
-  ExpressionKey& t = c.expression;
-  for (const int64_t slot : c.blocks) t.slots.push_back(state.sets[size_t(sets[size_t(slot)].id)].manifold);
-  t.energy = type.energy;
-  t.set_loss(type.loss, c.constants, where);
-  complete_key(t);
-
-  Segment segment;
-  segment.count = count;
-  segment.constants = std::move(c.constants);
-  segment.blocks.reserve(size_t(count) * c.blocks.size());
-  segment.data.reserve(size_t(count) * c.data.size());
-  for (int64_t i = 0; i < count; ++i) {
-    for (const int64_t slot : c.blocks)
-      segment.blocks.push_back(
-          block_of(state, sets[size_t(slot)], indices[size_t(i) * slots + size_t(slot)], where));
-    for (const int datum : c.data) segment.data.push_back(data[size_t(i * type.data + datum)]);
-  }
-  return append_instances(state, std::move(t), type.name, std::move(record), std::move(segment));
+  return append_instances(state, std::move(form), type.name, type.data, std::move(record), sets, indices,
+                          data);
 }
 
 TermSet Problem::add_terms(const HostTerm& type, std::span<const BlockSet> sets,
@@ -379,33 +453,21 @@ TermSet Problem::add_terms(const HostTerm& type, std::span<const BlockSet> sets,
 TermSet Problem::State::add(const HostTerm& type, std::span<const BlockSet> from,
                             std::span<const int32_t> indices, std::span<const double> data, int64_t checked) {
   const std::string where = fmt::format("solve term {}", type.name);
-  const size_t slots = type.slots.size();
-  if (!type.residual) throw InputError("no residual", where, "a function");
-  if (type.residuals < 1) throw InputError(fmt::format("{} residuals", type.residuals), where, "1 or more");
-  check_robust_loss(type.loss, where);
+  TermForm form = term_form(*this, type, from, host_terms + 1, where);
   const int64_t count = check_instances(*this, type.slots, type.data, from, indices, data, where);
-  ExpressionKey expression;
-  expression.host = std::make_shared<const HostTerm>(type);
-  expression.host_number = host_terms + 1;
-  expression.rows = type.residuals, expression.data = type.data;
-  for (const BlockSet set : from) expression.slots.push_back(sets[size_t(set.id)].manifold);
-  Segment segment;
-  expression.set_loss(type.loss, segment.constants, where);
-  complete_key(expression);
-  TermRecord record{type.name, {}, {}, type.data, false};
-  for (int k = 0; k < type.data; ++k) record.data.push_back(k);
-  segment.count = count, segment.data.assign(data.begin(), data.end());
-  for (size_t k = 0; k < indices.size(); ++k)
-    segment.blocks.push_back(block_of(*this, from[k % slots], indices[k], where));
-  const HostFunction function(expression);
+  const size_t slots = type.slots.size();
+  TermRecord record{type.name, {}, form.data, type.data, false};
+  const HostFunction function(form.expression);
   for (int64_t i = 0; i < std::min(count, checked); ++i) {
     std::vector<std::span<const double>> blocks;
-    for (size_t k = 0; k < slots; ++k) blocks.push_back(value(segment.blocks[size_t(i) * slots + k]));
+    for (size_t k = 0; k < slots; ++k)
+      blocks.push_back(value(block_of(*this, from[k], indices[size_t(i) * slots + k], where)));
     function.check({blocks, data.subspan(size_t(i * type.data), size_t(type.data)), i});
   }
   ++host_terms;
   if (count == 0) return add(std::move(record));
-  return append_instances(*this, std::move(expression), type.name, std::move(record), std::move(segment));
+  return append_instances(*this, std::move(form), type.name, type.data, std::move(record), from, indices,
+                          data);
 }
 
 autodiff::Tape& Problem::graph() { return *state_->graph; }
@@ -480,13 +542,8 @@ bool Problem::fixed(BlockSet set, int64_t block) const {
 
 void Problem::bound(BlockSet set, int64_t block, int component, double lower, double upper) {
   State& state = *state_;
-  const auto [s, place] = find_component(state, set, block, component, "solve bound");
-  if (!s.manifold->euclidean)
-    throw InputError(fmt::format("a bound of {} on {}", s.name, s.manifold->manifold.name), "solve bound",
-                     "a Euclidean block");
-  if (!(lower <= upper))
-    throw InputError(fmt::format("bounds {} and {} of block {} of {}", lower, upper, block, s.name),
-                     "solve bound", "a lower bound that is not above the upper one");
+  const auto [s, place] = find_block(state, set, block, "solve bound");
+  bounded_coordinate(*s.manifold, s.name, block, component, lower, upper, "solve bound");
   if (state.lower.empty()) {
     state.lower.assign(size_t(state.ambient), -INFINITY);
     state.upper.assign(size_t(state.ambient), INFINITY);

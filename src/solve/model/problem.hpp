@@ -43,12 +43,17 @@ struct Segment {
   static constexpr uint8_t kDisabled = 1, kGone = 2;
 };
 
+class TermDerivatives;
+
 /// Instances of one expression, in the order in which they were added.
 struct Batch {
   std::string name;  // of the first term type
   std::shared_ptr<const ExpressionKey> expression;
   std::vector<Segment> segments;
   int64_t instances = 0;  // that count
+  /// Where the instances are one part of a whole: the derivatives of the whole, and the part's number on this rank.
+  std::shared_ptr<const TermDerivatives> derivatives;
+  int part = 0;
 };
 
 /// The record of a TermSet.
@@ -122,5 +127,31 @@ struct Problem::State {
   /// Throws InputError where a unit vector among the values has another length.
   void check_unit_vectors() const;
 };
+
+/// A term type over the sets of a problem: its expression, and what an instance has of the type's slots and data.
+struct TermForm {
+  ExpressionKey expression;
+  std::vector<int64_t> slots;     // of the type, by slot of the expression
+  std::vector<int> data;          // datum of the type, by its number in the expression
+  std::vector<double> constants;  // numbers in the expression, then those of the loss
+};
+/// Throws InputError for types that do not fit the sets.
+TermForm term_form(const Problem::State& state, const TermType& type, std::span<const BlockSet> sets,
+                   const std::string& where);
+/// `number`: of the host term in its problem, from 1 on.
+TermForm term_form(const Problem::State& state, const HostTerm& type, std::span<const BlockSet> sets,
+                   int number, const std::string& where);
+/// Throws InputError unless these are numbers of whole blocks that are finite and on the manifold.
+void check_values(const TracedManifold& traced, std::span<const double> values, const std::string& where);
+/// Throws InputError unless these are finite data of as many instances.
+void check_data(std::span<const double> data, int per_instance, int64_t instances, const std::string& where);
+/// Throws InputError unless number `component` of `block` may have these bounds; gives the tangent coordinate that moves it.
+int bounded_coordinate(const TracedManifold& traced, const std::string& set, int64_t block, int component,
+                       double lower, double upper, const std::string& where);
+/// Throws InputError unless these are tangent coordinates.
+void check_coordinates(const TracedManifold& traced, const std::string& set, std::span<const int> coordinates,
+                       const std::string& where);
+/// Throws InputError unless these are one weight, or one by instance.
+void check_weights(std::span<const double> weights, int64_t instances, const std::string& where);
 
 }  // namespace lockstep::solve

@@ -242,13 +242,7 @@ void Problem::weigh(TermSet terms, std::span<const double> weights) {
   state.record(terms, "solve weigh");
   TermRecord& record = state.terms.at(terms.id);
   const std::string where = fmt::format("solve weigh of {}", record.name);
-  const int64_t count = count_of(record);
-  if (weights.size() != 1 && int64_t(weights.size()) != count)
-    throw InputError(fmt::format("{} weights", weights.size()), where, fmt::format("1 or {}", count));
-  for (size_t k = 0; k < weights.size(); ++k)
-    if (!(weights[k] >= 0) || !std::isfinite(weights[k]))
-      throw InputError(fmt::format("weight {} of instance {}", weights[k], k), where,
-                       "finite numbers that are not negative");
+  check_weights(weights, count_of(record), where);
   int64_t first = 0;
   for (TermRecord::Part& part : record.parts) {
     if (!state.batches[size_t(part.batch)].expression->weighted) {
@@ -322,10 +316,7 @@ void Problem::fix_coordinates(BlockSet set, int64_t block, std::span<const int> 
   State& state = *state_;
   const SetState& s = state.set(set, "solve fix_coordinates");
   const int64_t place = s.place(block, "solve fix_coordinates");
-  for (const int c : coordinates)
-    if (c < 0 || c >= s.tangent())
-      throw InputError(fmt::format("tangent coordinate {} of {}", c, s.name), "solve fix_coordinates",
-                       fmt::format("0 to {}", s.tangent() - 1));
+  check_coordinates(*s.manifold, s.name, coordinates, "solve fix_coordinates");
   if (state.held.empty()) state.held.assign(size_t(state.tangent), 0);
   const size_t first = size_t(s.first_tangent + place * s.tangent());
   std::fill_n(state.held.begin() + int64_t(first), s.tangent(), uint8_t(0));

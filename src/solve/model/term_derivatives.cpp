@@ -60,7 +60,7 @@ std::string TermDerivatives::key_of(const ExpressionKey& expression, std::span<c
 std::shared_ptr<const TermDerivatives> TermDerivatives::shared(
     const std::shared_ptr<const ExpressionKey>& expression, std::vector<ConstantUse> constants) {
   static Memo<std::string, std::shared_ptr<const TermDerivatives>> known;
-  if (expression->host)  // a function is no one else's, whatever its name
+  if (expression->host)  // functions are not shared, regardless of their names
     return std::make_shared<const TermDerivatives>(expression, std::move(constants));
   return known.get(key_of(*expression, constants),
                    [&] { return std::make_shared<const TermDerivatives>(expression, std::move(constants)); });

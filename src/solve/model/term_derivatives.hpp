@@ -40,7 +40,7 @@ class TermDerivatives {
   TermDerivatives(const TermDerivatives&) = delete;
   TermDerivatives& operator=(const TermDerivatives&) = delete;
 
-  /// Where the number behind a leaf of graph() stands.
+  /// The location of the number behind a leaf of graph().
   struct Leaf {
     enum class Kind : uint8_t { component, datum, uniform, direction } kind;
     int slot = 0, index = 0;

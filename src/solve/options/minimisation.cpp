@@ -2,22 +2,28 @@
 #include <array>
 
 #include "lockstep/solve.hpp"
+#include "optimize/first_order.hpp"
 #include "optimize/lbfgs/kernels.hpp"
 #include "solve/minimize/choose.hpp"
 
 namespace lockstep::solve {
 
+bool has_linear_solver(Method method) {
+  return method == Method::lm || method == Method::gn || method == Method::dogleg || method == Method::newton;
+}
+
+bool is_first_order(Method method) { return optimize::first_order(name(method)); }
+
 std::span<const Choice<Method>> choices(Method) {
   using enum Method;
-  static constexpr auto kAll = std::to_array<Choice<Method>>({{"lm", lm},
-                                                              {"gn", gn},
-                                                              {"dogleg", dogleg},
-                                                              {"lbfgs", lbfgs},
-                                                              {"newton", newton},
-                                                              {"sgd", sgd},
-                                                              {"adam", adam},
-                                                              {"adamw", adamw}});
-  return kAll;
+  static const auto all = [] {
+    std::vector<Choice<Method>> list{
+        {"lm", lm}, {"gn", gn}, {"dogleg", dogleg}, {"lbfgs", lbfgs}, {"newton", newton}};
+    for (const optimize::FirstOrderRow& row : optimize::first_order_rows())
+      list.push_back({row.name, Method(list.size())});
+    return list;
+  }();
+  return all;
 }
 std::span<const Choice<Linear>> choices(Linear) {
   using enum Linear;
@@ -68,14 +74,16 @@ bool is_iterative(const Options& o) {
   return has_linear_solver(o.method) &&
          (o.linear == Linear::automatic || o.linear == Linear::pcg || o.linear == Linear::schur_pcg);
 }
-bool is_first_order(const Options& o) {
-  return o.method == Method::sgd || o.method == Method::adam || o.method == Method::adamw;
+bool has(const Options& o, bool optimize::FirstOrderRow::* property) {
+  const optimize::FirstOrderRow* row = optimize::first_order(name(o.method));
+  return row && row->*property;
 }
-constexpr auto kUnusedByMethod = "nothing uses it with this {method}";
+constexpr auto kUnusedByMethod = "it has no effect with this {method}";
 
 /// Each method and linear solver reads some of the options.
 void add_method_rules(Schema<Options>& s) {
-  const auto of_method = [&s](const char* option, bool (*unused)(const Options&), const char* expected) {
+  const auto of_method = [&s](const char* option, bool (*unused)(const Options&),
+                              const std::string& expected) {
     s.useless(option, unused, kUnusedByMethod, expected);
   };
   of_method(
@@ -84,7 +92,7 @@ void add_method_rules(Schema<Options>& s) {
   for (const char* option : {"max_linear_iterations", "forcing"})
     s.useless(
         option, [](const Options& o) { return !is_iterative(o); },
-        "nothing uses it with this {method} and {linear}", "{linear} pcg or schur-pcg");
+        "it has no effect with this {method} and {linear}", "{linear} pcg or schur-pcg");
   of_method(
       "damping", [](const Options& o) { return !has_linear_solver(o.method) || o.method == Method::gn; },
       "{method} lm, dogleg or newton");
@@ -92,12 +100,18 @@ void add_method_rules(Schema<Options>& s) {
   of_method("initial_radius", [](const Options& o) { return o.method != Method::dogleg; }, "{method} dogleg");
   of_method("lbfgs_history", [](const Options& o) { return o.method != Method::lbfgs; }, "{method} lbfgs");
   of_method(
-      "learning_rate", [](const Options& o) { return !is_first_order(o); }, "{method} sgd, adam or adamw");
-  of_method("momentum", [](const Options& o) { return o.method != Method::sgd; }, "{method} sgd");
-  of_method("weight_decay", [](const Options& o) { return o.method != Method::adamw; }, "{method} adamw");
+      "learning_rate", [](const Options& o) { return !is_first_order(o.method); },
+      "{method} " + optimize::first_order_names());
+  using optimize::FirstOrderRow;
+  of_method(
+      "momentum", [](const Options& o) { return !has(o, &FirstOrderRow::has_momentum); },
+      "{method} " + optimize::first_order_names(" or ", &FirstOrderRow::has_momentum));
+  of_method(
+      "weight_decay", [](const Options& o) { return !has(o, &FirstOrderRow::has_decay); },
+      "{method} " + optimize::first_order_names(" or ", &FirstOrderRow::has_decay));
   s.useless(
       "threshold", [](const Options& o) { return o.backend != Placement::automatic; },
-      "nothing uses it with this {backend}", "{backend} auto");
+      "it has no effect with this {backend}", "{backend} auto");
 }
 
 }  // namespace
@@ -105,8 +119,8 @@ void add_method_rules(Schema<Options>& s) {
 void describe(Schema<Options::Graduation>& s) {
   s.of("solve::Options::Graduation");
   s.option("graduation", &Options::Graduation::factor,
-           "starts with the robust loss as wide as the largest residual, narrower by this factor every five "
-           "iterations; 1.4 to 4 are usual, 0: off")
+           "starts with a robust loss as wide as the largest residual and narrows it by this factor every "
+           "five iterations; typically 1.4 to 4, 0: off")
       .member("factor")
       .flag("graduate")
       .at_least(0)
@@ -118,55 +132,68 @@ void describe(Schema<Options::Graduation>& s) {
       .in_shell(false);
   s.useless(
       "graduation_iterations", [](const Options::Graduation& g) { return g.factor == 0; },
-      "nothing uses it without {graduation}", "{graduation} above 1");
+      "it has no effect without {graduation}", "{graduation} above 1");
 }
 
 void describe(Schema<Options>& s) {
   constexpr double kMost = 1e9;
   s.of("solve::Options");
   s.option("method", &Options::method, "Levenberg-Marquardt, Gauss-Newton, dogleg, …");
-  s.option("linear", &Options::linear, "how steps are solved for");
-  s.option("max_iterations", &Options::max_iterations, "iterations at most")
+  s.option("linear", &Options::linear, "linear solver of a step");
+  s.option("max_iterations", &Options::max_iterations, "maximum number of iterations")
       .at_least(0)
       .at_most(kMost)
       .effect(Effect::extent);
   s.option("function_tolerance", &Options::function_tolerance,
-           "ends where the cost changes by less than this share")
+           "terminates when the cost changes by less than this share")
       .at_least(0)
       .shown("X");
   s.option("gradient_tolerance", &Options::gradient_tolerance,
-           "ends where the residuals' cosine with their tangent space is at most this")
+           "terminates when the cosine of the residuals and their tangent space is at most this")
       .at_least(0)
       .shown("X");
   s.option("parameter_tolerance", &Options::parameter_tolerance,
-           "ends where a step is shorter than this share")
+           "terminates when a step is shorter than this share")
       .at_least(0)
       .shown("X");
   s.option("precision", &Options::precision, "mixed: residuals and gradient in f64, the rest in f32");
   s.option("backend", &Options::backend, "auto: problems below {threshold} run on the CPU")
       .or_else("auto in the shell with --device auto");
-  s.option("threshold", &Options::threshold, "residuals from which a GPU is used")
+  s.option("threshold", &Options::threshold, "number of residuals from which a GPU is used")
       .at_least(0)
       .off(-1)
       .or_else("as `bench solve.crossover` measured, else 20000");
-  s.option("max_linear_iterations", &Options::max_linear_iterations, "of an iterative linear solver per step")
+  s.option("max_linear_iterations", &Options::max_linear_iterations,
+           "iterations of an iterative linear solver per step")
       .at_least(1)
       .at_most(kMost);
   s.option("initial_damping", &Options::initial_damping, "lambda at the start").above(0).shown("X");
   s.option("damping", &Options::damping, "what lambda multiplies: diag(J^T J) or the identity");
   s.option("batch_size", &Options::batch_size,
-           "instances of a residual that are evaluated at once, for less memory; 0: all")
+           "instances of a residual evaluated at once; fewer need less memory; 0: all")
       .at_least(0)
       .at_most(0x7fffffff)
       .effect(Effect::speed);
-  s.option("learning_rate", &Options::learning_rate, "of sgd, adam, adamw").above(0).shown("X");
-  s.option("momentum", &Options::momentum, "of sgd").at_least(0).shown("X");
-  s.option("weight_decay", &Options::weight_decay, "of adamw").at_least(0).shown("X");
-  s.option("time_limit", &Options::time_limit, "seconds after which no iteration begins; 0: none")
+  s.option("learning_rate", &Options::learning_rate, "learning rate of " + optimize::first_order_names(", "))
+      .above(0)
+      .shown("X");
+  s.option("momentum", &Options::momentum,
+           "momentum of " + optimize::first_order_names(" or ", &optimize::FirstOrderRow::has_momentum))
+      .at_least(0)
+      .shown("X");
+  s.option("weight_decay", &Options::weight_decay,
+           "weight decay of " + optimize::first_order_names(" or ", &optimize::FirstOrderRow::has_decay))
+      .at_least(0)
+      .shown("X");
+  s.option("time_limit", &Options::time_limit, "seconds after which no iteration begins; 0: no limit")
       .at_least(0)
       .shown("SECONDS")
       .effect(Effect::extent);
-  s.option("initial_radius", &Options::initial_radius, "of dogleg").above(0).in_shell(false);
+  s.option("parts", &Options::parts, "parts of the residuals, whose sums are added; ranks share them")
+      .at_least(1)
+      .at_most(1024)
+      .in_shell(false);
+  s.option("initial_radius", &Options::initial_radius, "initial radius of dogleg").above(0).in_shell(false);
   s.option("forcing", &Options::forcing, "first relative residual of an inexact step")
       .above(0)
       .in_shell(false);
@@ -175,12 +202,12 @@ void describe(Schema<Options>& s) {
       .at_most(optimize::LbfgsLayout::kMostHistory)
       .in_shell(false);
   s.option("update_values", &Options::update_values,
-           "the problem has the accepted point when the callback is called")
+           "the problem contains the accepted point when the callback is called")
       .effect(Effect::display)
       .in_shell(false);
   s.include(&Options::graduation);
   s.option("checkpoint", &Options::checkpoint,
-           "keeps the state after each iteration; where it exists, the run goes on from it")
+           "stores the state after each iteration; a run resumes from an existing file")
       .file(Option::Use::output_file)
       .shown("FILE")
       .effect(Effect::display);

@@ -45,10 +45,14 @@ OptionBuilder add_output(Schema<Run>& s, const char* name, std::string Run::* me
 }
 template <class Run>
 void add_residuals(Schema<Run>& s) {
-  add_output(
-      s, "residuals", &Run::residuals,
-      "CSV by edge or observation: term, instance, norm of the residual, what the robust loss leaves of it",
-      {".csv", ".txt"});
+  add_output(s, "residuals", &Run::residuals,
+             "CSV by edge or observation: term, instance, norm of the residual, weight from the robust loss",
+             {".csv", ".txt"});
+}
+/// Parts are an option of the shell too.
+template <class Run>
+void add_parts(Schema<Run>& s) {
+  s.change("parts").in_shell(true);
 }
 /// The robust loss may begin wide.
 template <class Run>
@@ -61,7 +65,7 @@ void add_graduation(Schema<Run>& s) {
             o.loss.kind != RobustLoss::Kind::none && o.loss.kind != RobustLoss::Kind::expression;
         return o.options.graduation.factor != 0 && !has_scale;
       },
-      "nothing uses it with this {loss}", "{loss} with a scale");
+      "it has no effect with this {loss}", "{loss} with a scale");
 }
 
 template <class Run>
@@ -78,6 +82,39 @@ void add_loss(Schema<Run>& s) {
       .shown("LOSS")
       .parts(":")
       .example("huber:1.5");
+}
+
+/// A model and the data it is fitted to, but for the first file.
+template <class Run>
+void add_fit_model(Schema<Run>& s) {
+  s.option("others", &Run::others, "more data sets with the same columns")
+      .flag("FILES")
+      .file(Use::input)
+      .positional();
+  s.option("model", &Run::model,
+           "formula over columns and parameters, also of line shapes: gaussian(t) + linear(t)")
+      .shown("FORMULA");
+  s.option("x", &Run::x, "columns in the model").shown("NAMES").or_else("all such but {y}");
+  s.option("y", &Run::y, "column of the response").shown("NAME");
+  s.option("sigma", &Run::sigma, "column of the response's standard deviations").shown("NAME");
+  s.text("initial", &Run::initial, "initial parameters, a=1,b=2; others are searched for",
+         "NAME=NUMBER between commas", &print_assignments, &read_assignments)
+      .shown("LIST")
+      .parts()
+      .example("a=1,b=2");
+  s.text("bounds", &Run::bounds, "limits of parameters, a=0:10,b=-inf:0", "NAME=LOW:HIGH between commas",
+         &print_ranges, &read_ranges)
+      .shown("LIST")
+      .parts()
+      .example("a=0:10,b=-inf:0");
+  s.text("constraints", &Run::constraints,
+         "parameters as formulas of others, b=2*a,c=1-a; a number fixes one", "NAME=FORMULA between commas",
+         &print_formulas, &read_formulas)
+      .flag("constraint")
+      .shown("LIST")
+      .parts()
+      .example("b=2*a");
+  s.option("shared", &Run::shared, "parameters that all data sets have in common").shown("NAMES");
 }
 
 std::vector<Choice<std::string>> energies() {
@@ -97,49 +134,63 @@ void describe(Schema<RunOptions>& s) {
   add_output(s, "plot", &RunOptions::plot, "cost and gradient over the iterations (.png, .svg)",
              {".png", ".svg"});
   add_shell_flag(s, "verbose", "all iterations in the report instead of ten");
-  add_shell_flag(s, "require_convergence", "exit code 1 where no tolerance was reached");
+  add_shell_flag(s, "require_convergence", "exit code 1 if no tolerance is reached");
 }
 
 void describe(Schema<NistRun>& s) {
   s.of("solve::NistRun");
   add_input(s, "a .dat file of StRD nonlinear regression").required();
-  s.option("start", &NistRun::start, "which of the file's two starts", {{"1", 1}, {"2", 2}});
+  s.option("start", &NistRun::start, "which of the two starts of the file", {{"1", 1}, {"2", 2}});
   s.include_base<RunOptions>();
 }
 
 void describe(Schema<FitRun>& s) {
   s.of("solve::FitRun");
   add_input(s, "a CSV file with a header line").required();
-  s.option("model", &FitRun::model, "formula over columns and parameters").shown("FORMULA").required();
-  s.option("x", &FitRun::x, "columns that the model names").shown("NAMES").or_else("all such but {y}");
-  s.option("y", &FitRun::y, "column of the response").shown("NAME").required();
-  s.option("sigma", &FitRun::sigma, "column of the response's standard deviations").shown("NAME");
-  s.text("initial", &FitRun::initial, "start of parameters, a=1,b=2; others are found",
-         "NAME=NUMBER between commas", &print_assignments, &read_assignments)
-      .shown("LIST")
-      .parts()
-      .example("a=1,b=2");
-  s.text("bounds", &FitRun::bounds, "limits of parameters, a=0:10,b=-inf:0", "NAME=LOW:HIGH between commas",
-         &print_ranges, &read_ranges)
-      .shown("LIST")
-      .parts()
-      .example("a=0:10,b=-inf:0");
+  add_fit_model(s);
+  s.change("model").required();
+  s.change("y").required();
+  s.option("absolute_sigma", &FitRun::absolute_sigma,
+           "{sigma} is absolute: errors are not scaled by the residuals");
+  s.option("correlations", &FitRun::correlations, "correlations of the parameters").effect(Effect::display);
+  s.option("profile", &FitRun::profile, "confidence intervals by the profile likelihood");
+  s.option("bands", &FitRun::bands,
+           "95 % bands of the curve and of new measurements, also in {out} and {picture}");
+  s.option("at", &FitRun::at,
+           "CSV with the columns of {x}: points at which the curve and {bands} are evaluated")
+      .file(Use::input)
+      .shown("FILE");
+  add_output(s, "curve", &FitRun::curve, "CSV: the points of {at}, the curve and its bands",
+             {".csv", ".txt"});
   add_output(s, "out", &FitRun::out, "CSV: the table, fitted values and residuals", {".csv", ".txt"});
   add_output(s, "picture", &FitRun::picture, "data and model (.png, .svg)", {".png", ".svg"});
+  add_output(s, "report", &FitRun::report, "a page with parameters, statistics and the picture (.html)",
+             {".html"});
   s.include_base<RunOptions>();
+  s.useless(
+      "absolute_sigma", [](const FitRun& o) { return o.sigma.empty(); }, "it has no effect without {sigma}",
+      "{sigma}");
+  s.useless(
+      "curve", [](const FitRun& o) { return o.at.empty() && !o.at_given; }, "it has no effect without {at}",
+      "{at}");
+  for (const char* option : {"absolute_sigma", "profile"})
+    s.useless(
+        option, [](const FitRun& o) { return o.loss.kind != RobustLoss::Kind::none; },
+        "it has no meaning with this {loss}", "no {loss}");
 }
 
 void describe(Schema<PoseGraphRun>& s) {
   s.of("solve::PoseGraphRun");
   add_input(s, "g2o: poses and landmarks in 2 or 3 dimensions, edges between them, FIX").required();
-  s.option(
-       "start", &PoseGraphRun::start,
-       "file: the file's poses; tree: those that edges give, breadth first; chordal: of all edges at once")
+  s.option("start", &PoseGraphRun::start,
+           "file: the poses of the file; tree: poses from the edges, breadth first; chordal: from all edges "
+           "at once")
       .or_else("tree where the file has no poses");
-  add_output(s, "out", &PoseGraphRun::out, "the graph with the poses that were found", {".g2o", ".txt"});
+  add_output(s, "out", &PoseGraphRun::out, "the graph with the optimised poses", {".g2o", ".txt"});
   add_residuals(s);
   s.include_base<RunOptions>();
   add_graduation(s);
+  add_parts(s);
 }
 
 void describe(Schema<SyntheticScene>& s) {
@@ -156,7 +207,7 @@ void describe(Schema<SyntheticScene>& s) {
       .shown("OBSERVATIONS");
   s.group({"synthetic", "{cameras},{observations}", "a ring of cameras around a column instead of a file", "",
            "two whole numbers CAMERAS,OBSERVATIONS", false, ""});
-  s.option("seed", &SyntheticScene::seed, "of the synthetic scene");
+  s.option("seed", &SyntheticScene::seed, "seed of the synthetic scene");
   s.option("noise", &SyntheticScene::noise_px, "standard deviation of synthetic observations")
       .member("noise_px")
       .unit("px")
@@ -169,8 +220,8 @@ void describe(Schema<SyntheticScene>& s) {
       .shown("X");
   for (const char* option : {"seed", "noise", "disturbance"})
     s.useless(
-        option, [](const SyntheticScene& scene) { return scene.cameras == 0; }, "nothing uses it with a file",
-        "{cameras} and {observations}");
+        option, [](const SyntheticScene& scene) { return scene.cameras == 0; },
+        "it has no effect with a file", "{cameras} and {observations}");
   s.needed(
       "observations", [](const SyntheticScene& scene) { return scene.cameras != 0; },
       "cameras without observations", "{observations} too");
@@ -183,11 +234,12 @@ void describe(Schema<BundleRun>& s) {
   s.of("solve::BundleRun");
   add_input(s, "a problem in BAL's text format");
   s.include(&BundleRun::synthetic);
-  add_output(s, "out", &BundleRun::out, "the problem with the cameras and points that were found", {".txt"});
+  add_output(s, "out", &BundleRun::out, "the problem with the optimised cameras and points", {".txt"});
   add_output(s, "ply", &BundleRun::ply, "points in grey, cameras in red", {".ply"});
   add_residuals(s);
   s.include_base<RunOptions>();
   add_graduation(s);
+  add_parts(s);
   s.conflict("file", "cameras");
 }
 
@@ -198,7 +250,7 @@ void describe(Schema<MeshPictureRun>& s) {
       .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
-  s.option("color", &MeshPictureRun::color, "of the picture").effect(Effect::display);
+  s.option("color", &MeshPictureRun::color, "colour in the picture").effect(Effect::display);
   s.text("view", &MeshPictureRun::view, "direction from the mesh to the eye",
          "three numbers X,Y,Z, not all 0", &print_direction, &read_direction)
       .shown("X,Y,Z")
@@ -206,14 +258,14 @@ void describe(Schema<MeshPictureRun>& s) {
       .parts()
       .example("0,0,1")
       .effect(Effect::display);
-  s.option("up", &MeshPictureRun::up, "axis that points upwards in the picture").effect(Effect::display);
-  s.option("width", &MeshPictureRun::width, "of the picture")
+  s.option("up", &MeshPictureRun::up, "axis that points up in the picture").effect(Effect::display);
+  s.option("width", &MeshPictureRun::width, "width of the picture")
       .unit("pixels")
       .at_least(100)
       .at_most(8192)
       .shown("PX")
       .effect(Effect::display);
-  s.option("edges", &MeshPictureRun::edges, "draw the triangles' edges").effect(Effect::display);
+  s.option("edges", &MeshPictureRun::edges, "draw the edges of the triangles").effect(Effect::display);
   s.option("smooth", &MeshPictureRun::smooth, "smooth light instead of facets").effect(Effect::display);
   s.option("compare", &MeshPictureRun::compare, "the mesh before and after, next to each other")
       .effect(Effect::display);
@@ -233,28 +285,32 @@ void describe(Schema<MeshRun>& s) {
       .required();
   s.option("energy", &MeshRun::energy, "what is minimised; docs/mesh.md has the formulas", energies())
       .required();
-  s.option("fix", &MeshRun::fix, "vertices that stay: 12,20-29,boundary,z<0.1,z>90%,x<0&y<0")
+  s.option("fix", &MeshRun::fix, "fixed vertices: 12,20-29,boundary,z<0.1,z>90%,x<0&y<0")
       .parts()
       .shown("SELECTION");
   s.option("handles", &MeshRun::handles,
-           "vertices that are put elsewhere, ; between: 12=X,Y,Z  z>90%+=DX,DY,DZ  z>90%@AX,AY,AZ,DEG")
+           "moved vertices, separated by ;: 12=X,Y,Z  z>90%+=DX,DY,DZ  z>90%@AX,AY,AZ,DEG")
       .flag("handle")
       .shown("HANDLES");
   s.option("handles_file", &MeshRun::handles_file, "handles from a file: vertex x y z on each line")
       .flag("handles")
       .file(Use::input)
       .shown("FILE");
-  s.option("attach", &MeshRun::attach, "stiffness that draws vertices to their places")
+  s.option("attach", &MeshRun::attach, "stiffness that pulls vertices to their positions")
       .or_else("0.1 for smooth, else 0")
       .at_least(0)
       .shown("K");
-  s.option("stiffness", &MeshRun::stiffness, "of springs").or_else("1, 100 for cloth").above(0).shown("K");
+  s.option("stiffness", &MeshRun::stiffness, "stiffness of springs")
+      .or_else("1, 100 for cloth")
+      .above(0)
+      .shown("K");
   s.option("bend", &MeshRun::bend, "stiffness of hinges")
       .or_else("0.09 for bend, 1e-4 for cloth")
       .at_least(0)
       .shown("K");
-  s.option("gravity", &MeshRun::gravity, "force per area along -z of cloth").or_else("1").shown("G");
-  s.option("rest_scale", &MeshRun::rest_scale, "rest lengths over the file's, of springs and cloth")
+  s.option("gravity", &MeshRun::gravity, "force per area along -z for cloth").or_else("1").shown("G");
+  s.option("rest_scale", &MeshRun::rest_scale,
+           "scale of the rest lengths of springs and cloth, relative to the file")
       .or_else("1")
       .above(0)
       .shown("X");
@@ -262,15 +318,14 @@ void describe(Schema<MeshRun>& s) {
   s.option("method", &MeshRun::method, "Levenberg-Marquardt, Gauss-Newton, dogleg, …")
       .or_else("by the energy");
   s.heading("");
-  s.option("iterations", &MeshRun::iterations, "iterations at most")
+  s.option("iterations", &MeshRun::iterations, "maximum number of iterations")
       .or_else("200 for cloth and developability, else 100")
       .at_least(0)
       .at_most(1e9)
       .effect(Effect::extent);
-  s.option("seed", &MeshRun::seed, "of partition-sampled").or_else("0");
-  s.option("repair", &MeshRun::repair,
-           "weld, drop, turn, cut: makes the file's mesh manifold before all else");
-  add_output(s, "out", &MeshRun::out, "the mesh that was found: .obj (parameterize: with u, v), .ply or .stl",
+  s.option("seed", &MeshRun::seed, "seed of partition-sampled").or_else("0");
+  s.option("repair", &MeshRun::repair, "weld, drop, turn, cut: first makes the mesh of the file manifold");
+  add_output(s, "out", &MeshRun::out, "the optimised mesh: .obj (parameterize: with u, v), .ply or .stl",
              {".obj", ".ply", ".stl"});
   s.include(&MeshRun::picture);
   s.include_base<RunOptions>({"method"});
@@ -290,18 +345,30 @@ void describe(Schema<SketchRun>& s) {
   s.of("solve::SketchRun");
   add_input(s, "a sketch as TOML; docs/sketch.md has the format").required();
   add_output(s, "out", &SketchRun::out,
-             "a drawing (.svg, .png), or the same sketch with the places found (.toml)",
+             "a drawing (.svg, .png), or the same sketch with the computed positions (.toml)",
              {".svg", ".png", ".toml"});
   s.option("allow_conflicts", &SketchRun::allow_conflicts,
-           "write the sketch that misses contradicting constraints least instead of refusing it");
+           "write the sketch with the least violation of contradicting constraints instead of rejecting it");
   s.include_base<RunOptions>();
 }
 
 void describe(Schema<DoctorRun>& s) {
   s.of("solve::DoctorRun");
-  add_input(s, "a pose graph (g2o) or a problem in BAL's text format").required();
+  add_input(s, "a pose graph (g2o), a problem in BAL's text format, or with {model} a CSV file").required();
+  add_fit_model(s);
+  s.needed(
+      "y", [](const DoctorRun& o) { return !o.model.empty() && o.y.empty(); },
+      "a formula without its response", "{y} too");
+  for (const char* option : {"others", "x", "y", "sigma", "initial", "bounds", "constraints", "shared"})
+    s.useless(
+        option, [](const DoctorRun& o) { return o.model.empty(); }, "it has no effect without {model}",
+        "{model}");
   add_loss(s);
-  s.option("named", &DoctorRun::named, "findings of each kind that are listed; counts have all")
+  add_output(
+      s, "influence", &DoctorRun::influence,
+      "CSV by instance of a residual: term, instance, line, leverage, studentised residual, Cook's distance",
+      {".csv", ".txt"});
+  s.option("named", &DoctorRun::named, "findings listed of each kind; counts include all")
       .at_least(1)
       .at_most(1e6)
       .shown("N")

@@ -29,6 +29,40 @@ std::string print_ranges(const Ranges& ranges) {
   return text;
 }
 
+Formulas read_formulas(const std::string& text) {
+  Formulas formulas;
+  int depth = 0;
+  std::string part;
+  for (size_t at = 0; at <= text.size(); ++at) {
+    const char c = at < text.size() ? text[at] : ',';
+    depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+    if (at < text.size() && (c != ',' || depth > 0)) {
+      part += c;
+      continue;
+    }
+    const auto trimmed = [](std::string word) {
+      word.erase(0, word.find_first_not_of(' '));
+      word.erase(word.find_last_not_of(' ') + 1);
+      return word;
+    };
+    const size_t equals = part.find('=');
+    if (equals == std::string::npos) throw bad_text(fmt::format("'{}'", part), "");
+    const std::string name = trimmed(part.substr(0, equals)), formula = trimmed(part.substr(equals + 1));
+    if (name.empty() || formula.empty()) throw bad_text(fmt::format("'{}'", part), "");
+    if (!formulas.emplace(name, formula).second)
+      throw bad_text(fmt::format("'{}' a second time", name), "each name once");
+    part.clear();
+  }
+  return formulas;
+}
+
+std::string print_formulas(const Formulas& formulas) {
+  std::string text;
+  for (const auto& [name, formula] : formulas)
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, formula);
+  return text;
+}
+
 Direction read_direction(const std::string& text) {
   std::array<double, 3> v{};
   const std::vector<std::string> parts = parts_in(text);

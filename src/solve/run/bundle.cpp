@@ -26,16 +26,19 @@ BundleResult run(Context& context, const BundleRun& wanted) {
   // precision of the products.
   require_host_memory(list, double(scene.observations) * (24 + 24 * 4), "observations");
   BundleResult out;
-  const io::BalProblem bal = host_stage(out.host_stages, synthetic ? "generate" : "read", [&] {
+  io::BalProblem bal = host_stage(out.host_stages, synthetic ? "generate" : "read", [&] {
     if (!synthetic) return io::read_bal(wanted.file);
     return synthetic_bal({scene.cameras, scene.observations, scene.seed, scene.noise_px, scene.disturbance});
   });
   const std::string where = synthetic ? "--synthetic" : wanted.file;
   BalGraph graph = host_stage(out.host_stages, "build", [&] { return build(bal, where, wanted.loss); });
-  out.summary = minimize(graph.problem, context, observed(wanted.options));
   out.cameras = bal.camera_count();
   out.points = bal.point_count();
   out.observations = bal.observation_count();
+  // The problem has all of the scene; what was read is needed once more where it is written.
+  if (!wanted.options.leads() || (wanted.out.empty() && wanted.ply.empty())) bal = {};
+  out.summary = minimize(graph.problem, context, observed(wanted.options));
+  if (!wanted.options.leads()) return out;
   // Root mean square of the residuals' lengths, in pixels.
   if (wanted.loss.kind == RobustLoss::Kind::none)
     out.rms_px = std::sqrt(2 * out.summary.final_cost / double(out.observations));

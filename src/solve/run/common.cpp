@@ -131,6 +131,10 @@ void check_folders(const OptionList& list, const void* options) {
 
 Options observed(const Options& options) {
   Options out = options;
+  if (!options.leads()) {
+    out.callback = {};
+    return out;
+  }
   out.callback = [each = options.callback](const Iteration& i) {
     Telemetry::global().event("solve.iteration", {{"iteration", i.iteration},
                                                   {"cost", i.cost},

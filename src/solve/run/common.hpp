@@ -29,9 +29,9 @@ OptionError wrong(const char* option, std::string what, std::string expected) {
 }
 /// The same options with a line of telemetry an iteration.
 Options observed(const Options& options);
-/// The plot, if one is wanted, and lines of telemetry.
+/// The plot, if requested, and lines of telemetry.
 void finish(RunResult& result, const RunOptions& options, const std::string& title);
-/// The table of residuals_by_instance(), if a file is wanted.
+/// The table of residuals_by_instance(), if a file is requested.
 void write_residuals(RunResult& result, const std::string& file, const Problem& problem, Context& context);
 /// Notes a file that was written.
 void wrote(RunResult& result, const char* what, const std::string& file);

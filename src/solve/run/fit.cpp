@@ -1,115 +1,75 @@
-// A formula fitted to columns of a table.
-#include "solve/datasets/fit.hpp"
+// A formula fitted to columns of tables.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "core/files/atomic_file.hpp"
-#include "core/record/journal.hpp"
-#include "core/reports/json_text.hpp"
-#include "io/pictures/plot.hpp"
-#include "lockstep/error.hpp"
-#include "lockstep/solve/documents.hpp"
-#include "solve/datasets/expression.hpp"
 #include "solve/run/common.hpp"
+#include "solve/run/fit_inputs.hpp"
+#include "solve/run/fit_results.hpp"
 
 namespace lockstep::solve {
 namespace {
 
-FitOptions fit_options(const FitRun& wanted, const io::CsvTable& table) {
-  FitOptions options;
-  options.model = wanted.model;
-  options.y = wanted.y;
-  options.sigma = wanted.sigma;
-  options.x = wanted.x;
-  const Expression model = Expression::parse(wanted.model, "--model");
-  if (wanted.x.empty())
-    for (const std::string& name : model.names())
-      if (std::find(table.names.begin(), table.names.end(), name) != table.names.end())
-        options.x.push_back(name);
-  journal::found("x", fmt::format("{}", fmt::join(options.x, ",")));
-  options.initial = wanted.initial;
-  options.bounds = wanted.bounds;
-  options.loss = wanted.loss;
-  options.options = observed(wanted.options);
-  return options;
-}
-
-void write_table(const std::string& path, const io::CsvTable& table, const std::vector<double>& fitted,
-                 const std::vector<double>& y) {
-  std::string csv;
-  for (const std::string& name : table.names) csv += io::csv_field(name) + ",";
-  csv += "fitted,residual\n";
-  for (size_t row = 0; row < table.rows(); ++row) {
-    for (const auto& column : table.columns) csv += fmt::format("{},", column[row]);
-    csv += fmt::format("{},{}\n", fitted[row], y[row] - fitted[row]);
+/// The columns that all data sets have; where there are several, after the number of the set.
+void write_table(const FitRun& wanted, std::span<const io::CsvTable> tables, const FitRunResult& fit) {
+  std::vector<std::string> names;
+  for (const std::string& name : tables[0].names)
+    if (std::all_of(tables.begin(), tables.end(), [&](const io::CsvTable& t) {
+          return std::find(t.names.begin(), t.names.end(), name) != t.names.end();
+        }))
+      names.push_back(name);
+  std::string csv = tables.size() > 1 ? "data_set," : "";
+  for (const std::string& name : names) csv += io::csv_field(name) + ",";
+  csv += fit.bands ? "fitted,residual,confidence,prediction\n" : "fitted,residual\n";
+  size_t at = 0;
+  for (size_t k = 0; k < tables.size(); ++k) {
+    const io::CsvTable& table = tables[k];
+    const std::vector<double>& y = table.columns[table.column(wanted.y, "--y")];
+    for (size_t row = 0; row < table.rows(); ++row, ++at) {
+      if (tables.size() > 1) csv += fmt::format("{},", k + 1);
+      for (const std::string& name : names)
+        csv += fmt::format("{},", table.columns[table.column(name, "--out")][row]);
+      csv += fmt::format("{},{}", fit.fitted[at], y[row] - fit.fitted[at]);
+      if (fit.bands) csv += fmt::format(",{},{}", fit.bands->confidence[at], fit.bands->prediction[at]);
+      csv += "\n";
+    }
   }
-  write_file(path, csv);
+  write_file(wanted.out, csv);
 }
 
-/// Data and model over the first column of x, in its order; without one over the rows.
-io::Drawing draw_fit(const FitOptions& options, const io::CsvTable& table, const std::vector<double>& fitted,
-                     const std::vector<double>& y) {
-  std::vector<double> x(table.rows());
-  std::iota(x.begin(), x.end(), 1.0);
-  if (!options.x.empty()) x = table.columns[table.column(options.x[0], "--x")];
-  std::vector<size_t> order(x.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return x[a] < x[b]; });
-  io::PlotSeries data{"data", {}, {}}, curve{"model", {}, {}};
-  for (const size_t row : order) {
-    for (io::PlotSeries* s : {&data, &curve}) s->x.push_back(x[row]);
-    data.y.push_back(y[row]);
-    curve.y.push_back(fitted[row]);
+/// The points with the curve and its bands; where there are several data sets, after the number of the set.
+void write_curve(const FitRun& wanted, const io::CsvTable& points, const FitCurve& curve) {
+  const auto rows = size_t(curve.rows), sets = curve.fitted.size() / rows;
+  std::string csv = sets > 1 ? "data_set," : "";
+  for (const std::string& name : points.names) csv += io::csv_field(name) + ",";
+  csv += fmt::format("fitted{}{}\n", curve.confidence.empty() ? "" : ",confidence",
+                     curve.prediction.empty() ? "" : ",prediction");
+  for (size_t at = 0; at < curve.fitted.size(); ++at) {
+    if (sets > 1) csv += fmt::format("{},", at / rows + 1);
+    for (const std::vector<double>& column : points.columns) csv += fmt::format("{},", column[at % rows]);
+    csv += fmt::format("{}", curve.fitted[at]);
+    for (const std::vector<double>* half : {&curve.confidence, &curve.prediction})
+      if (!half->empty()) csv += fmt::format(",{}", (*half)[at]);
+    csv += "\n";
   }
-  data.line = false;
-  curve.marker = false;
-  const io::PlotSeries series[] = {data, curve};
-  io::PlotOptions plot;
-  plot.title = options.model;
-  plot.x_label = options.x.empty() ? "row" : options.x[0];
-  plot.y_label = options.y;
-  return io::draw_plot(series, plot);
+  write_file(wanted.curve, csv);
 }
 
-bool is_among(const std::vector<std::string>& all, const std::string& name) {
-  return std::find(all.begin(), all.end(), name) != all.end();
-}
-
-}  // namespace
-
-FitRunResult run(Context& context, const FitRun& wanted) {
-  check_run(wanted);
-  for (const auto& [name, range] : wanted.bounds)
-    if (const auto start = wanted.initial.find(name);
-        start != wanted.initial.end() && !(start->second >= range.first && start->second <= range.second))
-      throw wrong<FitRun>("initial", fmt::format("{} starts at {}", name, start->second),
-                          fmt::format("a start within {}:{} of {{bounds}}", range.first, range.second));
+FitRunResult result_of(FitResult solved, const FitRun& wanted, std::span<const io::CsvTable> tables) {
   FitRunResult out;
-  const io::CsvTable table = host_stage(out.host_stages, "read", [&] { return io::read_csv(wanted.file); });
-  if (table.names.empty())
-    throw InputError("no header line", wanted.file, "names of the columns in the first line");
-  const FitOptions options = fit_options(wanted, table);
-  FitResult solved = fit(table, options, context);
-  const std::vector<double>& y = table.columns[table.column(wanted.y, "--y")];
-  if (!wanted.out.empty()) {
-    host_stage(out.host_stages, "write", [&] { write_table(wanted.out, table, solved.fitted, y); });
-    wrote(out, "out", wanted.out);
-  }
-  if (!wanted.picture.empty()) {
-    host_stage(out.host_stages, "picture",
-               [&] { io::write_drawing(wanted.picture, draw_fit(options, table, solved.fitted, y)); });
-    wrote(out, "picture", wanted.picture);
-  }
   out.model = wanted.model;
-  out.rows = int64_t(table.rows());
+  for (const io::CsvTable& table : tables) {
+    out.rows += int64_t(table.rows());
+    out.rows_of_sets.push_back(int64_t(table.rows()));
+  }
+  if (wanted.correlations) out.correlations = correlations_by(solved.covariance, solved.parameters.size());
   out.parameters = std::move(solved.parameters);
+  out.constraints = std::move(solved.constraint);
   out.initial = std::move(solved.initial);
   out.values = std::move(solved.values);
+  out.fitted = std::move(solved.fitted);
   out.standard_errors = std::move(solved.standard_errors);
   out.covariance = std::move(solved.covariance);
   out.at_bound = std::move(solved.at_bound);
@@ -118,59 +78,53 @@ FitRunResult run(Context& context, const FitRun& wanted) {
   out.residual_standard_deviation = solved.residual_standard_deviation;
   out.r_squared = solved.r_squared;
   out.chi_squared = solved.chi_squared;
+  out.chi_squared_probability = solved.chi_squared_probability;
   out.degrees_of_freedom = solved.degrees_of_freedom;
+  out.tests = solved.tests;
+  out.profile = std::move(solved.profile);
+  out.bands = std::move(solved.bands);
+  out.at = std::move(solved.at);
   out.summary = std::move(solved.summary);
-  finish(out, wanted, wanted.model);
   return out;
 }
 
-nlohmann::ordered_json document_of(const FitRunResult& r) {
-  ordered_json parameters = ordered_json::object(), errors = ordered_json::object(),
-               initial = ordered_json::object();
-  for (size_t p = 0; p < r.parameters.size(); ++p) {
-    parameters[r.parameters[p]] = r.values[p];
-    initial[r.parameters[p]] = r.initial[p];
-    if (!r.standard_errors.empty() && std::isfinite(r.standard_errors[p]))
-      errors[r.parameters[p]] = r.standard_errors[p];
-  }
-  const ordered_json chi_squared = r.chi_squared ? ordered_json(*r.chi_squared) : ordered_json();
-  return whole({{"model", r.model},
-                {"rows", r.rows},
-                {"parameters", parameters},
-                {"standard_errors", errors},
-                {"initial", initial},
-                {"covariance", r.covariance},
-                {"singular", !r.undetermined.empty()},
-                {"undetermined", r.undetermined},
-                {"at_bound", r.at_bound},
-                {"residual_sum_of_squares", r.residual_sum_of_squares},
-                {"residual_standard_deviation", r.residual_standard_deviation},
-                {"r_squared", r.r_squared},
-                {"chi_squared", chi_squared},
-                {"degrees_of_freedom", r.degrees_of_freedom}},
-               r);
-}
-std::string to_json(const FitRunResult& r) { return json_text(document_of(r)); }
+}  // namespace
 
-std::string to_text(const FitRunResult& r) {
-  std::string text;
-  for (size_t p = 0; p < r.parameters.size(); ++p) {
-    const std::string& name = r.parameters[p];
-    text += fmt::format("  {:<8} {:.10g}", name, r.values[p]);
-    if (!r.standard_errors.empty() && std::isfinite(r.standard_errors[p]))
-      text += fmt::format(" +- {:.3g}", r.standard_errors[p]);
-    if (is_among(r.at_bound, name)) text += " (at its bound)";
-    if (is_among(r.undetermined, name)) text += " (not determined)";
-    text += "\n";
+FitRunResult run(Context& context, const FitRun& wanted) {
+  check_run(wanted);
+  check_fit(wanted);
+  std::vector<StageRecord> stages;
+  const std::vector<io::CsvTable> tables = host_stage(stages, "read", [&] { return read_tables(wanted); });
+  FitOptions options = fit_options(wanted, tables[0]);
+  options.at = read_points(wanted);
+  options.absolute_sigma = wanted.absolute_sigma, options.profile = wanted.profile,
+  options.bands = wanted.bands;
+  options.loss = wanted.loss, options.options = observed(wanted.options);
+  FitRunResult out = result_of(fit(tables, options, context), wanted, tables);
+  out.host_stages = std::move(stages);
+  if (!wanted.out.empty()) {
+    host_stage(out.host_stages, "write", [&] { write_table(wanted, tables, out); });
+    wrote(out, "out", wanted.out);
   }
-  if (!r.undetermined.empty())
-    text += fmt::format("  the data do not determine {}: other values fit as well\n",
-                        fmt::join(r.undetermined, ", "));
-  if (r.degrees_of_freedom == 0) text += "  as many rows as parameters: no standard errors\n";
-  if (r.chi_squared) text += fmt::format("  chi squared {:.6g}\n", *r.chi_squared);
-  return text +
-         fmt::format("  residual standard deviation {:.6g}, R squared {:.6g}, {} degrees of freedom\n  {}\n",
-                     r.residual_standard_deviation, r.r_squared, r.degrees_of_freedom, outcome(r.summary));
+  if (!wanted.curve.empty()) {
+    host_stage(out.host_stages, "write", [&] { write_curve(wanted, *options.at, *out.at); });
+    wrote(out, "curve", wanted.curve);
+  }
+  if (!wanted.picture.empty() || !wanted.report.empty()) {
+    const std::string x = options.x.empty() ? "" : options.x[0];
+    const io::Drawing picture =
+        host_stage(out.host_stages, "picture", [&] { return draw_fit(out, tables, x, wanted.y); });
+    if (!wanted.picture.empty()) {
+      io::write_drawing(wanted.picture, picture);
+      wrote(out, "picture", wanted.picture);
+    }
+    if (!wanted.report.empty()) {
+      write_file(wanted.report, fit_page(out, picture));
+      wrote(out, "report", wanted.report);
+    }
+  }
+  finish(out, wanted, wanted.model);
+  return out;
 }
 
 }  // namespace lockstep::solve

@@ -82,9 +82,6 @@ void write_result(const std::string& path, const mesh::MeshProblem& problem, con
 
 }  // namespace
 
-std::vector<std::string> mesh_energies() { return mesh::energy_names(); }
-Method usual_method(const std::string& energy) { return mesh::energy_defaults(energy).method; }
-
 MeshRunResult run(Context& context, const MeshRun& wanted) {
   check_run(wanted);
   if (!wanted.out.empty()) io::mesh_suffix(wanted.out);

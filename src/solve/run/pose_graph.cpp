@@ -25,6 +25,7 @@ PoseGraphResult run(Context& context, const PoseGraphRun& wanted) {
   });
   PoseGraphProblem made = build(graph, wanted.loss);
   out.summary = minimize(made.problem, context, observed(wanted.options));
+  if (!wanted.options.leads()) return out;
   out.dimension = graph.dimension;
   out.vertices = graph.vertex_count() + graph.landmark_count();
   out.landmarks = graph.landmark_count();

@@ -9,7 +9,7 @@
 namespace lockstep::solve::sketch {
 
 /// Slots of two numbers are points, slots of one are radii. Data as written with each kind; `side` is +1 or
-/// -1 as the sketch stands at the start. Unit vectors u of a line that has shrunk to a point are 0.
+/// -1 by the state of the sketch at the start. Unit vectors u of a line that has shrunk to a point are 0.
 ///   length           (a, b), data L: |b - a| - L
 ///   horizontal       (a, b): y_b - y_a                  vertical: x_b - x_a
 ///   coincident       (a, b): b - a                      concentric: the same of the centres

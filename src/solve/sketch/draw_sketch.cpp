@@ -136,7 +136,7 @@ class Drawing {
     }
   }
 
-  // A dimension beside the way from a to b.
+  // A dimension at an offset from the segment a to b.
   void draw_length(Xy a, Xy b, const std::string& text, const Rgb& ink) {
     const Xy along = unit(b - a);
     Xy side = left_of(along) * -1.0;
@@ -159,7 +159,7 @@ class Drawing {
                      &second = sketch_.lines[size_t(c.of[1].index)];
     const Xy a = at(first.a), u = unit(at(first.b) - a), b = at(second.a), v = unit(at(second.b) - b);
     const double sine = cross(u, v);
-    // Where the lines meet; beside the second line where they do not.
+    // The intersection of the lines; the first point of the second line where they are parallel.
     const Xy apex = std::abs(sine) > 1e-6 ? a + u * (cross(b - a, v) / sine) : b;
     const double radius = 34, from = std::atan2(u.y, u.x), sweep = c.value * std::numbers::pi / 180;
     out_.arc(screen(apex), radius, from, sweep, {ink, 1.1});
@@ -207,7 +207,7 @@ class Drawing {
     }
   }
 
-  // Marks stand beside the middle of each line or at the rim of each circle, in a row where there are
+  // Marks are placed next to the middle of each line or at the rim of each circle, in a row where there are
   // several.
   void draw_mark(const SketchConstraint& c, const Rgb& ink) {
     const std::string mark = mark_of(c.kind);

@@ -122,7 +122,8 @@ class Parser {
 
   int32_t point(const TomlValue& value) const {
     const EntityRef ref = entity(value);
-    if (ref.kind != 'p') refuse(fmt::format("'{}' is no point", value.text(where_)), value.line(), "a point");
+    if (ref.kind != 'p')
+      refuse(fmt::format("'{}' is not a point", value.text(where_)), value.line(), "a point");
     return ref.index;
   }
 

@@ -10,17 +10,18 @@
 #include <optional>
 
 #include "core/numbers/split_mix.hpp"
+#include "solve/minimize/choose.hpp"
 #include "solve/minimize/run.hpp"
 
 namespace lockstep::solve::sketch {
 namespace {
 
-constexpr int kAttempts = 3;     // starts beside the first
+constexpr int kAttempts = 3;     // starts in addition to the first
 constexpr double kNudge = 0.05;  // their distance, in sizes
 constexpr size_t kMostConflicts = 8;
 constexpr double kLeastRadius = 1e-6;  // in sizes
 
-// A sketch that is not fully constrained has many solutions; wanted is the one next to where it stands.
+// A sketch that is not fully constrained has many solutions. The target is the one nearest to its current state.
 // Damping in proportion to diag(J^T J) would instead prefer long steps along coordinates that hardly matter.
 // The damping is therefore the same for all coordinates.
 
@@ -180,7 +181,7 @@ class Solver {
 double satisfied_below(Precision precision) { return precision == Precision::f32 ? 1e-4 : 1e-8; }
 
 SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options& options) {
-  if (options.method == Method::sgd || options.method == Method::adam || options.method == Method::adamw)
+  if (is_first_order(options.method))
     throw schema_of<Options>().error(
         {OptionError::Kind::invalid, "method", fmt::format("'{}'", name(options.method)),
          "lm, gn, dogleg, newton or lbfgs: constraints hold to rounding or not at all", ""});

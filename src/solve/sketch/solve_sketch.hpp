@@ -24,7 +24,7 @@ struct SketchResult {
 /// Largest |residual| of a satisfied sketch.
 double satisfied_below(Precision precision);
 
-/// Minimises from the sketch as it stands. Where that ends unsatisfied, starts beside it are tried before the
+/// Minimises from the current state of the sketch. Where that ends unsatisfied, nearby starts are tried before the
 /// constraints count as contradictory. Points that no constraint names stay. Throws InputError for a
 /// first-order method, or damping by the identity (a sketch's damping is the same for all coordinates).
 SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options& options = {});

@@ -86,8 +86,10 @@ TEST(Expression, ErrorsNameTheColumn) {
   EXPECT_NE(error("(1 + 2]").find("column 7"), std::string::npos) << error("(1 + 2]");
   EXPECT_NE(error("a $ b").find("\"$\""), std::string::npos) << error("a $ b");
   EXPECT_NE(error("foo(1)").find("unknown function \"foo\""), std::string::npos) << error("foo(1)");
+  EXPECT_NE(error("foo(1)").find("mod, faddeeva, "), std::string::npos) << error("foo(1)");
   EXPECT_NE(error("a(1)").find("column 1"), std::string::npos) << error("a(1)");
   EXPECT_NE(error("atan2(1)").find("1 arguments"), std::string::npos) << error("atan2(1)");
+  EXPECT_NE(error("faddeeva(1)").find("1 arguments"), std::string::npos) << error("faddeeva(1)");
   EXPECT_NE(error("2x").find("column 2"), std::string::npos) << error("2x");
   EXPECT_NE(error("1e999").find("number"), std::string::npos) << error("1e999");
   for (const char* text :
@@ -102,6 +104,35 @@ TEST(Expression, ErrorsNameTheColumn) {
   EXPECT_EQ(error(sum), "");
   EXPECT_EQ(Expression::parse(sum).evaluate({{"x", 1}}), 4991);
   EXPECT_NE(error(sum + sum), "");
+}
+
+double faddeeva(double x, double y) { return value("faddeeva(x, y)", {{"x", x}, {"y", y}}); }
+
+TEST(Expression, FaddeevaHasItsClosedForms) {
+  for (const double v : {0.0, 1e-3, 0.3, 1.0, 2.5, 5.0}) {
+    EXPECT_NEAR(faddeeva(v, 0), std::exp(-v * v), 2e-15) << v;
+    EXPECT_NEAR(faddeeva(0, v), std::exp(v * v) * std::erfc(v), 3e-15) << v;
+    EXPECT_EQ(faddeeva(v, -0.4), faddeeva(-v, 0.4)) << v;
+  }
+  // Far out it is Lorentz' curve: y / sqrt(pi) / (x^2 + y^2) (1 + (3 x^2 - y^2) / (2 (x^2 + y^2)^2) + …).
+  for (const auto& [x, y] : {std::pair(3e3, 1e-3), {3e3, 2.0}, {10.0, 4e3}, {1e6, 1e-6}}) {
+    const double s = x * x + y * y, first = (3 * x * x - y * y) / (2 * s * s);
+    EXPECT_NEAR(faddeeva(x, y) / (y / std::sqrt(M_PI) / s * (1 + first)), 1, y < 1e-2 ? 1e-6 : 1e-10) << x;
+  }
+}
+
+/// y/pi times the integral of exp(-t^2) / ((x - t)^2 + y^2), by the trapezoidal rule, which converges as exp(-2 pi y / h).
+TEST(Expression, FaddeevaIsTheConvolutionOfGaussAndLorentz) {
+  constexpr double kStep = 1.0 / 64;
+  for (const double y : {0.12, 0.5, 2.0})
+    for (double x = 0; x < 8; x += 0.37) {
+      double sum = 0;
+      for (int k = -64 * 9; k <= 64 * 9; ++k) {
+        const double t = k * kStep;
+        sum += std::exp(-t * t) / ((x - t) * (x - t) + y * y);
+      }
+      EXPECT_NEAR(faddeeva(x, y) / (y / M_PI * kStep * sum), 1, 1e-12) << x << " " << y;
+    }
 }
 
 TEST(Expression, MutatedFormulasAreReadOrRefused) {

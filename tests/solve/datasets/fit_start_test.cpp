@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "solve/datasets/fit.hpp"
+#include "solve/fit/fit.hpp"
 
 namespace lockstep::solve {
 namespace {

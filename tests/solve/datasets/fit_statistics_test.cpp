@@ -1,5 +1,5 @@
 // Standard errors under a robust loss against Huber's formula, written out for a mean.
-#include "solve/datasets/fit_statistics.hpp"
+#include "solve/fit/fit_statistics.hpp"
 
 #include <gtest/gtest.h>
 

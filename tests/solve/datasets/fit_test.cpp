@@ -1,5 +1,5 @@
 // Curve fitting from tables: recovered parameters, standard errors against closed forms, starts, errors.
-#include "solve/datasets/fit.hpp"
+#include "solve/fit/fit.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -203,7 +203,7 @@ TEST(Fit, AParameterAtItsBoundIsMarkedAndTheOthersErrorsHoldThere) {
   }
 }
 
-// Errors are the spread of the parameters over repetitions, whatever the outliers.
+// Errors are the spread of the parameters over repetitions, regardless of outliers.
 TEST(Fit, RobustStandardErrorsAreTheSpreadOfTheEstimates) {
   constexpr int kRuns = 120, kRows = 60;
   std::mt19937_64 random(11);

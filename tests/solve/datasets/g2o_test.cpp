@@ -80,7 +80,7 @@ std::vector<double> leaves_of_edge(const io::PoseGraph& graph, const std::vector
   return leaves;
 }
 
-/// A closed walk with random poses, measurements and information.
+/// A closed loop with random poses, measurements and information.
 io::PoseGraph random_graph(int dimension, int vertices, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> unit(-1, 1);
@@ -172,7 +172,7 @@ io::PoseGraph exact_graph(int dimension) {
   return graph;
 }
 
-// Exact measurements give the poses back, whatever the start.
+// Exact measurements give the poses back with any start.
 TEST(PoseGraph, StartsFromExactMeasurementsAreThePoses) {
   for (const int dimension : {2, 3})
     for (const PoseStart start : {PoseStart::tree, PoseStart::chordal}) {
@@ -264,7 +264,7 @@ TEST(PoseGraph, AVertexWithoutEdgesStays) {
   EXPECT_TRUE(made.problem.fixed(made.poses, 0));
 }
 
-/// Poses that explain priors, bearings and steps exactly are found from a start beside them.
+/// Poses that explain priors, bearings and steps exactly are found from a nearby start.
 TEST(PoseGraph, PriorsHoldItAndBearingsFindALandmark) {
   const std::string text =
       "VERTEX_SE2 0 0.1 -0.1 0.05\nVERTEX_SE2 1 2.1 0.1 0.6\nVERTEX_XY 2 2.4 2.6\n"
@@ -288,7 +288,7 @@ TEST(PoseGraph, PriorsHoldItAndBearingsFindALandmark) {
 }
 
 TEST(PoseGraph, APriorInSpaceIsOfTheSensor) {
-  // The sensor stands 1 ahead of the robot and is turned by 90 degrees about z; no information on the turn.
+  // The sensor is 1 ahead of the robot and rotated by 90 degrees about z. There is no information on the rotation.
   const std::string text =
       "PARAMS_SE3OFFSET 5 1 0 0 0 0 0.7071067811865476 0.7071067811865476\n"
       "VERTEX_SE3:QUAT 0 0.3 0.2 0.1 0 0 0 1\n"

@@ -37,7 +37,7 @@ void append_information(std::vector<double>& to, int n, Numbers& number) {
   to.insert(to.end(), whole.data(), whole.data() + n * n);
 }
 
-/// A walk whose poses see landmarks: measurements are exact, so the truth is the optimum, of cost 0.
+/// A path whose poses observe landmarks. Measurements are exact, so the truth is the optimum, of cost 0.
 io::PoseGraph walk(int dimension, int poses, int landmarks, uint64_t seed) {
   Numbers number{std::mt19937_64(seed)};
   io::PoseGraph graph;

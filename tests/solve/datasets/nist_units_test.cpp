@@ -1,5 +1,5 @@
-// Units: every problem of NIST gives the same digits in as many iterations whatever its data and parameters are
-// measured in.
+// Units: every problem of NIST gives the same digits in the same number of iterations, regardless of the
+// units of its data and parameters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "nist_models.hpp"
-#include "solve/datasets/fit.hpp"
+#include "solve/fit/fit.hpp"
 
 namespace lockstep::solve::test {
 namespace {

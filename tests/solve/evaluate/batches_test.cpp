@@ -185,7 +185,7 @@ TEST(Batches, AFaultWhileKernelsAreCompiledAheadIsThrownByTheNextLaunch) {
           evaluator.wait_for_kernels();
         },
         DeviceError);
-    // A launch that waited for the same compilation may have told of it first.
+    // A launch that waited for the same compilation may have reported the error first.
     try {
       evaluator.wait_for_kernels();
     } catch (const DeviceError& e) { EXPECT_NE(std::string(e.what()).find("injected"), std::string::npos); }

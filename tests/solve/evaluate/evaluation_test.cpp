@@ -89,7 +89,7 @@ TEST(Evaluation, IsThatOfTheReferenceInTheOrderOfAdding) {
   EXPECT_EQ(first_column(p.problem, p.points, 3), -1);
   EXPECT_EQ(first_column(p.problem, p.points, 4), 9);
   EXPECT_EQ(first_column(p.problem, p.poses, 1), 33);
-  // Rows: the spring after the disabled one stands fifth, the last portion after the poses.
+  // Rows: the spring after the disabled one is fifth, the last portion comes after the poses.
   const auto norms = residuals_by_instance(p.problem, context);
   ASSERT_EQ(norms.size(), 58u);
   EXPECT_FALSE(norms[4].enabled);

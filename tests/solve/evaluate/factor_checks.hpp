@@ -1,4 +1,4 @@
-// Shared by tests of ready-made residuals: poses as Eigen's transformations, weights, residuals beside expected ones.
+// Shared by tests of ready-made residuals: poses as Eigen's transformations, weights, checks of expected residuals.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Host terms beside the same terms as expressions: equal costs, derivatives and minima; faults have names.
+// Host terms compared with the same terms as expressions: equal costs, derivatives and minima; faults have names.
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
 
@@ -103,7 +103,7 @@ TEST(HostTerms, GiveWhatTheExpressionGives) {
     Points given = springs(host_spring(loss)), differences = springs(host_spring(loss, false));
     expect_equal(given.problem, traced.problem, 1e-13);
     expect_equal(differences.problem, traced.problem, 1e-9);
-    // Weights are beside the loss's numbers.
+    // Weights in addition to the loss's numbers.
     const std::vector<double> weights = random_numbers(20, 9, 0, 3);
     for (Points* p : {&traced, &given}) {
       p->problem.weigh(p->springs, weights);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "allocations.hpp"
 #include "autodiff/topology.hpp"
@@ -424,7 +425,12 @@ TEST(Problem, ErrorsNameTheTermTheInstanceAndTheSlot) {
   has(refusal([&] { problem.add_blocks("bad", euclidean(2), std::vector<double>{1, 2, NAN, 4}); }),
       {"component 0 of block 1", "nan"});
   has(refusal([&] { problem.fix(x, 4); }), {"block 4 of points"});
-  has(refusal([&] { problem.bound(y, 0, 0, 0, 1); }), {"angles", "Euclidean"});
+  has(refusal([&] { problem.bound(y, 0, 0, 1, 2 + 2 * std::numbers::pi); }), {"angles", "an angle"});
+  has(refusal([] {
+        Problem turning;
+        turning.bound(turning.add_blocks("turns", so3(), std::vector<double>{1, 0, 0, 0}), 0, 0, 0, 1);
+      }),
+      {"turns", "Euclidean"});
   has(refusal([&] { problem.bound(x, 0, 0, 2, 1); }), {"bounds 2 and 1"});
   has(refusal([&] { problem.variable(x, 0, 3); }), {"component 3 of points"});
   Tape other;

@@ -101,7 +101,7 @@ TEST(ScanFactors, DirectionsAreAnglesAlongGreatCircles) {
                       bearing_data(row(3 * z), 0.2));
     const Evaluation e = evaluate(problem, context);
     ASSERT_EQ(e.residuals.size(), 2u);
-    // The tangent vector at z that leads to the direction: its length is the angle, and it lies in their plane.
+    // The tangent vector at z that leads to the direction: its length is the angle, and it is in their plane.
     EXPECT_NEAR(std::hypot(e.residuals[0], e.residuals[1]), angle / 0.2, 1e-12) << angle;
     for (const DerivativeFault& fault : check_derivatives(problem, {.spread = 0.001}))
       ADD_FAILURE() << angle << " " << fault.text();

@@ -22,7 +22,7 @@ Context cpu() {
   return Context(options);
 }
 
-/// A problem of springs and anchors, and beside it a list of what is in it, from which another one can be built.
+/// A problem of springs and anchors, and a list of its contents, from which another one can be built.
 struct Model {
   Problem problem;
   BlockSet before, points, behind;

@@ -1,4 +1,4 @@
-// Marginalisation beside dense algebra; minima of what is left beside minima of the whole.
+// Marginalisation compared with dense algebra; minima of the remaining problem compared with those of the whole one.
 #include "lockstep/solve/marginalize.hpp"
 
 #include <gtest/gtest.h>

@@ -389,7 +389,7 @@ TEST(StarEnergies, GradientsVanishOnFlatStars) {
 TEST(StarEnergies, ConesAreSeenByAllButTheCentredProxy) {
   for (const Developability kind : all_kinds()) {
     const double energy = TracedStar(kind, 6)(cone_star(6, 0.6));
-    // The normals of a right cone lie in a plane, which is all that the centred covariance looks at.
+    // The normals of a right cone are in one plane, which is all that the centred covariance depends on.
     if (kind == Developability::eigen_proxy) {
       EXPECT_NEAR(energy, 0, zero_bound(kind));
     } else {
@@ -403,7 +403,7 @@ TEST(StarEnergies, KeepTheirValueUnderRigidMotionsAndScale) {
   for (int valence = 4; valence <= 7; ++valence) {
     const Star star = random_star(valence, random, 0.5);
     for (const Developability kind : all_kinds()) {
-      if (kind == Developability::covariance_grid) continue;  // its directions stand still
+      if (kind == Developability::covariance_grid) continue;  // its directions are fixed
       const TracedStar traced(kind, valence);
       EXPECT_NEAR(traced(star), traced(moved(star)), 1e-12) << label(kind) << " " << valence;
     }
@@ -474,7 +474,7 @@ TEST(StarEnergies, GradientsOnARealMesh) {
       for (const int32_t w : ring) star.push_back(point(mesh, w));
       const std::vector<double> leaves = t->leaves(star);
       const auto check = autodiff::check_gradient(t->energy, leaves);
-      // Triangles are small beside the unit: derivatives are large, and relative to themselves.
+      // Triangles are small compared with the unit: derivatives are large, and their errors are relative.
       EXPECT_LT(check.max_error, 1e-8) << label(kind) << " at vertex " << v;
       EXPECT_LT(check.forward_error, 1e-8) << label(kind) << " at vertex " << v;
     }

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/refusal.hpp"
 #include "lockstep/solve/run.hpp"
 #include "solve/minimize/problems.hpp"
 
@@ -38,6 +40,72 @@ TEST(Bounds, AreHeldInSinglePrecision) {
         EXPECT_LE(problem.values(x)[0], bound);
         EXPECT_NEAR(problem.values(x)[1], bound, 1e-4);
       }
+}
+
+/// 1/2 |x - wish|^2 over all numbers of a block.
+Problem wished(const Manifold& manifold, const std::vector<double>& start, const std::vector<double>& wish,
+               BlockSet& set) {
+  Problem problem;
+  set = problem.add_blocks("x", manifold, start);
+  const int size = manifold.ambient;
+  const TermType type{"wish", {size}, size, [size](const TermArguments& a) {
+                        std::vector<Value> r;
+                        for (int k = 0; k < size; ++k) r.push_back(a.x(0, k) - a.data(k));
+                        return r;
+                      }};
+  problem.add_terms(type, {set}, std::vector<int32_t>{0}, wish);
+  return problem;
+}
+
+// Numbers that a tangent coordinate moves alone are bounded like Euclidean ones, regardless of their neighbours.
+// The minimum is the target if it is within the bounds, else the bound.
+TEST(Bounds, HoldForEuclideanPartsAndAngles) {
+  Context context({.device = "cpu"});
+  for (const Method method : {Method::lm, Method::dogleg, Method::gn, Method::lbfgs}) {
+    SCOPED_TRACE(std::string(name(method)));
+    Options options;
+    options.method = method, options.max_iterations = 300, options.function_tolerance = 1e-14;
+    BlockSet x;
+    // A direction, then two numbers.
+    Problem part = wished(product(sphere2(), euclidean(2)), {0, 0, 1, 0, 0}, {0, 0.6, 0.8, 3, -2}, x);
+    part.bound(x, 0, 3, -1, 1.25);
+    part.bound(x, 0, 4, -5, 5);
+    EXPECT_TRUE(converged(minimize(part, context, options).termination));
+    EXPECT_EQ(part.values(x)[3], 1.25);
+    EXPECT_NEAR(part.values(x)[4], -2, 1e-6);
+    EXPECT_NEAR(part.values(x)[1], 0.6, 1e-6);
+    // The third number moves by the second coordinate.
+    Problem held = wished(subset(euclidean(3), {1}), {0, 0, 0}, {1, 1, 1}, x);
+    held.bound(x, 0, 2, 0, 0.5);
+    minimize(held, context, options);
+    EXPECT_NEAR(held.values(x)[0], 1, 1e-7);
+    EXPECT_EQ(held.values(x)[1], 0);
+    EXPECT_EQ(held.values(x)[2], 0.5);
+    Problem angle = wished(so2(), {0.25}, {-2}, x);
+    angle.bound(x, 0, 0, -1.5, 3);
+    minimize(angle, context, options);
+    EXPECT_EQ(angle.values(x)[0], -1.5);
+    Problem pose = wished(se2(), {0, 0, 3}, {2, 2, 1}, x);
+    pose.bound(x, 0, 1, -1, 0.5), pose.bound(x, 0, 2, 2, 3.1);
+    minimize(pose, context, options);
+    EXPECT_NEAR(pose.values(x)[0], 2, 1e-7);
+    EXPECT_EQ(pose.values(x)[1], 0.5);
+    EXPECT_EQ(pose.values(x)[2], 2);
+  }
+}
+
+TEST(Bounds, OfOtherNumbersAreRefused) {
+  using lockstep::test::refusal;
+  BlockSet x;
+  Problem pose = wished(se3(), {0, 0, 0, 1, 0, 0, 0}, {1, 0, 0, 1, 0, 0, 0}, x);
+  EXPECT_NE(refusal([&] { pose.bound(x, 0, 0, 0, 1); }).find("a bound of number 0 of x, on se3"),
+            std::string::npos);
+  Problem part = wished(subset(euclidean(2), {0}), {0, 0}, {1, 1}, x);
+  EXPECT_NE(refusal([&] { part.bound(x, 0, 0, 0, 1); }).find("a bound of number 0 of x"), std::string::npos);
+  Problem angle = wished(so2(), {0}, {1}, x);
+  for (const auto& [low, high] :
+       {std::pair(0.0, 4.0), std::pair(-4.0, 0.0), std::pair(0.0, double(INFINITY))})
+    EXPECT_NE(refusal([&] { angle.bound(x, 0, 0, low, high); }).find("of an angle of x"), std::string::npos);
 }
 
 TEST(Report, HasTenIterationsUnlessMoreAreAskedFor) {

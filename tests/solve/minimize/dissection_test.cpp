@@ -90,7 +90,7 @@ TEST(Separator, PartsGridsNearTheirMiddle) {
 }
 
 TEST(Separator, WeightsCount) {
-  // A ladder whose middle rungs are heavy: the cheapest cut lies beside them.
+  // A ladder whose middle rungs are heavy: the cheapest cut is next to them.
   std::set<std::pair<int32_t, int32_t>> edges;
   const int32_t length = 200;
   for (int32_t k = 0; k < length; ++k) {

@@ -143,7 +143,7 @@ TEST(Fronts, SolvesAgainWithOtherValues) {
 }
 
 TEST(Fronts, NamesThePivotThatFails) {
-  // A diagonal matrix keeps its order of elimination, whatever it is: the pivots are the elements.
+  // The pivots of a diagonal matrix are its elements, regardless of the order of elimination.
   for (const double wrong : {-2.0, 0.0, double(NAN), double(INFINITY)}) {
     BlockMatrix matrix = random_matrix(widths(12), {}, 3);
     const size_t block = 7, entry = block;  // the entries are the diagonal blocks
@@ -166,7 +166,7 @@ TEST(Fronts, NamesThePivotThatFails) {
 }
 
 TEST(Fronts, LargeBlocksOfPivots) {
-  // 150 pivots in one front of 200 rows: panels, what they change beside them and the Schur complement.
+  // 150 pivots in one front of 200 rows: panels, the updates next to them and the Schur complement.
   const BlockMatrix matrix = random_matrix(std::vector<int>(40, 5), full(40), 8);
   const Solved solved = solve_on("cpu", matrix);
   EXPECT_LT(distance(solved.x, dense_solution(matrix)), 1e-13);

@@ -189,7 +189,7 @@ TEST(SparseCholesky, GivesTheSameBitsForEveryNumberOfThreads) {
     EXPECT_EQ(inverse, entries);
     EXPECT_GT(cholesky.flops(), 2e7);
   }
-  // The entries beside columns of the inverse.
+  // The entries compared with columns of the inverse.
   SparseCholesky cholesky(m.pattern);
   ASSERT_TRUE(cholesky.factorise(m.values, added));
   const std::vector<int64_t> offsets = m.pattern.offsets();

@@ -397,7 +397,7 @@ TEST(Minimize, RobustLossesIgnoreAnOutlier) {
     EXPECT_TRUE(converged(summary.termination));
     EXPECT_NEAR(line.problem.values(line.set)[0], 2, 0.02);
     EXPECT_NEAR(line.problem.values(line.set)[1], 1, 0.02);
-    // The optimum is stationary for the sum of rho: checked by L-BFGS, which knows no Gauss-Newton model.
+    // The optimum is stationary for the sum of rho: checked by L-BFGS, which uses no Gauss-Newton model.
     Instance other = test::line(ty, parse_robust_loss(text));
     other.problem.values(other.set)[0] = 1.9, other.problem.values(other.set)[1] = 1.1;
     minimize(other.problem, cpu(), precise(Method::lbfgs));

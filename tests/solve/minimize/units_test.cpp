@@ -1,4 +1,4 @@
-// Units: a fit is the same fit whatever its data and parameters are measured in.
+// Units: a fit is the same regardless of the units of its data and parameters.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -98,7 +98,7 @@ TEST(Units, EveryLinearSolverDampsWithoutThem) {
 }
 
 TEST(Units, AStepIsSmallInEachSetByItself) {
-  // A frequency of 2e14 known to 1e9 beside a width and a height: the step of the frequency hides the others' in one norm.
+  // A frequency of 2e14 known to 1e9, a width and a height. In one norm, the step of the frequency hides the others.
   Problem problem;
   TermType type;
   type.name = "line";

@@ -44,7 +44,7 @@ std::string refusal(const std::vector<std::pair<std::string, std::string>>& text
 
 TEST(SolveOptions, WhatAMethodDoesNotReadIsRefused) {
   EXPECT_EQ(refusal<PoseGraphRun>({{"method", "adam"}, {"linear", "pcg"}}),
-            "nothing uses it with this --method [--linear]: expected --method lm, gn, dogleg or newton");
+            "it has no effect with this --method [--linear]: expected --method lm, gn, dogleg or newton");
   EXPECT_NE(refusal<PoseGraphRun>({{"linear", "cholesky"}, {"max_linear_iterations", "5"}}), "");
   EXPECT_EQ(refusal<PoseGraphRun>({{"linear", "schur-pcg"}, {"max_linear_iterations", "5"}}), "");
   for (const auto& [option, method] : {std::pair("damping", "gn"),

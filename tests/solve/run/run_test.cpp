@@ -79,13 +79,69 @@ TEST_F(Runs, ACurve) {
   EXPECT_EQ(result.at_bound, std::vector<std::string>{"c"});
   EXPECT_NEAR(result.values[2], 1.2, 1e-12);
   EXPECT_EQ(result.files.size(), 3u);
-  expect_members(to_json(result),
-                 {"model", "rows", "parameters", "standard_errors", "initial", "covariance", "singular",
-                  "undetermined", "at_bound", "residual_sum_of_squares", "residual_standard_deviation",
-                  "r_squared", "chi_squared", "degrees_of_freedom"},
-                 result);
+  expect_members(
+      to_json(result),
+      {"model", "rows", "parameters", "standard_errors", "initial", "covariance", "singular", "undetermined",
+       "at_bound", "residual_sum_of_squares", "residual_standard_deviation", "r_squared", "chi_squared",
+       "chi_squared_probability", "degrees_of_freedom", "akaike", "bayes", "runs", "normality"},
+      result);
   EXPECT_NE(to_text(result).find("c        1.2 (at its bound)"), std::string::npos) << to_text(result);
   run.out = path("absent/f.csv");
+  EXPECT_THROW(solve::run(context_, run), InputError);
+}
+
+// Two data sets of arrays with all statements, against the same from files.
+TEST_F(Runs, CurvesOfArrays) {
+  std::vector<FitTable> tables(2, FitTable{{"t", "count"}, {{}, {}}});
+  std::vector<std::string> texts(2, "t,count\n");
+  for (size_t k = 0; k < 2; ++k)
+    for (int row = 0; row < 30; ++row) {
+      const double t = 0.25 * row, count = double(5 + 3 * k) * std::exp(-0.5 * t) + 0.125 * (row % 3);
+      tables[k].columns[0].push_back(t), tables[k].columns[1].push_back(count);
+      texts[k] += nlohmann::ordered_json(t).dump() + "," + nlohmann::ordered_json(count).dump() + "\n";
+    }
+  FitRun run;
+  run.model = "a*exp(-b*t) + c", run.y = "count", run.shared = {"b"}, run.constraints = {{"c_2", "c_1"}};
+  run.profile = run.bands = run.correlations = true;
+  run.report = path("page.html");
+  FitRun of_files = run;
+  of_files.file = write("one.csv", texts[0]), of_files.others = {write("two.csv", texts[1])};
+  run.given = tables;
+  const FitRunResult arrays = solve::run(context_, run), files = solve::run(context_, of_files);
+  EXPECT_EQ(arrays.parameters, (std::vector<std::string>{"a_1", "a_2", "b", "c_1", "c_2"}));
+  EXPECT_EQ(arrays.values, files.values);
+  EXPECT_EQ(arrays.covariance, files.covariance);
+  EXPECT_EQ(arrays.fitted.size(), 60u);
+  EXPECT_EQ(arrays.bands->prediction, files.bands->prediction);
+  expect_members(to_json(arrays),
+                 {"model",
+                  "rows",
+                  "parameters",
+                  "standard_errors",
+                  "initial",
+                  "covariance",
+                  "singular",
+                  "undetermined",
+                  "at_bound",
+                  "residual_sum_of_squares",
+                  "residual_standard_deviation",
+                  "r_squared",
+                  "chi_squared",
+                  "chi_squared_probability",
+                  "degrees_of_freedom",
+                  "akaike",
+                  "bayes",
+                  "runs",
+                  "normality",
+                  "rows_of_sets",
+                  "constraints",
+                  "correlations",
+                  "profile",
+                  "bands"},
+                 arrays);
+  run.given[1].columns[1][3] = NAN;
+  EXPECT_THROW(solve::run(context_, run), InputError);
+  run.given[1].columns[1].pop_back();
   EXPECT_THROW(solve::run(context_, run), InputError);
 }
 

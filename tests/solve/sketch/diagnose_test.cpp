@@ -42,7 +42,7 @@ std::vector<std::string> names(const SketchResult& result, const std::vector<int
 }
 using Names = std::vector<std::string>;
 
-// Two points in one place have no direction in which their distance would grow: only a start beside it finds one.
+// Two points in one place have no direction in which their distance would grow: only a nearby start finds one.
 TEST(SketchSolved, TheSummaryIsOfTheStartThatWorked) {
   const SketchResult result = solved("[points]\na = { at = [1, 2], pinned = true }\nb = [1, 2]\n" +
                                      constraint("apart", "length", "['a', 'b']", "3"));

@@ -96,7 +96,7 @@ TEST(SketchFormat, RefusesWithTheLine) {
   EXPECT_EQ(refusal(points + "[circles]\nk = { center = 'a', radius = -1 }"),
             "radius -1 of 'k' [s.toml:6]: expected above 0");
   EXPECT_EQ(refusal(lines + "[circles]\nk = { center = 'ab', radius = 1 }"),
-            "'ab' is no point [s.toml:8]: expected a point");
+            "'ab' is not a point [s.toml:8]: expected a point");
   EXPECT_EQ(refusal(points + "[arcs]\nk = { center = 'a', start = 'b', end = 'b' }"),
             "'k' names a point twice [s.toml:6]: expected three different points");
   EXPECT_EQ(refusal(lines + "[[constraints]]\nof = ['ab']"),

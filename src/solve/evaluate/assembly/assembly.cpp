@@ -37,7 +37,7 @@ struct Range {
   int first = 0, count = 0;
 };
 
-/// Elements from one record to the next where `components` stand side by side; 1 where each has its own
+/// Elements from one record to the next where `components` are stored contiguously; 1 where each has its own
 /// column.
 int record_of(int components, bool records) {
   return !records || components > 4 ? 1 : components > 2 ? 4 : std::max(components, 1);

@@ -131,7 +131,7 @@ std::optional<AssemblyPlan> plan_assembly(const std::vector<int32_t>& blocks, in
   plan.covers_all = true;
   for (size_t b = 0; b < fixed.size(); ++b) plan.covers_all = plan.covers_all && uses[b] > 0 && !fixed[b];
 
-  // Partial sums stand block by block, so that the second pass reads them in a row.
+  // Partial sums are ordered block by block, so that the second pass reads them consecutively.
   std::vector<int32_t> next_partial(fixed.size(), 0);
   for (size_t b = 0; b < fixed.size(); ++b)
     if (uses[b] > 1 && !fixed[b]) {

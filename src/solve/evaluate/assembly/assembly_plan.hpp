@@ -20,7 +20,7 @@ struct AssemblyPlan {
   std::vector<int32_t> block;   // by local block: its number
   std::vector<int32_t> write;   // by local block: its number where no other group has it, ~row of the
                                 // partial sums where one has, kNone where it is fixed
-  // Local blocks of a group stand by falling number of entries, so that lanes side by side have as many.
+  // Local blocks of a group are sorted by falling number of entries, so adjacent lanes have similar numbers.
   std::vector<int32_t> word_first;     // (local blocks + 1)
   std::vector<uint32_t> words;         // two entries each, low half first: rank of the stored slot * kLanes +
                                        // instance, with kNegative; stored * kLanes where there is none

@@ -23,7 +23,7 @@ GatherPlan plan_gather(int width, int64_t slots, int64_t blocks, const std::vect
   for (const Occurrence& o : occurrences)
     if (o.block >= 0) plan.entries[size_t(next[size_t(o.block)]++)] = o.entry;
 
-  // Entries of one-lane rows stand first, in the order of the rows; those of chunked rows follow.
+  // Entries of one-lane rows come first, in the order of the rows; those of chunked rows follow.
   std::vector<int32_t> few, many;
   for (int64_t b = 0; b < blocks; ++b) {
     const int32_t count = first[size_t(b) + 1] - first[size_t(b)];

@@ -62,7 +62,7 @@ double HostSums::linearize() {
     for (const ClassSums& c : batch.sums)
       c.gather.add_on_host(doubles_of(batch.gradient_slots) + int64_t(c.slots.first_row) * batch.n,
                            c.slots.width, true, c.few_tangent, c.many_tangent, gradient.data());
-    if (diagonal) s.sum_diagonal_slots(batch);
+    if (diagonal) s.sum_diagonal_slots(batch, s.block_diagonal);
   }
   if (diagonal) s.sum_diagonal();
   return sum_costs();

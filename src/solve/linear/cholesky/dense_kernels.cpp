@@ -1,5 +1,5 @@
-// One vector width of the kernels; CMakeLists.txt compiles this file for each. Only arithmetic stands here,
-// so that no function of another file is compiled for a machine that may not be there.
+// The kernels for one vector width; CMakeLists.txt compiles this file for each. It contains only arithmetic,
+// so that no function of another file is compiled for instructions that the machine may lack.
 #include "solve/linear/cholesky/dense_kernels.hpp"
 
 #ifndef LOCKSTEP_KERNELS

@@ -1,5 +1,5 @@
 // Dense kernels of the direct solvers, built once for each vector width of x86-64 and chosen at run time.
-// Every element is computed by the same operations in the same order whatever the width and the number of
+// Every element is computed by the same operations in the same order for any width and any number of
 // threads, so the results have the same bits on every machine.
 #pragma once
 

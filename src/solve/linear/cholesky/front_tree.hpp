@@ -8,7 +8,7 @@
 
 namespace lockstep::solve {
 
-/// Lower triangle by blocks. Block entry e stands at block row `rows[e]` >= block column `columns[e]`, each
+/// Lower triangle by blocks. Block entry e is at block row `rows[e]` >= block column `columns[e]`, each
 /// pair at most once, every diagonal one there; its numbers, column-major, follow those of entry e - 1.
 struct BlockPattern {
   std::vector<int64_t> first;          // first unknown of each block; the last element counts all
@@ -57,7 +57,7 @@ struct FrontTree {
   BlockPattern pattern;
   std::vector<int32_t> old_of;  // block of the pattern by place in the order
   std::vector<int64_t> begins;  // first unknown by place in the order; the last element counts all
-  std::vector<Front> fronts;    // children stand before their parents
+  std::vector<Front> fronts;    // children come before their parents
   std::vector<std::vector<PlacedBlock>> placed;
   std::vector<std::vector<int64_t>> diagonal;  // for each front, unknown of the pattern by pivot
   int64_t panels = 0;                          // numbers in the pivot columns of all fronts

@@ -9,7 +9,7 @@ namespace lockstep::solve {
 
 /// An undirected graph without loops: the neighbours of vertex v are adjacent[first[v]] … adjacent[first[v +
 /// 1]
-/// - 1], ascending; every edge stands at both ends. `weight`: of vertices, positive.
+/// - 1], ascending; every edge is listed at both ends. `weight`: of vertices, positive.
 struct OrderingGraph {
   std::vector<int32_t> first, adjacent, weight;
   int32_t vertices() const { return int32_t(weight.size()); }

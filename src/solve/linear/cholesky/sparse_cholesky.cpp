@@ -7,9 +7,9 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "core/platform/threads.hpp"
 #include "solve/linear/cholesky/dense_kernels.hpp"
 
 namespace lockstep::solve {
@@ -35,7 +35,7 @@ class FrontMemory {
   /// At least `size` numbers with any values.
   Block take(size_t size) {
     if (size <= kSmallUpdate) return {std::unique_ptr<double[]>(new double[size]), size};
-    const std::scoped_lock lock(guard_);
+    const std::lock_guard lock(guard_);
     const auto found = free_.lower_bound(size);
     if (found == free_.end() || found->first > 2 * size)
       return {std::unique_ptr<double[]>(new double[size]), size};
@@ -45,14 +45,14 @@ class FrontMemory {
   }
   void give(Block&& block) {
     if (block.size > kSmallUpdate) {
-      const std::scoped_lock lock(guard_);
+      const std::lock_guard lock(guard_);
       free_.emplace(block.size, std::move(block.numbers));
     }
     block = {};
   }
 
  private:
-  std::mutex guard_;
+  Mutex guard_;
   std::multimap<size_t, std::unique_ptr<double[]>> free_;
 };
 
@@ -240,7 +240,7 @@ void SparseCholesky::solve(std::span<double> x) const {
 
 namespace {
 
-/// (L L^T)^-1 of a front: with Z the inverse at the rows, X = L21 L11^-1: -Z X beside it, L11^-T L11^-1 + X^T Z X.
+/// (L L^T)^-1 of a front. Z: inverse at the rows, X = L21 L11^-1. At the pivots: L11^-T L11^-1 + X^T Z X; below: -Z X.
 void invert_front(const double* panel, int64_t size, int64_t pivots, Eigen::MatrixXd& z) {
   const int64_t rest = size - pivots;
   const Eigen::Map<const Eigen::MatrixXd> l(panel, size, pivots);

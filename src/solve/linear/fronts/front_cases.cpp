@@ -34,7 +34,7 @@ BlockMatrix random_matrix(const std::vector<int>& widths,
   m.pattern.first = {0};
   for (const int width : widths) m.pattern.first.push_back(m.pattern.first.back() + width);
   const size_t n = size_t(m.pattern.unknowns());
-  std::vector<double> sums(n, 0);  // of the magnitudes beside the diagonal
+  std::vector<double> sums(n, 0);  // of the off-diagonal magnitudes
   const auto entry = [&](int32_t row, int32_t column) {
     m.pattern.rows.push_back(row), m.pattern.columns.push_back(column);
   };

@@ -27,7 +27,7 @@ enum class FrontStep : uint8_t {
 inline constexpr int kFrontSteps = int(FrontStep::restore) + 1;
 inline constexpr int kLeastChunk = 2048;
 
-/// A pivot that fails stands in `pivots` as its place in the order less this; others as their ratio to the diagonal
+/// A failed pivot is stored in `pivots` as its place in the order minus this; others as their ratio to the diagonal
 /// element, at most 1.
 inline constexpr double kFailedPivot = 16'777'216;
 

@@ -50,7 +50,7 @@ class Places {
   int64_t end_ = 0;
 };
 
-/// Children stand before their parents in the tree's order of fronts.
+/// Levels of the fronts. Children come before their parents in the tree's order.
 std::vector<int32_t> levels_of(const FrontTree& tree) {
   std::vector<int32_t> level(tree.fronts.size(), 0);
   for (size_t f = 0; f < tree.fronts.size(); ++f)

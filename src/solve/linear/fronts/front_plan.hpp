@@ -34,7 +34,7 @@ enum ChildWord {
   kChildUpdate,  // words of the child's front
   kChildRest,
   kChildRows,
-  kLow,  // the child's rows lie in [low, high) of the parent's front
+  kLow,  // the child's rows are in [low, high) of the parent's front
   kHigh,
   kPlaces,  // child's row, or -1, by the parent's row less low: first in FrontPlan::places
   kChildWords
@@ -48,7 +48,7 @@ struct WorkRange {
 struct FrontPlan {
   explicit FrontPlan(const FrontTree& tree);
 
-  /// Fronts whose children stand in the levels before. Items of work: (front, a, b, c).
+  /// Fronts whose children are in earlier levels. Items of work: (front, a, b, c).
   struct Level {
     WorkRange fronts;               // (front)
     WorkRange gather;               // (front, first row, first column): children into pivot columns

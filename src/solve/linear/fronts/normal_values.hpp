@@ -18,7 +18,7 @@ class NormalValues {
   /// The kernels of what follows, to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(Storage real);
 
-  /// values = J^T J (and Hessians of energies) where the evaluator stands; rows and columns of held unknowns are 0.
+  /// values = J^T J (and Hessians of energies) at the evaluator's state; rows and columns of held unknowns are 0.
   void assemble(Evaluator& evaluator, const Buffer& values) const;
   /// added = lambda D, 1 for held unknowns; x = -gradient, 0 for these.
   void damp(double lambda, const DampingRange& range, const Buffer& values, const Buffer& gradient,

@@ -115,8 +115,13 @@ const Kernel& damp_kernel() {
 }  // namespace
 
 ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64_t size,
-                                       std::vector<BlockPart> parts, Product product)
-    : device_(device), real_(real), size_(size), parts_(std::move(parts)), product_(std::move(product)) {
+                                       std::vector<BlockPart> parts, Product product, bool exchanged)
+    : device_(device),
+      real_(real),
+      size_(size),
+      parts_(std::move(parts)),
+      product_(std::move(product)),
+      exchanged_(exchanged) {
   int64_t groups = 0;
   for (const BlockPart& part : parts_) {
     first_group_.push_back(groups);
@@ -192,7 +197,9 @@ LinearResult ConjugateGradients::solve(const Buffer& b, const Buffer& x) {
   control(kStart);
   device_.copy(z_, p_);
   for (;;) {
-    if (!recorded_) {
+    if (exchanged_) {
+      iterate();
+    } else if (!recorded_) {
       iterate();  // compiles every kernel and fills every scratch buffer before the recording
       graph_ = device_.record([&] {
         for (int k = 0; k < kIterations; ++k) iterate();

@@ -53,12 +53,14 @@ class PcgSolver : public LinearSolver {
     evaluator_id_ = s.id;
     const Device device = s.device;
     right_ = device.allocate(s.values.real, {s.tangent});
-    cg_ = std::make_unique<ConjugateGradients>(device, s.values.real, s.tangent, block_parts(s),
-                                               [this, &evaluator](const Buffer& p, const Buffer& q) {
-                                                 evaluator.multiply(p, q);
-                                                 cg_->add_damping(evaluator.diagonal(), p, q);
-                                                 held_.clear_in(q);
-                                               });
+    cg_ = std::make_unique<ConjugateGradients>(
+        device, s.values.real, s.tangent, block_parts(s),
+        [this, &evaluator](const Buffer& p, const Buffer& q) {
+          evaluator.multiply(p, q);
+          cg_->add_damping(evaluator.diagonal(), p, q);
+          held_.clear_in(q);
+        },
+        s.parts != nullptr);
   }
 
   int max_iterations_;

@@ -43,7 +43,8 @@ std::optional<Elimination> try_set(const Evaluator::State& s, int set) {
 
 Elimination choose(const Evaluator::State& s) {
   std::optional<Elimination> best;
-  for (int k = 0; k < int(s.sets.size()) && s.sets.size() > 1; ++k) {
+  if (s.layout && s.layout->split) best = try_set(s, int(s.sets.size()) - 1);
+  for (int k = 0; k < int(s.sets.size()) && s.sets.size() > 1 && !s.layout; ++k) {
     if (s.sets[size_t(k)].count == 0 || s.sets[size_t(k)].tangent() > kWidestInverse) continue;
     if (best && s.sets[size_t(k)].count <= s.sets[size_t(best->set)].count) continue;
     if (const auto found = try_set(s, k)) best = found;
@@ -246,8 +247,9 @@ class SchurSolver : public LinearSolver {
       }
       kept.push_back(std::move(part));
     }
-    cg_ = std::make_unique<ConjugateGradients>(s.device, s.values.real, s.tangent, std::move(kept),
-                                               [this](const Buffer& p, const Buffer& q) { multiply(p, q); });
+    cg_ = std::make_unique<ConjugateGradients>(
+        s.device, s.values.real, kept_size(), std::move(kept),
+        [this](const Buffer& p, const Buffer& q) { multiply(p, q); }, s.parts != nullptr);
   }
 
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {
@@ -268,10 +270,10 @@ class SchurSolver : public LinearSolver {
                   Arguments().set("g", s.gradient).set("wy", product_).set("right", right_));
     device.clear(own(right_));
     held_.clear_in(right_);
-    LinearResult result = cg_->solve(right_, kept_);
+    LinearResult result = cg_->solve(right_.rows(0, kept_size()), kept_.rows(0, kept_size()));
     // Eliminated blocks: -V^-1 (g_e + W^T x).
     device.clear(own(kept_));
-    s.multiply(kept_, product_, to_eliminated_);
+    s.multiply(kept_, product_, to_eliminated_, false);
     add_gradient(product_);
     device.copy(kept_, step);
     apply_inverse(device, eliminated_, -1, product_, step);
@@ -279,6 +281,9 @@ class SchurSolver : public LinearSolver {
   }
 
  private:
+  /// Numbers of the vectors of conjugate gradients: with parts those that all ranks have, else all, of which the eliminated
+  /// ones stay 0.
+  int64_t kept_size() const { return state_->parts ? state_->parts->shared().tangent : state_->tangent; }
   Buffer own(const Buffer& v) const { return v.rows(eliminated_.first_tangent, eliminated_.numbers()); }
   size_t set_at(int64_t first_tangent) const {
     size_t k = 0;
@@ -295,18 +300,18 @@ class SchurSolver : public LinearSolver {
 
   void multiply(const Buffer& p, const Buffer& q) const {
     const Evaluator::State& s = *state_;
-    s.multiply(p, product_, to_eliminated_);
-    s.device.copy(p, vector_);
+    s.multiply(p, product_, to_eliminated_, false);
+    s.device.copy(p, vector_.rows(0, kept_size()));
     apply_inverse(s.device, eliminated_, -1, product_, vector_);
     s.multiply(vector_, q, to_kept_);
     cg_->add_damping(s.diagonal, p, q);
-    s.device.clear(own(q));
+    if (q.elements() == s.tangent) s.device.clear(own(q));
     held_.clear_in(q);
   }
 
   void find_diagonal() const {
     const Evaluator::State& s = *state_;
-    s.device.clear(schur_diagonal_);
+    const Buffer sums = s.begin_sum(PartSums::Vector::diagonal, schur_diagonal_);
     for (size_t k = 0; k < s.batches.size(); ++k) {
       const BatchState& batch = s.batches[k];
       const int slot = elimination_.slot[k];
@@ -328,9 +333,10 @@ class SchurSolver : public LinearSolver {
         const int64_t stored = int64_t(slots.size());
         c.gather.add(batch.diagonal_slots.rows(c.slots.first_diagonal, parts * stored)
                          .reshape({parts, stored * batch.n}),
-                     parts, false, c.few_diagonal, c.many_diagonal, schur_diagonal_);
+                     parts, false, c.few_diagonal, c.many_diagonal, sums);
       }
     }
+    s.end_sum(PartSums::Vector::diagonal, sums, schur_diagonal_);
   }
 
   int max_iterations_;

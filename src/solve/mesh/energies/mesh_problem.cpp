@@ -67,7 +67,7 @@ void check_used(const MeshOptions& options) {
   for (const auto& o : all)
     if (o.given && !o.used)
       throw schema_of<MeshRun>().error({OptionError::Kind::useless, o.option,
-                                        fmt::format("nothing uses it with {{energy}} {}", energy),
+                                        fmt::format("it has no effect with {{energy}} {}", energy),
                                         fmt::format("an {{energy}} of {}", o.by), ""});
 }
 
@@ -433,3 +433,10 @@ std::vector<double> star_energies(Developability kind, const TriangleMesh& mesh,
 }
 
 }  // namespace lockstep::solve::mesh
+
+namespace lockstep::solve {
+
+std::vector<std::string> mesh_energies() { return mesh::energy_names(); }
+Method usual_method(const std::string& energy) { return mesh::energy_defaults(energy).method; }
+
+}  // namespace lockstep::solve

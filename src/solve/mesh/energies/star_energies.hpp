@@ -1,4 +1,4 @@
-// Developability of a vertex star: energies that vanish where the star's triangles lie in one plane or in two
+// Developability of a vertex star: energies that vanish where the star's triangles are in one plane or in two
 // that meet in a line through the vertex. Formulas and zero sets are in README.md.
 #pragma once
 

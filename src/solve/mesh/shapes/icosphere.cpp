@@ -18,7 +18,7 @@ void normalize(double* v) {
   for (int k = 0; k < 3; ++k) v[k] /= n;
 }
 
-/// Edges of the faces, sorted by their vertices; both faces of an edge stand side by side.
+/// Edges of the faces, sorted by their vertices; the entries of both faces of an edge are adjacent.
 struct HalfEdge {
   int32_t low, high, from, to, opposite;
 };

@@ -1,4 +1,6 @@
-// SGD with momentum, Adam, AdamW, over all residuals at once. The cost may rise; the best point is kept.
+// First-order methods over all residuals at once. The cost may rise; the best point is kept.
+#include "optimize/first_order.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,12 +17,6 @@ namespace {
 
 constexpr int kInterval = 50;
 
-optimize::Method method_of(Method method) {
-  return method == Method::sgd    ? optimize::Method::sgd
-         : method == Method::adam ? optimize::Method::adam
-                                  : optimize::Method::adamw;
-}
-
 class FirstOrder final : public Minimizer {
  public:
   explicit FirstOrder(Run& run) : run_(run) {}
@@ -34,7 +30,7 @@ class FirstOrder final : public Minimizer {
       cost_ = best_cost_ = run_.evaluator().value_and_gradient();
       gradient_max_ = run_.gradient_max();
       objective_.emplace(run_.evaluator());
-      state_.emplace(*objective_, method_of(run_.options().method));
+      state_.emplace(*objective_, optimize::first_order(name(run_.options().method))->method);
       reader_.emplace(*objective_);
       if (snapshot.vectors.size() == 4) {
         state_->restore(device(), std::span(snapshot.vectors).first(3), int64_t(snapshot.scalars[0]));

@@ -2,7 +2,7 @@
 //
 // All judge a step s by its gain, the fall of the cost over the fall that the model predicts,
 // -g.s - 1/2 s.(J^T J)s. Where the prediction is below the rounding error of the cost, a step that keeps the
-// cost within that error counts as good: there only the gradient still tells directions apart.
+// cost within that error counts as good: there only the gradient still distinguishes directions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class LeastSquares : public Minimizer {
       cost_ = evaluator().linearize();
       gradient_max_ = run_.gradient_max();
       state_norm_ = evaluator().state_norm();
-      if (iterative(run_.linear())) gradient_norm_ = norm(device(), evaluator().gradient());
+      if (iterative(run_.linear())) gradient_norm_ = run_.norm(evaluator().gradient());
     });
     prepared_ = false;
   }
@@ -89,9 +89,9 @@ class LeastSquares : public Minimizer {
       if (run_.bounded()) run_.project(step);
       trial.cost = evaluator().try_step(step);
       evaluator().multiply(step, product_);
-      trial.slope = dot(device(), evaluator().gradient(), step);
-      trial.predicted = -trial.slope - 0.5 * dot(device(), step, product_);
-      trial.length = norm(device(), step);
+      trial.slope = run_.dot(evaluator().gradient(), step);
+      trial.predicted = -trial.slope - 0.5 * run_.dot(step, product_);
+      trial.length = run_.norm(step);
     });
     trial.decrement = -trial.slope;
     return trial;
@@ -111,7 +111,7 @@ class LeastSquares : public Minimizer {
   double offset(const Trial& trial) const {
     return std::sqrt(std::max(trial.decrement, 0.0) / (2 * std::abs(cost_)));
   }
-  /// Takes the candidate and tells whether that ends the minimisation.
+  /// Takes the candidate. Returns a termination if that ends the minimisation.
   std::optional<Termination> take(const Trial& trial, Iteration& row) {
     const double before = cost_, earlier_norm = gradient_norm_, cosine = offset(trial);
     rounding_steps_ = std::abs(trial.predicted) <= kRounding * before ? rounding_steps_ + 1 : 0;

@@ -4,193 +4,73 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "core/hash.hpp"
 #include "lockstep/error.hpp"
-#include "lockstep/solve/evaluation.hpp"
-#include "solve/evaluate/evaluator_state.hpp"
-#include "solve/linear/cholesky/free_directions.hpp"
-#include "solve/linear/normal_equations.hpp"
+#include "solve/diagnose/held_normal.hpp"
+#include "solve/diagnose/influence.hpp"
+#include "solve/diagnose/structure.hpp"
 #include "solve/minimize/notes.hpp"
-#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {
 
 using Eigen::Index;
 
-constexpr double kFarColumn = 1e6;     // of a column's length from the median
-constexpr double kCarries = 1e-10;     // squared share of an unknown in the free directions
-constexpr double kMostProducts = 3e8;  // of a piece's dense factorisation
-
-/// Everything about the columns of J: which coordinate of which block they are.
-struct Columns {
-  std::vector<int64_t> block;    // by column
-  std::vector<int> coordinate;   // tangent, by column
-  std::vector<int64_t> tangent;  // coordinate over all blocks, by column
-  std::vector<uint8_t> moves;    // by block
-};
-
-Columns columns_of(const Problem::State& state) {
-  Columns out;
-  out.moves.assign(size_t(state.blocks), 0);
-  for (const SetState& set : state.sets)
-    for (int64_t b = set.first_block; b < set.first_block + set.count; ++b)
-      for (int c = 0; c < set.tangent(); ++c) {
-        const int64_t at = set.first_tangent + (b - set.first_block) * set.tangent() + c;
-        if (!state.moves(b, at)) continue;
-        out.block.push_back(b), out.coordinate.push_back(c), out.tangent.push_back(at);
-        out.moves[size_t(b)] = 1;
-      }
-  return out;
-}
+constexpr double kFarColumn = 1e6;   // of a column's length from the median
+constexpr double kCarries = 1e-10;   // squared share of an unknown in the free directions
+constexpr double kUnlikely = 0.05;   // probability, over all instances, of one that is an outlier by chance
+constexpr double kUnchecked = 1e-9;  // of 1 - leverage
+constexpr double kInfluential = 1;   // Cook's distance
+constexpr double kHigh = 0.5, kTimesMean = 3;  // of leverages (Huber 1981, 7.2)
 
 ProblemReport::Block named_block(const Problem::State& state, int64_t block) {
   const SetState& set = state.set_of(block);
   return {set.name, set.number(block - set.first_block)};
 }
 
-/// Instances that count, in the order of the rows: f(name, number in its term set, batch, segment, place, first row).
-template <class F>
-void each_counting(const Problem::State& state, F f) {
-  int64_t row = 0;
-  for (const auto& [id, record] : state.terms) {
-    int64_t number = 0;
-    for (const TermRecord::Part& part : record.parts) {
-      const Batch& batch = state.batches[size_t(part.batch)];
-      const Segment& segment = batch.segments[size_t(part.segment)];
-      for (int64_t i = part.first; i < part.first + part.count; ++i, ++number) {
-        if (!segment.counts(i)) continue;
-        f(record.name, number, size_t(part.batch), segment, i, row);
-        if (!batch.expression->energy) row += batch.expression->rows;
-      }
-    }
-  }
-}
-
-/// Blocks that move, by the piece that they belong to.
-struct Pieces {
-  std::vector<int64_t> of_block;  // -1: does not move
-  std::vector<std::vector<int64_t>> blocks;
-  std::vector<uint8_t> touches_held;
-};
-
-Pieces pieces_of(const Problem::State& state, const Columns& columns) {
-  std::vector<int64_t> parent(size_t(state.blocks));
-  std::iota(parent.begin(), parent.end(), int64_t(0));
-  const auto root = [&](int64_t b) {
-    while (parent[size_t(b)] != b) b = parent[size_t(b)] = parent[size_t(parent[size_t(b)])];
-    return b;
-  };
-  std::vector<uint8_t> beside_held(size_t(state.blocks), 0);
-  each_counting(state,
-                [&](const std::string&, int64_t, size_t batch, const Segment& segment, int64_t i, int64_t) {
-                  const size_t slots = state.batches[batch].expression->slots.size();
-                  int64_t first = -1;
-                  bool held = false;
-                  for (size_t s = 0; s < slots; ++s) {
-                    const int64_t b = segment.blocks[size_t(i) * slots + s];
-                    held |= !columns.moves[size_t(b)];
-                    if (!columns.moves[size_t(b)]) continue;
-                    if (first < 0) first = root(b);
-                    parent[size_t(root(b))] = first;
-                  }
-                  if (held && first >= 0) beside_held[size_t(first)] = 1;
-                });
-  Pieces out;
-  out.of_block.assign(size_t(state.blocks), -1);
-  std::map<int64_t, int64_t> number;  // by root
-  for (int64_t b = 0; b < state.blocks; ++b) {
-    if (!columns.moves[size_t(b)]) continue;
-    const auto [at, fresh] = number.emplace(root(b), int64_t(out.blocks.size()));
-    if (fresh) out.blocks.emplace_back(), out.touches_held.push_back(0);
-    out.blocks[size_t(at->second)].push_back(b), out.of_block[size_t(b)] = at->second;
-    if (beside_held[size_t(b)]) out.touches_held[size_t(at->second)] = 1;
-  }
-  return out;
-}
-
-/// By column, its squared share in the directions that change no residual: of pieces that are small enough, from their
-/// rows; false where there are others.
+/// By column, its squared share in the directions that change no residual, from the rows of each piece; false, and no
+/// share, where a piece is too large for that.
 bool dense_shares(const SparseRows& j, const Pieces& pieces, const Columns& columns,
                   std::vector<double>& share) {
-  const size_t count = pieces.blocks.size();
-  std::vector<std::vector<int64_t>> own(count), rows(count);  // columns and rows by piece
-  std::vector<Index> place(columns.block.size());
-  for (size_t c = 0; c < columns.block.size(); ++c) {
-    std::vector<int64_t>& all = own[size_t(pieces.of_block[size_t(columns.block[c])])];
-    place[c] = Index(all.size()), all.push_back(int64_t(c));
-  }
-  for (int64_t r = 0; r < j.rows; ++r)
-    if (const int64_t e = j.first[size_t(r)]; e < j.first[size_t(r) + 1])
-      rows[size_t(pieces.of_block[size_t(columns.block[size_t(j.column[size_t(e)])])])].push_back(r);
-  bool all = true;
-  for (size_t p = 0; p < count; ++p) {
-    const double n = double(own[p].size()), m = double(std::max(rows[p].size(), own[p].size()));
-    if (m * n * n > kMostProducts) {
-      all = false;
-      continue;
-    }
-    Eigen::MatrixXd dense = Eigen::MatrixXd::Zero(Index(rows[p].size()), Index(own[p].size()));
-    for (size_t r = 0; r < rows[p].size(); ++r)
-      for (int64_t e = j.first[size_t(rows[p][r])]; e < j.first[size_t(rows[p][r]) + 1]; ++e)
-        dense(Index(r), place[size_t(j.column[size_t(e)])]) = j.values[size_t(e)];
-    const Eigen::VectorXd found =
-        dense.rows() == 0 ? Eigen::VectorXd::Ones(dense.cols()) : null_space(std::move(dense)).first;
-    for (size_t k = 0; k < own[p].size(); ++k) share[size_t(own[p][k])] = found[Index(k)];
-  }
-  return all;
+  return each_dense_piece(j, pieces, columns, [&](DensePiece piece) {
+    const Eigen::VectorXd found = piece.matrix.rows() == 0 ? Eigen::VectorXd::Ones(piece.matrix.cols())
+                                                           : null_space(std::move(piece.matrix)).first;
+    for (size_t k = 0; k < piece.columns.size(); ++k) share[size_t(piece.columns[k])] = found[Index(k)];
+  });
 }
 
 /// The same of all pieces by a sparse factorisation of J^T J.
-void sparse_shares(const Problem& problem, Context& context, const Columns& columns,
+void sparse_shares(const Problem::State& state, const HeldNormal& normal, const Columns& columns,
                    std::vector<double>& share) {
-  const Problem::State& state = problem.state();
-  std::vector<HostBatch> batches;
-  context.run_stage("solve.evaluate", [&](const Device& device) {
-    Evaluator evaluator(problem, device, Precision::f64);
-    evaluator.linearize();
-    batches = evaluator.host_batches();
-  });
-  const NormalEquations equations(batches);
+  const NormalEquations& equations = normal.equations();
   const BlockPattern& pattern = equations.pattern();
-  std::vector<double> values;
-  equations.assemble(batches, values);
-  const std::vector<double> diagonal = equations.diagonal(values);
-  std::vector<double> added(diagonal.size(), 0), by_tangent(size_t(state.tangent), 1);
-  std::vector<uint8_t> zero(diagonal.size(), 0);
+  std::vector<double> by_tangent(size_t(state.tangent), 1);
+  const Eigen::VectorXd found = normal.free().basis().rowwise().squaredNorm();
   for (int64_t b = 0; b < pattern.blocks(); ++b)
     for (int64_t k = 0; k < pattern.width(b); ++k) {
       const size_t unknown = size_t(pattern.first[size_t(b)] + k);
-      const int64_t coordinate = equations.columns()[size_t(b)] + k;
-      zero[unknown] = !(diagonal[unknown] > 0);
-      added[unknown] = zero[unknown] || (!state.held.empty() && state.held[size_t(coordinate)]);
-    }
-  clear_rows_and_columns(pattern, added, values);
-  SparseCholesky cholesky(pattern);
-  const FreeDirections free(pattern, cholesky, values, added);
-  const Eigen::VectorXd found = free.basis().rowwise().squaredNorm();
-  for (int64_t b = 0; b < pattern.blocks(); ++b)
-    for (int64_t k = 0; k < pattern.width(b); ++k) {
-      const size_t unknown = size_t(pattern.first[size_t(b)] + k);
-      by_tangent[size_t(equations.columns()[size_t(b)] + k)] = zero[unknown] ? 1 : found[Index(unknown)];
+      by_tangent[size_t(equations.columns()[size_t(b)] + k)] =
+          normal.idle(unknown) ? 1 : found[Index(unknown)];
     }
   for (size_t c = 0; c < share.size(); ++c) share[c] = by_tangent[size_t(columns.tangent[c])];
 }
 
 /// Directions by piece, and the blocks that carry them.
 void find_directions(const Problem& problem, Context& context, const SparseRows& j, const Columns& columns,
-                     const Pieces& pieces, ProblemReport& out) {
+                     const Pieces& pieces, std::optional<HeldNormal>& normal, ProblemReport& out) {
   std::vector<double> share(columns.block.size(), 0);
   const auto unknown = [&](std::string why) { out.rank_note = std::move(why); };
   if (out.energies > 0) return unknown("energies, which have no rows of J");
   if (!std::ranges::all_of(j.values, [](double v) { return std::isfinite(v); }))
     return unknown("derivatives that are not finite, which check_derivatives() names");
   if (!dense_shares(j, pieces, columns, share)) try {
-      sparse_shares(problem, context, columns, share);
+      normal.emplace(problem, context);
+      sparse_shares(problem.state(), *normal, columns, share);
     } catch (const InputError& error) { return unknown(error.what()); }
   out.free_directions = 0;
   std::vector<double> by_block(pieces.of_block.size(), 0);
@@ -287,6 +167,26 @@ void find_idle_and_double(const Problem::State& state, const SparseRows& j, cons
   });
 }
 
+/// Instances that the others contradict, that move the estimate or that the others hardly check.
+void find_influence(const Influence& all, int named, ProblemReport& out) {
+  const auto list = [&](auto belongs, auto rank, int64_t& count, std::vector<InstanceInfluence>& to) {
+    std::ranges::copy_if(all.instances, std::back_inserter(to), belongs);
+    std::ranges::stable_sort(to, std::ranges::greater(), rank);
+    count = int64_t(to.size());
+    to.resize(std::min(to.size(), size_t(named)));
+  };
+  const auto tested =
+      double(std::ranges::count_if(all.instances, [](const auto& i) { return i.checked > 0; }));
+  list([&](const auto& i) { return i.probability * tested < kUnlikely; }, &InstanceInfluence::studentized,
+       out.outlier_count, out.outliers);
+  list([](const auto& i) { return i.cook > kInfluential; }, &InstanceInfluence::cook, out.influential_count,
+       out.influential);
+  const double high = std::max(kHigh, kTimesMean * double(all.rank) / double(std::max<int64_t>(all.rows, 1)));
+  list([&](const auto& i) { return i.leverage > std::min(high, 1 - kUnchecked); },
+       &InstanceInfluence::leverage, out.lever_count, out.levers);
+  out.step_gain = all.step_gain;
+}
+
 }  // namespace
 
 bool ProblemReport::well() const {
@@ -295,17 +195,25 @@ bool ProblemReport::well() const {
 }
 
 ProblemReport diagnose(const Problem& problem, Context& context, int named) {
+  std::optional<Influence> ignored;
+  return diagnose(problem, context, named, ignored);
+}
+
+ProblemReport diagnose(const Problem& problem, Context& context, int named,
+                       std::optional<Influence>& influence) {
+  influence.reset();
   const Problem::State& state = problem.state();
-  const Columns columns = columns_of(state);
+  const Columns columns(state);
   EvaluateOptions wanted;
-  wanted.residuals = wanted.gradient = false;
+  wanted.gradient = false;
   const Evaluation evaluation = evaluate(problem, context, wanted);
   ProblemReport out;
   out.blocks = state.blocks, out.unknowns = int64_t(columns.block.size());
   out.held = state.blocks - std::ranges::count(columns.moves, uint8_t(1));
   out.residuals = state.rows, out.cost = evaluation.cost;
   find_idle_and_double(state, evaluation.jacobian, columns, named, out);
-  const Pieces pieces = pieces_of(state, columns);
+  const Pieces pieces(state, columns);
+  std::optional<HeldNormal> normal;
   out.piece_count = int64_t(pieces.blocks.size());
   for (size_t p = 0; p < pieces.blocks.size(); ++p) {
     ProblemReport::Piece& piece = out.pieces.emplace_back();
@@ -314,7 +222,11 @@ ProblemReport diagnose(const Problem& problem, Context& context, int named) {
     piece.touches_held = pieces.touches_held[p] != 0;
   }
   for (const int64_t b : columns.block) ++out.pieces[size_t(pieces.of_block[size_t(b)])].unknowns;
-  find_directions(problem, context, evaluation.jacobian, columns, pieces, out);
+  find_directions(problem, context, evaluation.jacobian, columns, pieces, normal, out);
+  try {
+    influence = influence_at(problem, context, evaluation, columns, pieces, normal);
+    find_influence(*influence, named, out);
+  } catch (const InputError& error) { out.influence_note = error.what(); }
   find_scales(state, evaluation.jacobian, columns, out);
   std::ranges::stable_sort(out.pieces, [](const ProblemReport::Piece& a, const ProblemReport::Piece& b) {
     const auto rank = [](const ProblemReport::Piece& p) {

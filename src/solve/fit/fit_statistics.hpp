@@ -20,10 +20,11 @@ struct FitStatistics {
   std::vector<double> covariance;       // (p, p); 0 of held ones; empty where one is undetermined
 };
 
-/// `residuals` (n) and their Jacobian (n, p) without the loss; `held`: parameters that stand at a bound. The
-/// rank is that of the scaled Jacobian, singular values below 1e-13 of the largest counting as none.
+/// `residuals` (n) and their Jacobian (n, p) without the loss; `held`: parameters that are at a bound. The
+/// rank is that of the scaled Jacobian, singular values below 1e-13 of the largest counting as none. `absolute`: residuals
+/// are in units of their standard deviation, so that errors and covariance are not scaled by `deviation`.
 FitStatistics fit_statistics(const Eigen::VectorXd& residuals, const Eigen::MatrixXd& jacobian,
-                             const std::vector<uint8_t>& held, const RobustLoss& loss);
+                             const std::vector<uint8_t>& held, const RobustLoss& loss, bool absolute = false);
 
 /// The solution of least length of min |A x - b|, columns of A scaled to length 1, where A has not full rank;
 /// else the solution.

@@ -1,8 +1,11 @@
-#include "solve/datasets/fit_statistics.hpp"
+#include "solve/fit/fit_statistics.hpp"
 
 #include <Eigen/Dense>
 #include <cmath>
 #include <limits>
+#include <vector>
+
+#include "autodiff/host_program.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -25,10 +28,10 @@ std::pair<Eigen::VectorXd, Eigen::VectorXd> influence(const Eigen::VectorXd& r, 
   autodiff::Tape graph;
   const Value s = graph.variable("s");
   const Value first = autodiff::gradient(robust_loss(loss, s), {s})[0];
-  const std::vector<Value> outputs{first, autodiff::gradient(first, {s})[0]};
+  const autodiff::HostProgram<double> program(std::vector<Value>{first, autodiff::gradient(first, {s})[0]});
   for (Eigen::Index k = 0; k < r.size(); ++k) {
     const double square = r[k] * r[k];
-    const std::vector<double> at = autodiff::evaluate<double>(outputs, {square});
+    const std::vector<double> at = program({&square, 1});
     psi[k] = at[0] * r[k];
     slope[k] = at[0] + 2 * square * at[1];
   }
@@ -49,10 +52,11 @@ double deviation_of(const Eigen::VectorXd& r, Eigen::Index parameters, const Rob
 }  // namespace
 
 FitStatistics fit_statistics(const Eigen::VectorXd& residuals, const Eigen::MatrixXd& jacobian,
-                             const std::vector<uint8_t>& held, const RobustLoss& loss) {
+                             const std::vector<uint8_t>& held, const RobustLoss& loss, bool absolute) {
   const Eigen::Index count = jacobian.cols();
   FitStatistics out;
   out.deviation = deviation_of(residuals, count, loss);
+  const double scale = absolute ? 1 : out.deviation;
   out.undetermined.assign(size_t(count), 0);
   out.standard_errors.assign(size_t(count), kNone);
   out.covariance.assign(size_t(count * count), 0);
@@ -84,14 +88,14 @@ FitStatistics fit_statistics(const Eigen::VectorXd& residuals, const Eigen::Matr
       singular = true;
       continue;
     }
-    out.standard_errors[size_t(free[a])] = out.deviation * std::sqrt(inverse(i, i)) / lengths[i];
+    out.standard_errors[size_t(free[a])] = scale * std::sqrt(inverse(i, i)) / lengths[i];
     for (size_t b = 0; b < free.size(); ++b) {
       const Eigen::Index k = Eigen::Index(b);
       out.covariance[size_t(free[a] * count + free[b])] =
-          out.deviation * out.deviation * inverse(i, k) / (lengths[i] * lengths[k]);
+          scale * scale * inverse(i, k) / (lengths[i] * lengths[k]);
     }
   }
-  if (singular || std::isnan(out.deviation)) out.covariance.clear();
+  if (singular || std::isnan(scale)) out.covariance.clear();
   return out;
 }
 

@@ -11,8 +11,9 @@
 
 #include "autodiff/host_values.hpp"
 #include "core/numbers/random.hpp"
-#include "solve/datasets/fit_setup.hpp"
-#include "solve/datasets/fit_statistics.hpp"
+#include "lockstep/error.hpp"
+#include "solve/fit/fit_setup.hpp"
+#include "solve/fit/fit_statistics.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -51,7 +52,7 @@ class Rows {
           to[r] = leaf(size_t(node.imm), r);
         else {
           for (size_t a = 0; a < operands.size(); ++a) operands[a] = values_[at_[node.args[a]] * rows_ + r];
-          to[r] = autodiff::host::apply<double>(node, std::span<const double>(operands));
+          to[r] = autodiff::host::apply<double>(node.op, node.imm, std::span<const double>(operands));
         }
       }
     }
@@ -96,13 +97,13 @@ struct Symmetry {
 class Search {
  public:
   Search(const io::CsvTable& table, const FitOptions& options)
-      : table_(table), options_(options), setup_(table, options), leaves_(setup_, options) {
+      : setup_(std::span(&table, 1), options), set_(setup_.sets[0]), leaves_(setup_, 0) {
     const size_t count = setup_.parameters.size();
     point_.assign(count, 1);
     std::vector<bool> free(count);
     for (size_t p = 0; p < count; ++p) {
-      const auto given = options.initial.find(setup_.parameters[p]);
-      free[p] = given == options.initial.end();
+      const auto given = setup_.initial.find(setup_.parameters[p]);
+      free[p] = given == setup_.initial.end();
       if (free[p])
         free_.push_back(uint32_t(p));
       else
@@ -123,7 +124,7 @@ class Search {
     const size_t rows = std::min(rows_.size(), std::max<size_t>(32, kMostEvaluations / count));
     if (rows < rows_.size()) choose_rows(rows);
     std::vector<std::pair<double, std::vector<double>>> found = try_all(candidates);
-    choose_rows(std::min(kMostRows, table_.rows()));
+    choose_rows(std::min(kMostRows, setup_.rows));
     std::vector<double> best = found.empty() ? point_ : found.front().second;
     double least = std::numeric_limits<double>::infinity();
     for (auto& [_, start] : found) {
@@ -137,7 +138,7 @@ class Search {
  private:
   void choose_rows(size_t count) {
     rows_.resize(count);
-    for (size_t r = 0; r < count; ++r) rows_[r] = r * table_.rows() / count;
+    for (size_t r = 0; r < count; ++r) rows_[r] = r * setup_.rows / count;
     std::vector<Value> outputs{leaves_.value};
     for (const uint32_t p : free_)
       outputs.push_back(autodiff::gradient(leaves_.value, {leaves_.graph.leaf_value(p)})[0]);
@@ -149,21 +150,21 @@ class Search {
   }
   double leaf(const std::vector<double>& at, size_t number, size_t row) const {
     const size_t count = setup_.parameters.size();
-    return number < count ? at[number] : (*setup_.x[number - count])[rows_[row]];
+    return number < count ? at[number] : (*set_.x[number - count])[rows_[row]];
   }
   double clamped(uint32_t p, double value) const {
-    const auto range = options_.bounds.find(setup_.parameters[p]);
-    return range == options_.bounds.end() ? value
-                                          : std::clamp(value, range->second.first, range->second.second);
+    const auto range = setup_.bounds.find(setup_.parameters[p]);
+    return range == setup_.bounds.end() ? value
+                                        : std::clamp(value, range->second.first, range->second.second);
   }
   Eigen::VectorXd weighted(const Eigen::VectorXd& column) const {
     Eigen::VectorXd out(column.size());
-    for (Index r = 0; r < column.size(); ++r) out[r] = column[r] * setup_.weight(rows_[size_t(r)]);
+    for (Index r = 0; r < column.size(); ++r) out[r] = column[r] * set_.weight(rows_[size_t(r)]);
     return out;
   }
   Eigen::VectorXd response() const {
     Eigen::VectorXd y(Index(rows_.size()));
-    for (Index r = 0; r < y.size(); ++r) y[r] = (*setup_.y)[rows_[size_t(r)]];
+    for (Index r = 0; r < y.size(); ++r) y[r] = (*set_.y)[rows_[size_t(r)]];
     return y;
   }
 
@@ -260,7 +261,7 @@ class Search {
   std::vector<Symmetry> symmetries() {
     constexpr size_t kPoints = 3, kSamples = 48;
     std::vector<Symmetry> out(nonlinear_.size());
-    if (setup_.x.empty() || nonlinear_.empty()) return out;
+    if (set_.x.empty() || nonlinear_.empty()) return out;
     const size_t count = setup_.parameters.size();
     std::vector<Value> outputs{
         autodiff::gradient(leaves_.value, {leaves_.graph.leaf_value(uint32_t(count))})[0]};
@@ -307,7 +308,7 @@ class Search {
 
   /// Half periods over the span: where a sine or cosine of the parameter times x, or of x over it, is.
   std::vector<double> half_periods(uint32_t p, double span) {
-    if (setup_.x.empty()) return {};
+    if (set_.x.empty()) return {};
     const uint32_t x = uint32_t(setup_.parameters.size());
     for (const uint32_t id : autodiff::reachable(std::span(&leaves_.value, 1))) {
       const autodiff::Node& node = leaves_.graph.node(id);
@@ -338,8 +339,8 @@ class Search {
     const size_t k = size_t(std::find(nonlinear_.begin(), nonlinear_.end(), p) - nonlinear_.begin());
     const Symmetry& s = symmetries_[k];
     double low = 0, high = 1, largest = 1;
-    if (!setup_.x.empty()) {
-      const auto [least, most] = std::minmax_element(setup_.x[0]->begin(), setup_.x[0]->end());
+    if (!set_.x.empty()) {
+      const auto [least, most] = std::minmax_element(set_.x[0]->begin(), set_.x[0]->end());
       low = *least, high = *most, largest = std::max(std::abs(low), std::abs(high));
       if (!(high > low)) low = 0, high = largest > 0 ? largest : 1;
     }
@@ -349,9 +350,8 @@ class Search {
     if (!turns.empty()) {
       out = turns;
     } else if (s.position) {
-      const auto [bottom, top] = std::minmax_element(setup_.y->begin(), setup_.y->end());
-      out = {(*setup_.x[0])[size_t(top - setup_.y->begin())],
-             (*setup_.x[0])[size_t(bottom - setup_.y->begin())]};
+      const auto [bottom, top] = std::minmax_element(set_.y->begin(), set_.y->end());
+      out = {(*set_.x[0])[size_t(top - set_.y->begin())], (*set_.x[0])[size_t(bottom - set_.y->begin())]};
       constexpr int kPositions = 30;
       for (int n = 0; n < kPositions; ++n) out.push_back(low + span * (n + 0.5) / kPositions);
     } else if (s.power && *s.power != 0) {
@@ -387,9 +387,8 @@ class Search {
     }
   }
 
-  const io::CsvTable& table_;
-  const FitOptions& options_;
   FitSetup setup_;
+  const FitSetup::DataSet& set_;
   FitLeaves leaves_;
   std::vector<double> point_;  // by parameter: those that were given
   std::vector<uint32_t> free_, linear_, nonlinear_;
@@ -398,13 +397,73 @@ class Search {
   std::vector<Symmetry> symmetries_;
 };
 
-}  // namespace
-
-std::map<std::string, double> find_start(const io::CsvTable& table, const FitOptions& options) {
+std::map<std::string, double> found_by(const io::CsvTable& table, const FitOptions& options) {
   Search search(table, options);
   const std::vector<double> best = search.best();
   std::map<std::string, double> out;
   for (size_t p = 0; p < best.size(); ++p) out[search.parameters()[p]] = best[p];
+  return out;
+}
+
+/// The options of one of several data sets by itself, without numbers in the names. A constraint that names the parameters
+/// of other data sets is left out: the start of what it gives is not used.
+FitOptions alone(const FitOptions& options, const FitSetup& setup, size_t set) {
+  FitOptions own = options;
+  own.initial.clear(), own.bounds.clear(), own.constraints.clear(), own.shared.clear();
+  std::vector<std::string> known = setup.model.names();  // and what their constraints name
+  for (size_t k = 0; k < known.size(); ++k) {
+    const std::string name = known[k], whole = setup.resolved(name, set);
+    if (std::find(options.x.begin(), options.x.end(), name) != options.x.end()) continue;
+    if (const std::string* text = setup.constraint_of(whole)) {
+      const std::vector<std::string> used = Expression::parse(*text, "constraint").names();
+      if (!std::all_of(used.begin(), used.end(), [&](const auto& n) { return setup.is_of_each(n); }))
+        continue;
+      own.constraints[name] = *text;
+      for (const std::string& n : used)
+        if (std::find(known.begin(), known.end(), n) == known.end()) known.push_back(n);
+      continue;
+    }
+    if (const auto at = setup.initial.find(whole); at != setup.initial.end()) own.initial[name] = at->second;
+    if (const auto at = setup.bounds.find(whole); at != setup.bounds.end()) own.bounds[name] = at->second;
+  }
+  return own;
+}
+
+/// Nothing of a data set that cannot be fitted by itself: of too few rows, or without a free parameter.
+std::map<std::string, double> found_alone(const io::CsvTable& table, const FitOptions& options) {
+  try {
+    (void)FitSetup(std::span(&table, 1), options);
+  } catch (const InputError&) { return {}; }
+  return found_by(table, options);
+}
+
+}  // namespace
+
+std::map<std::string, double> find_start(std::span<const io::CsvTable> tables, const FitOptions& options) {
+  if (tables.size() == 1) return found_by(tables[0], options);
+  const FitSetup setup(tables, options);
+  std::map<std::string, std::vector<double>> seen;  // by name without number
+  for (size_t k = 0; k < tables.size(); ++k)
+    for (const auto& [name, value] : found_alone(tables[k], alone(options, setup, k)))
+      seen[name].push_back(value);
+  std::map<std::string, double> middle, out;
+  for (auto& [name, values] : seen) {
+    const auto at = values.begin() + int64_t(values.size() / 2);
+    std::nth_element(values.begin(), at, values.end());
+    middle[name] = *at;
+    if (setup.resolved(name, 0) == name) out[name] = *at;  // all data sets have it in common
+  }
+  for (size_t k = 0; k < tables.size(); ++k) {
+    FitOptions own = alone(options, setup, k);
+    for (const auto& [name, value] : out)
+      if (middle.contains(name) && setup.resolved(name, k) == name && !own.constraints.contains(name))
+        own.initial[name] = value;
+    std::map<std::string, double> found = found_alone(tables[k], own);
+    if (found.empty()) found = middle;
+    for (const auto& [name, value] : found) out.emplace(setup.resolved(name, k), value);
+  }
+  for (const auto& [name, value] : setup.initial) out[name] = value;
+  for (const std::string& name : setup.parameters) out.emplace(name, 1);  // that only constraints name
   return out;
 }
 
