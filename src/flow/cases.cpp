@@ -25,7 +25,7 @@ struct FlowCase {
   Model model;
   Stepping stepping;
   bool step = true;     // steps; else one right-hand side
-  bool in_f32 = false;  // beside f64
+  bool in_f32 = false;  // in addition to f64
 };
 
 /// How much finer than 256 points a side a grid is; 1 below.
@@ -143,10 +143,8 @@ Model case_model(Closure closure = Closure::none) {
 std::vector<FlowCase> flow_cases() {
   const Stepping fixed{Integrator::rk2, 2e-3};
   std::vector<FlowCase> all;
-  for (const Closure closure : {Closure::none, Closure::smagorinsky, Closure::leith,
-                                Closure::dynamic_smagorinsky, Closure::dynamic_leith})
-    all.push_back(
-        {"rhs." + std::string(name(closure)), case_model(closure), fixed, false, !is_dynamic(closure)});
+  for (const ClosureRow& row : kClosures)
+    all.push_back({"rhs." + std::string(row.name), case_model(row.closure), fixed, false, !row.dynamic});
   Model simple = case_model(Closure::smagorinsky), padded = case_model(), flux = case_model(Closure::leith);
   simple.form = ClosureForm::simple;
   all.push_back({"rhs.smagorinsky.simple", simple, fixed, false});

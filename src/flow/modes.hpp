@@ -30,12 +30,4 @@ inline Modes modes_of(const BoxGrid& grid, Dealias dealias) {
 }
 inline Modes modes_of(const Model& model) { return modes_of(model.grid, model.dealias); }
 
-/// Default constant and power of the width in nu_t = C^p d^p w.
-inline bool is_leith(Closure c) { return c == Closure::leith || c == Closure::dynamic_leith; }
-inline bool is_dynamic(Closure c) { return c == Closure::dynamic_smagorinsky || c == Closure::dynamic_leith; }
-inline int width_power(Closure c) { return is_leith(c) ? 3 : 2; }
-inline double constant_of(const Model& m) {
-  return m.constant > 0 ? m.constant : is_leith(m.closure) ? 0.3 : 0.17;
-}
-
 }  // namespace lockstep::flow

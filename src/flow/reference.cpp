@@ -90,7 +90,8 @@ Flow::Velocity Flow::velocity(const Spectrum& w) const {
 
 Field Flow::eddy_rate(const Spectrum& w, const Field& s11, const Field& s12, double test_width) const {
   Field rate(s11.size());
-  if (!is_leith(model_.closure)) {
+  const Rate kind = row_of(model_.closure).rate;
+  if (kind == Rate::strain) {
     for (size_t k = 0; k < rate.size(); ++k) rate[k] = 2 * std::sqrt(s11[k] * s11[k] + s12[k] * s12[k]);
     return rate;
   }

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "flow/closures.hpp"
 #include "flow/modes.hpp"
 
 namespace lockstep::flow::reference {
@@ -52,7 +53,7 @@ class Flow {
   Field vorticity() const;
   void set_spectrum(Spectrum w) { w_ = std::move(w); }
   const Spectrum& spectrum() const { return w_; }
-  /// A source of vorticity at each time, beside the model's forcing.
+  /// A source of vorticity at each time, in addition to the model's forcing.
   void set_source(std::function<Spectrum(double time)> source) { source_ = std::move(source); }
 
   /// Time derivative but for stochastic forcing.

@@ -65,7 +65,7 @@ TEST(FlowLongRuns, CpuAndInterpreterKeepTheSameBits) {
   }
 }
 
-// An eddy viscosity that is not negative and that the step resolves takes energy, whatever the coefficient.
+// An eddy viscosity that is not negative and that the step resolves takes energy for any coefficient.
 TEST(FlowLongRuns, LocalDynamicClosuresTakeEnergy) {
   for (const Closure closure : {Closure::dynamic_smagorinsky, Closure::dynamic_leith})
     for (const Integrator integrator : {Integrator::rk2, Integrator::rk4}) {

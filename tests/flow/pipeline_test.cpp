@@ -338,7 +338,7 @@ TEST(FlowPipeline, SkillIsBeyondWhatCostsNothing) {
   }
 }
 
-// Right in direction and far too large: no skill, whatever the correlation says.
+// Right in direction and far too large: no skill, regardless of the correlation.
 TEST(FlowPipeline, CorrelationAloneIsNoSkill) {
   const BoxGrid grid{16, 16};
   for (const std::string& device_name : host_devices()) {

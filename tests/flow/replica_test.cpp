@@ -225,7 +225,7 @@ class FlowReplica : public testing::Test {
     const std::vector<float> field = device.download<float>(out);
     return row_of(last, field);
   }
-  /// But for the slot that holds a constant, beside which all others vanish.
+  /// Without the slot that holds a constant, which is far larger than all other slots.
   static double latent_error(const Array& got, const Array& want) {
     double difference = 0, size = 0;
     for (int64_t j = 0; j < 654; ++j) {

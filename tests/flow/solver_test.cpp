@@ -181,8 +181,8 @@ TEST(FlowSolver, LongLinesFollowTheReference) {
   }
 }
 
-// How lanes share the lines of fused kernels and how their arrays lie changes no bit: GPUs' shapes beside the CPU's, f32 and
-// f64, with lines of one and two exchanges. What a run gives and takes lies the same for both.
+// How lanes share the lines of fused kernels and the layout of their arrays change no bit: GPU shapes compared with the
+// CPU's, in f32 and f64, with lines of one and two exchanges. A run's inputs and outputs have the same layout in both.
 TEST(FlowSolver, FusedShapesHaveTheSameBits) {
   struct Run {
     int64_t nx, ny;

@@ -170,7 +170,7 @@ Array on_grid(const Array& field, int64_t n) {
 }
 
 // Filtered turbulence for two turnover times on its own points and on twice as many: where 64 points resolve the flow,
-// spectra are the same within 10 % (bench/flow_statistics.py: ten turnover times beside 512 points).
+// spectra are the same within 10 % (bench/flow_statistics.py: ten turnover times, compared with 512 points).
 TEST(Theory, FilteredTurbulenceHasTheSpectraOfAFinerGrid) {
   RunOptions options;
   options.initial = (lockstep::test::data_folder() / "flow/turbulence_ic_64.mat").string();

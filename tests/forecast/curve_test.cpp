@@ -287,7 +287,7 @@ TEST(LearningCurves, RefusalsNameWhatIsWrong) {
   EXPECT_EQ(error({1, 2}, {1, 2}), "2 rows [a.csv]: expected at least 8");
   EXPECT_EQ(error({1, 2}, {1}), "2 steps and 1 losses [a.csv]: expected as many of both");
   EXPECT_EQ(error(steps, losses, {.horizon = 10}),
-            "a horizon of 10 [a.csv]: expected a step behind 20, the log's last");
+            "a horizon of 10 [a.csv]: expected a step after 20, the last of the log");
   std::vector<double> broken = losses;
   broken[4] = NAN;
   EXPECT_EQ(error(steps, broken), "the loss of row 5 is nan [a.csv]: expected finite numbers");

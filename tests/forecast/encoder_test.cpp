@@ -157,7 +157,7 @@ TEST(StateEncoder, WhatALogLacksIsSaidAndFilledByTheRules) {
   EXPECT_TRUE(has(error_of([] { StateEncoder(test_device("interp"), 1001); }), "a history of 1001"));
 }
 
-// A row is the same whatever is logged after it.
+// A row is the same regardless of later rows of the log.
 TEST(StateEncoder, StatesKnowNothingOfLaterRows) {
   std::vector<SignalSeries> log{{"loss", {}, {}}, {"lr", {}, {}}, {"grad_norm", {}, {}}};
   for (int k = 1; k <= 12; ++k) {

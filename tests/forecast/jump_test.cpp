@@ -1,4 +1,4 @@
-// Jumps: exact on linear dynamics, a gain on quadratics, the way back to the bit, cases on the devices of the host.
+// Jumps: exact on linear dynamics, a gain on quadratics, bit-identical restoration, cases on the devices of the host.
 #include "forecast/predict/jump/jump.hpp"
 
 #include <gtest/gtest.h>

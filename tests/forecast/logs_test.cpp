@@ -69,8 +69,9 @@ TEST(TrainingLogs, JsonLines) {
   EXPECT_EQ(error("{\"step\": 1, \"loss\": NaN}\n"),
             "NaN or Infinity, which are not JSON [a.jsonl:1]: expected finite numbers or null");
   EXPECT_EQ(error("{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"lo"),
-            "a line that is no JSON [a.jsonl:2]: expected an object in each line");
-  EXPECT_EQ(error("[1, 2]\n"), "a line that is no JSON object [a.jsonl:1]: expected an object in each line");
+            "a line that is not JSON [a.jsonl:2]: expected an object in each line");
+  EXPECT_EQ(error("[1, 2]\n"),
+            "a line that is not a JSON object [a.jsonl:1]: expected an object in each line");
   EXPECT_TRUE(has(error("{\"loss\": 2}\n"), "an object without a step [a.jsonl:1]"));
   EXPECT_TRUE(has(error("{\"step\": \"x\", \"loss\": 2}\n"), "'step' is \"x\" [a.jsonl:1]"));
   EXPECT_TRUE(has(error("{\"step\": 2, \"loss\": 2}\n{\"step\": 1, \"loss\": 2}\n"),

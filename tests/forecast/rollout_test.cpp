@@ -1,4 +1,4 @@
-// Rollouts against the plain reference, and both paths against each other to the bit.
+// Rollouts against the plain reference, and both paths against each other bit for bit.
 #include "lockstep/forecast/rollout.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ double relative_l2(std::span<const double> a, std::span<const double> b) {
   return std::sqrt(difference / size);
 }
 
-/// Against the reference in f64, whatever the type of the rollout.
+/// Against the reference in f64, regardless of the type of the rollout.
 void expect_near_reference(const std::vector<Array>& got, const RolloutModel& model,
                            const RolloutOptions& options, double bound) {
   RolloutModel wide = model;

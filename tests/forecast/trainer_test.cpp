@@ -107,7 +107,7 @@ TEST_P(Predict, GainsStepsByTheNetwork) {
   none.warm_up = 100000;
   network.directions = Directions::mlp;
   network.network_units = 2;
-  jumping.batch = 1024;  // beside which the multiplications of so small a network are few
+  jumping.batch = 1024;  // the multiplications of so small a network are few in comparison
   PredictiveTrainer walk(plain, none), jump(jumping, network);
   const int walked = steps_to(plain, walk, 1e-3), jumped = steps_to(jumping, jump, 1e-3);
   const Totals& totals = jump.totals();

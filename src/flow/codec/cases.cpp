@@ -134,7 +134,7 @@ Case codec_case(const CodecCase& c) {
   made.make = [=](const std::string& size, uint64_t seed) {
     const auto setup = codec_setup(c, size, seed);
     CaseProblem p;
-    // Fields are read, or written, once; latents are short beside them.
+    // Fields are read, or written, once; latents are short compared with them.
     const double points = double(setup->fields.size());
     p.bytes = points * 4 * (c.work == CodecWork::both ? 2 : 1);
     p.flops = p.bytes / 4 * 2.5 * std::log2(double(setup->options.grid.points()));

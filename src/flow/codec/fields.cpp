@@ -138,7 +138,7 @@ void each_block(const EncodedFields& e, F f) {
     f(block, done, count);
   }
   if (!latent.empty() || !residual.empty())
-    throw InputError("coded numbers behind the last frame", "flow codec", "a sound file of flow encode");
+    throw InputError("coded numbers after the last frame", "flow codec", "a sound file of flow encode");
 }
 
 }  // namespace

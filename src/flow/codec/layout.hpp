@@ -1,4 +1,4 @@
-// Which mode stands where in a latent, and which modes the bands have: all that follows from a plan.
+// The position of each mode in a latent and the modes of each band: all that follows from a plan.
 #pragma once
 
 #include <vector>

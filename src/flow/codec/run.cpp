@@ -295,7 +295,7 @@ nlohmann::ordered_json document_of(const CodecRunResult& r) {
   if (r.errors) {
     j["relative_l2"] = r.errors->relative_l2;
     j["max_error"] = r.errors->max_error;
-    // JSON knows no infinity: equal fields have no ratio.
+    // JSON does not support infinity: equal fields have no ratio.
     j["psnr"] =
         std::isfinite(r.errors->psnr) ? nlohmann::ordered_json(r.errors->psnr) : nlohmann::ordered_json();
     j["spectrum_error"] = r.errors->spectrum_error;

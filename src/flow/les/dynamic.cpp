@@ -4,6 +4,7 @@
 
 #include "flow/les/kernels.hpp"
 #include "flow/les/mode.hpp"
+#include "flow/les/rates.hpp"
 
 namespace lockstep::flow {
 
@@ -19,13 +20,6 @@ Val<T> test_filter(Parameters& p, const Mode<T>& mode) {
   return exp(-(mode.k2 * p.scalar<T>("test_width_2_over_24")));
 }
 
-/// |S| or |grad w| of fields at a point.
-template <class T>
-Val<T> strain_rate(bool leith, const Val<T>& a, const Val<T>& b) {
-  const Val<T> size = sqrt(a * a + b * b);
-  return leith ? size : T(2) * size;
-}
-
 constexpr int kSumLanes = 256;
 
 }  // namespace
@@ -38,9 +32,7 @@ Kernel DynamicKernels<T>::products(const Terms& t) {
     const Val<i32> members = at.extent(2), m = at.z, y = at.y, x = at.x;
     const auto field = [&](Quantity q) { return fields(members * t.field(q) + m, y, x); };
     const Val<T> w = field(Quantity::w), wx = field(Quantity::wx), wy = field(Quantity::wy);
-    const bool leith = is_leith(t.closure);
-    const Val<T> rate =
-        strain_rate<T>(leith, leith ? wx : field(Quantity::s11), leith ? wy : field(Quantity::s12));
+    const Val<T> rate = rate_at<T>(row_of(t.closure).rate, field);
     out(m, y, x) = field(Quantity::u) * w;
     out(members + m, y, x) = field(Quantity::v) * w;
     out(members * 2 + m, y, x) = rate * wx;
@@ -82,10 +74,8 @@ Kernel DynamicKernels<T>::contract(const Terms& t) {
       }
       return field(place);
     };
-    const bool leith = is_leith(t.closure);
     const Val<T> wx = quantity(Quantity::wx), wy = quantity(Quantity::wy), w = quantity(Quantity::w);
-    const Val<T> rate =
-        strain_rate<T>(leith, leith ? wx : quantity(Quantity::s11), leith ? wy : quantity(Quantity::s12));
+    const Val<T> rate = rate_at<T>(row_of(t.closure).rate, quantity);
     const Val<T> own = p.scalar<T>("width_power"), wide = p.scalar<T>("test_power") * rate;
     const Val<T> mx = own * field(2) - wide * wx, my = own * field(3) - wide * wy;
     const Val<T> lx = field(0) - quantity(Quantity::u) * w, ly = field(1) - quantity(Quantity::v) * w;
@@ -111,9 +101,7 @@ Kernel DynamicKernels<T>::local_viscosity(const Terms& t) {
       return ay * neighbours + (T(1) - T(2) * ay) * row(0);
     };
     const auto field = [&](Quantity q) { return fields(members * t.field(q) + m, y, x); };
-    const bool leith = is_leith(t.closure);
-    const Val<T> rate = strain_rate<T>(leith, field(leith ? Quantity::wx : Quantity::s11),
-                                       field(leith ? Quantity::wy : Quantity::s12));
+    const Val<T> rate = rate_at<T>(row_of(t.closure).rate, field);
     const Val<T> above = mean(0), below = mean(1);
     const Val<T> clipped =
         select(below > T(0), min(max(above / below, T(0)), T(kLargestLocal)), Val<T>(T(0)));

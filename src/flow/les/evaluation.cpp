@@ -1,5 +1,7 @@
 #include "flow/les/evaluation.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "primitives/fft/twiddles.hpp"
@@ -57,15 +59,22 @@ KernelForm form_of(const Model& model, bool adaptive) {
 }
 
 Evaluation::Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
-                       int64_t members, std::string_view variant)
+                       int64_t members, std::string_view variant, const parallel::Group& group)
     : device_(device),
       modes_(modes_of(model)),
       form_(form),
       storage_(storage),
       members_(members),
       numbers_(numbers_of(model, modes_, modes_.points_x * modes_.points_y)) {
-  if (is_fused(modes_, form))
-    make_fused(variant);
+  const bool fused = is_fused(modes_, form);
+  if (group.size() > 1 && !fused)
+    throw parallel::GroupError(
+        fmt::format("a flow of {} x {} points over ranks", modes_.points_y, modes_.points_x), "flow run",
+        "sides that are powers of two up to 4096, the stress form and no closure but Smagorinsky's, or a "
+        "member for each rank")
+        .on_every_rank();
+  if (fused)
+    make_fused(variant, group);
   else
     make_whole();
   if (is_dynamic(form.terms.closure)) make_dynamic();
@@ -90,9 +99,11 @@ void Evaluation::make_whole() {
   });
 }
 
-void Evaluation::make_fused(std::string_view variant) {
+void Evaluation::make_fused(std::string_view variant, const parallel::Group& group) {
   Fused& fused = fused_.emplace();
   fused.shape = fused_shape(modes_, storage_, device_.info(), variant);
+  form_.slab = group.size() > 1;
+  if (form_.slab) slabs_.emplace(group, device_, fused.shape);
   const auto columns = [&](int64_t fields, int64_t numbers) {
     return device_.allocate(
         storage_, {fields * members_, modes_.columns(), modes_.points_y + fused.shape.pad, numbers});
@@ -166,10 +177,12 @@ void Evaluation::launch(const Kernel& kernel, const Shape& domain, Arguments arg
 }
 
 Shape Evaluation::update_domain() const {
-  return fused_ ? Shape{members_, 1, fused_->shape.column_groups()} : mode_domain();
+  if (!fused_) return mode_domain();
+  return {members_, 1, slabs_ ? slabs_->column_groups().size() : fused_->shape.column_groups()};
 }
 Launch Evaluation::update(const Kernel& kernel, Arguments arguments) const {
   arguments.set("fields", fields_).set("products", products_);
+  if (slabs_) arguments.set("first_group", slabs_->column_groups().begin);
   if (fused_) arguments.set("roots_y", fused_->roots_y).set("bent", fused_->bent);
   return {kernel, update_domain(), arguments.bind_known(kernel)};
 }
@@ -185,11 +198,12 @@ Launch Evaluation::advance(StageKind kind, const Arguments& arguments) const {
   });
 }
 Launch Evaluation::right_hand_side(const Arguments& arguments) const {
-  return with_precision(storage_, [&]<class T>(T) {
-    return update(fused_ ? FusedKernels<T>::right_hand_side(form_, fused_->shape)
-                         : LesKernels<T>::right_hand_side(form_),
-                  arguments);
-  });
+  if (!right_hand_side_)
+    with_precision(storage_, [&]<class T>(T) {
+      right_hand_side_ = fused_ ? FusedKernels<T>::right_hand_side(form_, fused_->shape)
+                                : LesKernels<T>::right_hand_side(form_);
+    });
+  return update(*right_hand_side_, arguments);
 }
 
 void Evaluation::run_dynamic(const Buffer& w) const {
@@ -242,7 +256,17 @@ void Evaluation::products(const Buffer& w, bool measuring) const {
   Arguments a = numbers_;
   a.set("fields", fields_).set("products", products_).set("speeds", speeds_);
   a.set("roots_x", fused_->roots_x).set("bent", fused_->bent);
-  launch(measuring ? fused_->rows_measured : fused_->rows, {members_, 1, fused_->shape.row_groups()}, a);
+  const parallel::Range groups =
+      slabs_ ? slabs_->row_groups() : parallel::Range{0, fused_->shape.row_groups()};
+  if (slabs_) {
+    slabs_->to_rows(fields_);
+    if (fused_->bent) slabs_->to_rows(fused_->bent);
+  }
+  launch(measuring ? fused_->rows_measured : fused_->rows, {members_, 1, groups.size()},
+         a.set("first_group", groups.begin));
+  if (!slabs_) return;
+  slabs_->to_columns(products_);
+  if (measuring) slabs_->gather_speeds(speeds_);
 }
 void Evaluation::measure(const Buffer& w) const {
   if (whole_) return run_whole(w, true, true);

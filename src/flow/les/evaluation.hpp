@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "flow/les/fused.hpp"
+#include "flow/les/slabs.hpp"
 #include "lockstep/fft.hpp"
 
 namespace lockstep::flow {
@@ -33,9 +33,11 @@ auto with_precision(Storage storage, F work) {
 /// kernels of fused.hpp.
 class Evaluation {
  public:
-  /// `variant` of `flow.step`; empty: the fastest.
+  /// `variant` of `flow.step`; empty: the fastest. With several ranks each computes a part, and calls of products() and
+  /// measure() are collective; what their columns' launches write is gathered by slabs(). Throws GroupError, on every
+  /// rank, where the kernels are not fused.
   Evaluation(const Device& device, const Model& model, const KernelForm& form, Storage storage,
-             int64_t members, std::string_view variant);
+             int64_t members, std::string_view variant, const parallel::Group& group = {});
 
   /// Derives the fields that `products` takes from a state; later states leave them behind themselves.
   Launch derive(const Buffer& w) const;
@@ -53,6 +55,7 @@ class Evaluation {
   Shape mode_domain() const { return {members_, modes_.rows(), modes_.columns()}; }
   const Arguments& numbers() const { return numbers_; }
   const KernelForm& form() const { return form_; }
+  const std::optional<Slabs>& slabs() const { return slabs_; }
   std::vector<Kernel> kernels() const;
 
  private:
@@ -76,7 +79,7 @@ class Evaluation {
     Kernel products, filtering, contract, partial_sums, coefficient_kernel, viscosity;
   };
   void make_whole();
-  void make_fused(std::string_view variant);
+  void make_fused(std::string_view variant, const parallel::Group& group);
   void make_dynamic();
   void run_whole(const Buffer& w, bool measuring, bool measuring_alone) const;
   void run_dynamic(const Buffer& w) const;
@@ -97,8 +100,10 @@ class Evaluation {
   Arguments numbers_;
   Buffer fields_, products_, speeds_;  // what derive and advance write, and what they read
   Kernel derive_kernel_;
+  mutable std::optional<Kernel> right_hand_side_;  // traced for its first launch
   std::optional<Whole> whole_;
   std::optional<Fused> fused_;
+  std::optional<Slabs> slabs_;
   std::optional<Dynamic> dynamic_;
 };
 

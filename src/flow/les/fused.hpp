@@ -1,5 +1,5 @@
 // A right-hand side in two kernels, for grids whose sides are powers of two: transforms along x with the products
-// between them, and transforms along y with the stage's update between them. Fields at points never stand in memory.
+// between them, and transforms along y with the stage's update between them. Point values never reach memory.
 //
 // In between lie arrays (member, kx, y): of the stream function psi, psi_y and, with a closure, psi_yy, out of which
 // the rows make
@@ -35,7 +35,7 @@ struct FusedShape {
   int64_t row_groups() const { return rows.length ? columns.length / rows.lines : 0; }
   int64_t column_groups() const { return (modes.columns() + columns.lines - 1) / columns.lines; }
 };
-/// Whether a model goes by fused kernels: the same on every device, since it decides the bits.
+/// True if the model uses the fused kernels. The value is device-independent because the choice affects rounding.
 bool is_fused(const Modes& modes, const KernelForm& form);
 const variants::Computation& step_computation();
 /// By a variant of `flow.step`; empty: the fastest.

@@ -248,17 +248,23 @@ class FieldsIn {
   std::optional<Grid<T, 4>> bent_;
 };
 
+/// The number of a group among those of all ranks.
+Val<i32> group_number(const Group<3>& g, Parameters& p, const KernelForm& form) {
+  const Val<i32> own = g.id(0);
+  return form.slab ? own + p.scalar<i32>("first_group") : own;
+}
+
 /// The columns of a group: what the kernels over columns have in common.
 template <class T>
 class Columns {
  public:
-  Columns(const Group<3>& g, Parameters& p, const FusedShape& shape)
+  Columns(const Group<3>& g, Parameters& p, const KernelForm& form, const FusedShape& shape)
       : shape_(shape),
         unit_(p),
         lines_(shape.columns, g, p.read<T, 2>("roots_y")),
         members(g.count(2)),
         m(g.id(2)),
-        ix_(g.id(0) * shape.columns.lines + lines_.line),
+        ix_(group_number(g, p, form) * shape.columns.lines + lines_.line),
         all_mine_(shape.modes.columns() % shape.columns.lines == 0),
         mine_(ix_ < int(shape.modes.columns())),
         ix(min(ix_, int(shape.modes.columns() - 1))) {}
@@ -289,7 +295,7 @@ class Columns {
   /// Whether place j has a kept mode in some lane.
   int places() const { return lines_.points(); }
   bool kept(int j) const { return !lines_.none_kept(j, shape_.modes.kept_y); }
-  /// A row of the state that lanes may read whatever mode they have.
+  /// A row of the state that lanes may read regardless of their mode.
   Val<i32> safe_row(int j) const {
     return lines_.all_kept(j, shape_.modes.kept_y) ? row(j) : select(inside(j), row(j), Val<i32>(0));
   }
@@ -384,7 +390,8 @@ class Rows {
         unit_x_(p.scalar<T>("unit_x")),
         members_(g.count(2)),
         m_(g.id(2)),
-        y_(g.id(0) * shape.rows.lines + lines_.line),
+        group_(group_number(g, p, form)),
+        y_(group_ * shape.rows.lines + lines_.line),
         fields_(p, shape, members_, fused_fields(form)) {}
 
   /// u + i v and, with a closure, S11 + i S12 at points.
@@ -409,7 +416,7 @@ class Rows {
         most = max(most, select(speed <= huge, speed, Val<T>(std::numeric_limits<T>::infinity())));
       }
       const Val<T> all = group_max(most);
-      if_(g.lane() == 0, [&] { speeds(m_, g.id(0), c) = all; });
+      if_(g.lane() == 0, [&] { speeds(m_, group_, c) = all; });
     }
   }
 
@@ -482,7 +489,7 @@ class Rows {
   int64_t kept_;
   GroupLines<T> lines_;
   Val<T> unit_x_;
-  Val<i32> members_, m_, y_;
+  Val<i32> members_, m_, group_, y_;
   FieldsIn<T> fields_;
   std::vector<fft::ComplexValues<T>> at_points_;
 };
@@ -495,7 +502,7 @@ Kernel FusedKernels<T>::derive(const KernelForm& form, const FusedShape& shape) 
       fused_name<T>("derive", form, shape.columns),
       [&](Group<3> g, Parameters& p) {
         const auto w = p.read<T, 4>("w");
-        Columns<T> columns(g, p, shape);
+        Columns<T> columns(g, p, form, shape);
         columns.store_fields(p, fused_fields(form), [&](int, const Mode<T>&, const Val<i32>& row) {
           return load_state(form.turned, w, columns.m, row, columns.ix);
         });
@@ -524,7 +531,7 @@ Kernel FusedKernels<T>::advance(const KernelForm& form, StageKind kind, const Fu
       fused_name<T>(what, form, shape.columns),
       [&](Group<3> g, Parameters& p) {
         const auto products = p.read<T, 4>("products");
-        Columns<T> columns(g, p, shape);
+        Columns<T> columns(g, p, form, shape);
         StageUpdate<T> update(p, form, kind, columns.m);
         std::vector<EarlyStates<T>> early(size_t(columns.places()));
         columns.load_products(products, [&] {
@@ -545,7 +552,7 @@ Kernel FusedKernels<T>::right_hand_side(const KernelForm& form, const FusedShape
       [&](Group<3> g, Parameters& p) {
         const auto w = p.read<T, 4>("w"), products = p.read<T, 4>("products");
         const auto out = p.write<T, 4>("out");
-        Columns<T> columns(g, p, shape);
+        Columns<T> columns(g, p, form, shape);
         const RightHandSide<T> rhs(p, form);
         columns.load_products(products, [] {});
         for (int j = 0; j < columns.places(); ++j) {

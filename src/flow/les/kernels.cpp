@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "flow/les/rates.hpp"
 #include "flow/les/update.hpp"
 
 namespace lockstep::flow {
@@ -40,7 +41,8 @@ std::string text(const KernelForm& form) {
                                  {form.beta, ".beta"},
                                  {form.hyper, ".hyper"},
                                  {form.hypo, ".hypo"},
-                                 {form.adaptive, ".adaptive"}})
+                                 {form.adaptive, ".adaptive"},
+                                 {form.slab, ".slab"}})
     if (on) t += word;
   return t;
 }
@@ -126,13 +128,9 @@ Kernel LesKernels<T>::products(const KernelForm& form) {
     }
     if (t.closure != Closure::none) {
       const Val<T> s11 = field(Quantity::s11), s12 = field(Quantity::s12);
-      const auto gradient = [&] {
-        const Val<T> wx = field(Quantity::wx), wy = field(Quantity::wy);
-        return sqrt(wx * wx + wy * wy);
-      };
       const auto viscosity = [&] {
         if (is_local(t)) return p.read<T, 3>("eddy")(m, y, x);
-        const Val<T> rate = is_leith(t.closure) ? gradient() : T(2) * sqrt(s11 * s11 + s12 * s12);
+        const Val<T> rate = rate_at<T>(row_of(t.closure).rate, field);
         Val<T> power = p.scalar<T>("width_power");  // width^p, with C^p where that is a number
         if (is_dynamic(t.closure)) power = power * p.read<T, 1>("coefficient")[m];
         return power * rate;

@@ -32,6 +32,7 @@ struct KernelForm {
   bool adaptive = false;  // a step of dt = 0 leaves the state as it is
   bool beta = false, hyper = false, hypo = false;
   int hyper_power = 1, hypo_power = 1;
+  bool slab = false;    // fused kernels over some of the groups, from first_group on
   bool turned = false;  // states and right-hand sides lie as (member, kx, ky), else as (member, ky, kx)
 };
 /// The form as part of a kernel's name.
@@ -73,7 +74,7 @@ struct ClockKernels {
   /// By the speeds: rate, with `adaptive` the dt of the step, and the flag of a blow-up.
   static Kernel look(bool adaptive, bool eddy);
   static Kernel tick();  // time += dt, steps += 1
-  static Kernel keep();  // good = w where the member is sound
+  static Kernel keep();  // good = w where the member is valid
 };
 
 /// Sums over rings of modes.

@@ -100,7 +100,7 @@ template struct MomentKernels<f64>;
 void Solver::State::record_moment() {
   Recorder& r = *recorder;
   evaluation.products(w, true);
-  right_hand_side.run(device);
+  run_right_hand_side();
   r.sums.run(device);
   Arguments a = r.arguments;
   a.set("slot", r.filled++);

@@ -21,7 +21,7 @@ struct MomentKernels {
   static Kernel record();                      // a row of the ring
 };
 
-/// Rows since the last reading stand in the ring; a full ring is read by itself.
+/// The ring holds the rows since the last reading; a full ring is read automatically.
 struct Recorder {
   int64_t every = 1, since = 0, filled = 0;
   Buffer partial, ring;  // (members, chunks, kSums); (rows, members, kMomentColumns)

@@ -58,7 +58,10 @@ std::vector<double> Solver::State::ring_sums(bool transfers) {
   Arguments a;
   a.set("w", w.reshape({members, modes.count(), 2})).set("n", n.reshape({members, modes.count(), 2}));
   a.set("first", ring_first).set("order", ring_order).set("share", ring_share).set("sums", sums);
-  const Kernel k = with_precision(storage, [&]<class T>(T) { return RingKernels<T>::sums(); });
+  const Kernel k = with_precision(storage, []<class T>(T) {
+    static const Kernel traced = RingKernels<T>::sums();
+    return traced;
+  });
   bound(k, {members, rings}, a).run(device);
   const Array numbers = device.download(sums).to(Storage::f64);
   return {numbers.as<double>().begin(), numbers.as<double>().end()};

@@ -53,7 +53,8 @@ Fft grid_plan(const Device& device, const Solver::State& s, FftKind kind) {
 
 }  // namespace
 
-Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storage type, int64_t count)
+Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storage type, int64_t count,
+                     const parallel::Group& group)
     : device(d),
       model(m),
       stepping(st),
@@ -61,7 +62,7 @@ Solver::State::State(const Device& d, const Model& m, const Stepping& st, Storag
       storage(type),
       members(count),
       adaptive(st.cfl > 0),
-      evaluation(d, m, solver_form(d, m, st, type), type, count, st.variant) {
+      evaluation(d, m, solver_form(d, m, st, type), type, count, st.variant, group) {
   w = spectrum_buffer();
   y = spectrum_buffer();
   good = spectrum_buffer();
@@ -90,7 +91,10 @@ Buffer Solver::State::spectrum_buffer() const {
 }
 
 void Solver::State::turn(const Buffer& from, const Buffer& to) const {
-  const Kernel kernel = with_precision(storage, [&]<class T>(T) { return LesKernels<T>::turn(); });
+  const Kernel kernel = with_precision(storage, []<class T>(T) {
+    static const Kernel traced = LesKernels<T>::turn();
+    return traced;
+  });
   device.launch(kernel, {members, to.shape()[1], to.shape()[2]}, Arguments().set("from", from).set("to", to));
 }
 Buffer Solver::State::rows_first(const Buffer& spectrum) const {
@@ -180,14 +184,18 @@ std::vector<double> Solver::State::clock_column(int column) const {
 }
 
 Solver::Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision,
-               int64_t members) {
+               int64_t members)
+    : Solver(device, model, stepping, precision, members, parallel::Group()) {}
+
+Solver::Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision,
+               int64_t members, const parallel::Group& group) {
   check(model, stepping);
   if (precision != Storage::f32 && precision != Storage::f64)
     throw InputError(fmt::format("precision {}", name(precision)), "flow solver", "f32 or f64");
   if (members < 1) throw InputError(fmt::format("{} members", members), "flow solver", "1 or more");
   if (precision == Storage::f64 && !device.info().limits.f64)
     throw UnsupportedError(fmt::format("f64 on {}", device.info().name), "flow solver", "f32");
-  state_ = std::make_shared<State>(device, model, stepping, precision, members);
+  state_ = std::make_shared<State>(device, model, stepping, precision, members, group);
 }
 
 void Solver::set_vorticity(const Array& given) {
@@ -234,6 +242,10 @@ void Solver::State::begin() const {
 
 void Solver::State::advance(int64_t steps) {
   for (; steps >= kBlock; steps -= kBlock) {
+    if (evaluation.slabs()) {
+      run_block();  // exchanges are no part of a recorded graph
+      continue;
+    }
     if (!block) block = device.record([&] { run_block(); });
     device.replay(*block);
   }
@@ -241,6 +253,20 @@ void Solver::State::advance(int64_t steps) {
     step(k == 0);
     tick_one.run(device);
   }
+  gather();
+}
+
+void Solver::State::gather() const {
+  if (!evaluation.slabs()) return;
+  const bool turned = evaluation.form().turned;
+  for (const Buffer& spectrum : {w, good}) evaluation.slabs()->gather_columns(spectrum, turned);
+  if (stepping.integrator != Integrator::ab3) return;
+  for (const Buffer& spectrum : {one, two}) evaluation.slabs()->gather_columns(spectrum, turned);
+}
+
+void Solver::State::run_right_hand_side() const {
+  right_hand_side.run(device);
+  if (evaluation.slabs()) evaluation.slabs()->gather_columns(derivative, evaluation.form().turned);
 }
 
 void Solver::advance(int64_t steps) {
@@ -331,7 +357,7 @@ void Solver::evaluate() {
   State& s = *state_;
   s.make_derivative();
   s.evaluation.products(s.w);
-  s.right_hand_side.run(s.device);
+  s.run_right_hand_side();
 }
 
 Array Solver::right_hand_side() {

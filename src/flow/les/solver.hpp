@@ -11,7 +11,8 @@ namespace lockstep::flow {
 inline constexpr int64_t kBlock = 10;
 
 struct Solver::State {
-  State(const Device& device, const Model& model, const Stepping& stepping, Storage storage, int64_t members);
+  State(const Device& device, const Model& model, const Stepping& stepping, Storage storage, int64_t members,
+        const parallel::Group& group);
 
   Device device;
   Model model;
@@ -23,7 +24,7 @@ struct Solver::State {
   Evaluation evaluation;
 
   Buffer w, y, one, two, sum, weights,
-      good;           // spectra of the state, of stages, ETD's weights, the sound state
+      good;           // spectra of the state, of stages, ETD's weights, the last valid state
   Buffer derivative;  // of w, where it was asked for
   Buffer clock, status, keys;
   std::vector<Launch> advances;  // one a stage
@@ -53,6 +54,10 @@ struct Solver::State {
   /// Blocks, then single steps.
   void advance(int64_t steps);
   void make_derivative();
+  /// The right-hand side of w into `derivative`, after products().
+  void run_right_hand_side() const;
+  /// Over ranks: the whole state on each.
+  void gather() const;
   void record_moment();
   void read_moments();
   /// Fields of w, as each step expects them.

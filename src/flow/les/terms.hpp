@@ -3,17 +3,16 @@
 
 #include <vector>
 
+#include "flow/closures.hpp"
 #include "flow/modes.hpp"
 
 namespace lockstep::flow {
 
-/// Fields made of the spectrum, mode by mode, and transformed to points.
-enum class Quantity : uint8_t { u, v, s11, s12, w, wx, wy, laplacian };
 /// Products at points that go back to the spectrum. stress_p, stress_q: u v - 2 nu_t S12 and
-/// u^2 - v^2 - 4 nu_t S11, without the advective part where that goes by fluxes.
+/// u^2 - v^2 - 4 nu_t S11, without the advective part where fluxes represent it.
 enum class Product : uint8_t { stress_p, stress_q, flux_x, flux_y, eddy };
 
-/// The fields and products of a model, in the order in which they lie in memory.
+/// The fields and products of a model, in their order in memory.
 struct Terms {
   std::vector<Quantity> fields;
   std::vector<Product> products;
@@ -53,7 +52,9 @@ inline Terms terms_of(const Model& model) {
   if (closed) t.fields.insert(t.fields.end(), {Quantity::s11, Quantity::s12});
   const bool dynamic = is_dynamic(t.closure);  // Germano's identity is that of the flux of vorticity
   if (t.flux || dynamic) t.fields.push_back(Quantity::w);
-  if (dynamic || is_leith(t.closure)) t.fields.insert(t.fields.end(), {Quantity::wx, Quantity::wy});
+  if (dynamic) t.fields.insert(t.fields.end(), {Quantity::wx, Quantity::wy});
+  for (const Quantity q : rate_fields(row_of(t.closure).rate))
+    if (t.field(q) < 0) t.fields.push_back(q);
   if (simple) t.fields.push_back(Quantity::laplacian);
   if (!t.flux || (closed && !simple)) t.products = {Product::stress_p, Product::stress_q};
   if (t.flux) t.products.insert(t.products.end(), {Product::flux_x, Product::flux_y});
@@ -64,7 +65,7 @@ inline Terms terms_of(const Model& model) {
 /// Fields of the filtered state that Germano's identity needs.
 inline std::vector<Quantity> germano_fields(const Terms& t) {
   std::vector<Quantity> list{Quantity::u, Quantity::v, Quantity::w, Quantity::wx, Quantity::wy};
-  if (!is_leith(t.closure)) list.insert(list.end(), {Quantity::s11, Quantity::s12});
+  if (row_of(t.closure).rate == Rate::strain) list.insert(list.end(), {Quantity::s11, Quantity::s12});
   return list;
 }
 

@@ -39,13 +39,13 @@ std::span<const Choice<Place>> choices(Place) {
 namespace {
 
 using Use = Option::Use;
-constexpr auto kUnused = "nothing uses it with {codec} ";
+constexpr auto kUnused = "it has no effect with {codec} ";
 
 /// Rules of options that hold both a codec and a bound on its error.
 template <class Options>
 void add_bound(Schema<Options>& s) {
   s.option("max_error", &Options::max_error,
-           "v2: no point differs by more than this, 0: not by a bit; the steps follow from it")
+           "v2: largest difference at any point, 0: bit-identical; the quantisation steps follow from it")
       .at_least(0)
       .shown("E");
   s.useless(
@@ -54,11 +54,11 @@ void add_bound(Schema<Options>& s) {
   s.conflict("max_error", "share");
   s.useless(
       "codec_seed", [](const Options& o) { return o.max_error.has_value(); },
-      "a bounded error knows no stochastic decoder", "no {max_error}");
+      "a bounded error does not support the stochastic decoder", "no {max_error}");
 }
 
 void add_rollout(Schema<LearnRunOptions>& s) {
-  s.option("rollout", &LearnRunOptions::rollout, "by single steps, or by blocks that double");
+  s.option("rollout", &LearnRunOptions::rollout, "by single steps, or by blocks of doubling length");
 }
 
 }  // namespace
@@ -66,8 +66,7 @@ void add_rollout(Schema<LearnRunOptions>& s) {
 void describe(Schema<CodecOptions>& s) {
   s.of("flow::CodecOptions");
   s.option("codec", &CodecOptions::kind, "v2 or the published one").member("kind");
-  s.option("share", &CodecOptions::share,
-           "v2: share of the first frame's enstrophy that the coefficients hold")
+  s.option("share", &CodecOptions::share, "v2: share of the first frame's enstrophy in the coefficients")
       .flag("rank")
       .above(0)
       .at_most(1)
@@ -79,7 +78,10 @@ void describe(Schema<CodecOptions>& s) {
       .shown("K");
   s.option("low", &CodecOptions::low, "classic: low-pass wavenumber").at_least(0).shown("K");
   s.option("middle", &CodecOptions::middle, "classic: end of the middle band").above(0).shown("K");
-  s.option("threshold", &CodecOptions::threshold, "of the ternary mask").above(0).below(1).shown("T");
+  s.option("threshold", &CodecOptions::threshold, "threshold of the ternary mask")
+      .above(0)
+      .below(1)
+      .shown("T");
   s.option("box_points", &CodecOptions::box, "classic: width of the box filter in points, odd")
       .member("box")
       .at_least(1)
@@ -90,8 +92,8 @@ void describe(Schema<CodecOptions>& s) {
       .at_most(1 << 20)
       .shown("K");
   s.option("anchors", &CodecOptions::anchors,
-           "classic: what the decoder does with its anchors; the published one leaves them unused");
-  s.option("codec_seed", &CodecOptions::seed, "of the stochastic decoder").member("seed").shown("S");
+           "classic: how the decoder treats its anchors; the published one does not use them");
+  s.option("codec_seed", &CodecOptions::seed, "seed of the stochastic decoder").member("seed").shown("S");
   for (const char* name : {"share", "cut"})
     s.useless(
         name, [](const CodecOptions& o) { return o.kind == CodecKind::classic; },
@@ -149,11 +151,11 @@ void describe(Schema<SurrogateOptions>& s) {
   s.option("method", &SurrogateOptions::method,
            "ridge: regression with {ridge}; dmd: least squares on singular vectors");
   s.option("train_share", &SurrogateOptions::train_share,
-           "of the frames, the first ones, to learn from; the others are held out")
+           "share of the frames to learn from, the first ones; the others are held out")
       .above(0)
       .below(1)
       .shown("S");
-  s.option("delays", &SurrogateOptions::delays, "frames that a state holds").at_least(1).at_most(64);
+  s.option("delays", &SurrogateOptions::delays, "frames in a state").at_least(1).at_most(64);
   s.option("vectors", &SurrogateOptions::rank, "singular vectors to keep")
       .member("rank")
       .at_least(1)
@@ -162,7 +164,7 @@ void describe(Schema<SurrogateOptions>& s) {
       .or_else("by {vector_share}")
       .shown("R");
   s.option("vector_share", &SurrogateOptions::share,
-           "of the sum of squares that the singular vectors hold; 1: all above rounding")
+           "share of the sum of squares in the singular vectors; 1: all above rounding")
       .member("share")
       .above(0)
       .at_most(1)
@@ -174,7 +176,7 @@ void describe(Schema<SurrogateOptions>& s) {
       .shown("L");
   s.useless(
       "ridge", [](const SurrogateOptions& o) { return o.method != SurrogateMethod::ridge && o.lambda != 0; },
-      "nothing uses it with {method} dmd", "{method} ridge");
+      "it has no effect with {method} dmd", "{method} ridge");
   s.conflict("vectors", "vector_share");
 }
 
@@ -211,7 +213,7 @@ void describe(Schema<RolloutRunOptions>& s) {
       .required()
       .shown("Z.npz")
       .effect(Effect::display);
-  s.option("rollout", &RolloutRunOptions::rollout, "by single steps, or by blocks that double");
+  s.option("rollout", &RolloutRunOptions::rollout, "by single steps, or by blocks of doubling length");
 }
 
 void describe(Schema<PipelineOptions>& s) {
@@ -225,11 +227,12 @@ void describe(Schema<PipelineOptions>& s) {
   add_bound(s);
   s.option("decoder", &PipelineOptions::decoder, "mean: least error; stochastic: with random small scales");
   s.include(&PipelineOptions::surrogate);
-  s.option("rollout", &PipelineOptions::rollout, "by single steps, or by blocks that double");
+  s.option("rollout", &PipelineOptions::rollout, "by single steps, or by blocks of doubling length");
   s.option("place", &PipelineOptions::place,
            "where the stages run; mixed: the simulation on the CPU, the rest on the device");
   s.option("overlap", &PipelineOptions::overlap,
-           "whether stages run at once where their data allow; off: a stage's time is its own; auto: on CUDA",
+           "whether stages run concurrently where their data allow it; off: times of stages do not overlap; "
+           "auto: on CUDA",
            {{"auto", std::nullopt}, {"on", true}, {"off", false}})
       .effect(Effect::speed);
   s.useless(
@@ -237,7 +240,7 @@ void describe(Schema<PipelineOptions>& s) {
       "nothing is random", "{decoder} stochastic");
   s.useless(
       "decoder", [](const PipelineOptions& o) { return o.max_error && o.decoder != Decoder::mean; },
-      "a bounded error knows no stochastic decoder", "no {max_error}");
+      "a bounded error does not support the stochastic decoder", "no {max_error}");
 }
 
 void describe(Schema<PipelineSweep>& s) {

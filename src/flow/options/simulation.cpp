@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/schema/shell_flags.hpp"
+#include "flow/closures.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/flow/run.hpp"
 
@@ -23,12 +24,11 @@ std::span<const Choice<Dealias>> choices(Dealias) {
   return kAll;
 }
 std::span<const Choice<Closure>> choices(Closure) {
-  using enum Closure;
-  static constexpr auto kAll = std::to_array<Choice<Closure>>({{"none", none},
-                                                               {"smagorinsky", smagorinsky},
-                                                               {"leith", leith},
-                                                               {"dynamic-smagorinsky", dynamic_smagorinsky},
-                                                               {"dynamic-leith", dynamic_leith}});
+  static constexpr auto kAll = [] {
+    std::array<Choice<Closure>, kClosures.size()> all{};
+    for (size_t k = 0; k < all.size(); ++k) all[k] = {kClosures[k].name, kClosures[k].closure};
+    return all;
+  }();
   return kAll;
 }
 std::span<const Choice<ClosureForm>> choices(ClosureForm) {
@@ -71,10 +71,24 @@ std::vector<Choice<Storage>> precisions() { return {{"f32", Storage::f32}, {"f64
 namespace {
 
 constexpr double kMostSteps = 0x7fffffff;  // counted by 32 bits on the device
-bool is_dynamic(const Model& m) {
-  return m.closure == Closure::dynamic_smagorinsky || m.closure == Closure::dynamic_leith;
+/// The closures of a kind, each by `text`, with `last` before the last one.
+std::string closures(bool (*which)(const ClosureRow&), std::string (*text)(const ClosureRow&),
+                     std::string_view last) {
+  std::vector<std::string> all;
+  for (const ClosureRow& row : kClosures)
+    if (which(row)) all.push_back(text(row));
+  std::string joined;
+  for (size_t k = 0; k < all.size(); ++k)
+    joined += fmt::format("{}{}", k == 0 ? "" : k + 1 == all.size() ? last : ", ", all[k]);
+  return joined;
 }
-bool has_constant(const Model& m) { return m.closure == Closure::smagorinsky || m.closure == Closure::leith; }
+std::string name_of(const ClosureRow& row) { return std::string(row.name); }
+std::string name_with_constant(const ClosureRow& row) {
+  return fmt::format("{}{}", row.name, row.has_constant() ? "[:C]" : "");
+}
+bool any(const ClosureRow&) { return true; }
+bool with_constant(const ClosureRow& row) { return row.has_constant(); }
+bool dynamic(const ClosureRow& row) { return row.dynamic; }
 bool is_random(const RunOptions& o) {
   const auto initial = named_initial(o.initial);
   return initial == Initial::mcwilliams || initial == Initial::noise ||
@@ -108,7 +122,7 @@ void describe(Schema<Forcing>& s) {
   s.option("forcing_amount", &Forcing::amount, "amplitude A of kolmogorov, energy input EPS of stochastic")
       .member("amount")
       .shown("A");
-  s.option("forcing_seed", &Forcing::seed, "of stochastic forcing; member m has this + m")
+  s.option("forcing_seed", &Forcing::seed, "seed of stochastic forcing; member m uses this + m")
       .member("seed")
       .shown("S");
   s.group(
@@ -133,16 +147,21 @@ void describe(Schema<Model>& s) {
   s.include(&Model::grid);
   s.option("viscosity", &Model::viscosity, "viscosity").flag("nu").at_least(0).shown("V");
   s.option("closure", &Model::closure, "subgrid model");
-  s.option("constant", &Model::constant, "of a closure that is not dynamic")
+  s.option("constant", &Model::constant, "constant of a closure that is not dynamic")
       .above(0)
       .off(0)
-      .or_else("0.17 for smagorinsky, 0.3 for leith")
+      .or_else(closures(
+          with_constant,
+          [](const ClosureRow& row) { return fmt::format("{} for {}", row.constant, row.name); }, ", "))
       .shown("C");
   s.group({"closure", "{closure}[:{constant}]",
-           "none, smagorinsky[:C], leith[:C], dynamic-smagorinsky, dynamic-leith (C: 0.17, 0.3)", "CLOSURE",
-           "none, smagorinsky[:C], leith[:C], dynamic-smagorinsky or dynamic-leith", false, ""});
+           fmt::format(
+               "{} (C: {})", closures(any, name_with_constant, ", "),
+               closures(
+                   with_constant, [](const ClosureRow& row) { return fmt::to_string(row.constant); }, ", ")),
+           "CLOSURE", closures(any, name_with_constant, " or "), false, ""});
   s.option("closure_form", &Model::form, "curl div (2 nu_t S), or nu_t laplacian(omega)").member("form");
-  s.option("averaging", &Model::averaging, "of a dynamic coefficient");
+  s.option("averaging", &Model::averaging, "averaging of a dynamic coefficient");
   s.option("advection", &Model::advection, "by u v and u^2 - v^2, or by u omega and v omega");
   s.include(&Model::forcing);
   s.option("drag", &Model::drag, "linear drag").at_least(0).shown("MU");
@@ -159,17 +178,17 @@ void describe(Schema<Model>& s) {
            false, ""});
   s.group({"hypo", "{hypo_viscosity},{hypo_power}", "hypoviscosity: -NU (-laplacian)^-P omega", "", "", false,
            ""});
-  s.option("dealias", &Model::dealias, "what keeps products from aliasing");
+  s.option("dealias", &Model::dealias, "how aliasing of products is prevented");
 
   s.useless(
-      "constant", [](const Model& m) { return !has_constant(m); }, "a constant that nothing uses",
-      "{closure} smagorinsky or leith");
+      "constant", [](const Model& m) { return !row_of(m.closure).has_constant(); },
+      "a constant without effect", "{closure} " + closures(with_constant, name_of, " or "));
   s.useless(
       "closure_form", [](const Model& m) { return m.closure == Closure::none; }, "a form without a closure",
       "a {closure}");
   s.useless(
-      "averaging", [](const Model& m) { return !is_dynamic(m); }, "averaging without a dynamic closure",
-      "{closure} dynamic-smagorinsky or dynamic-leith");
+      "averaging", [](const Model& m) { return !is_dynamic(m.closure); },
+      "averaging without a dynamic closure", "{closure} " + closures(dynamic, name_of, " or "));
   s.useless(
       "hyper_power", [](const Model& m) { return m.hyper_viscosity == 0; }, "a power without a viscosity",
       "a {hyper_viscosity} above 0");
@@ -194,7 +213,7 @@ void describe(Schema<SolverOptions>& s) {
   s.of("flow::SolverOptions");
   s.include(&SolverOptions::model);
   s.include(&SolverOptions::stepping);
-  s.option("precision", &SolverOptions::precision, "of the computation", precisions());
+  s.option("precision", &SolverOptions::precision, "precision of the computation", precisions());
   s.option("members", &SolverOptions::members, "flows advanced together")
       .flag("ensemble")
       .at_least(1)
@@ -217,12 +236,17 @@ void describe(Schema<RunOptions>& s) {
       .flag("ic")
       .file(Use::input)
       .shown("NAME|FILE");
-  s.option("seed", &RunOptions::seed, "of random fields and forcing; member m of an ensemble has seed + m")
+  s.option("seed", &RunOptions::seed,
+           "seed of random fields and forcing; member m of an ensemble uses seed + m")
       .shown("S");
-  s.option("forcing_seed", &RunOptions::forcing_seed, "of stochastic forcing, instead of {seed}").shown("S");
-  s.option("steps", &RunOptions::steps, "steps to do").at_least(1).at_most(kMostSteps).effect(Effect::extent);
+  s.option("forcing_seed", &RunOptions::forcing_seed, "seed of stochastic forcing, instead of {seed}")
+      .shown("S");
+  s.option("steps", &RunOptions::steps, "number of steps")
+      .at_least(1)
+      .at_most(kMostSteps)
+      .effect(Effect::extent);
   s.option("time", &RunOptions::time,
-           "time to end at, instead of {steps}; a fixed step is made smaller to meet it")
+           "final time, instead of {steps}; a fixed time step is reduced to meet it")
       .above(0)
       .off(0)
       .shown("T")
@@ -245,20 +269,21 @@ void describe(Schema<RunOptions>& s) {
       .file(Use::output_file)
       .shown("FILE.mp4")
       .effect(Effect::display);
-  s.option("checkpoint", &RunOptions::checkpoint,
-           "written with each saved field; a run that finds it goes on from there with the same bits")
+  s.option(
+       "checkpoint", &RunOptions::checkpoint,
+       "file written with each saved field; a run resumes from an existing one with bit-identical results")
       .file(Use::output_file)
       .shown("FILE")
       .effect(Effect::display);
-  s.option("format", &RunOptions::format, "of the result: run.nc or run.npz").effect(Effect::display);
-  s.option("out", &RunOptions::folder, "folder for the results; it is made if missing")
+  s.option("format", &RunOptions::format, "format of the result: run.nc or run.npz").effect(Effect::display);
+  s.option("out", &RunOptions::folder, "folder for the results, created if missing")
       .member("folder")
       .file(Use::output_folder)
       .shown("DIR")
       .required()
       .effect(Effect::display);
   add_shell_flag(s, "watch", "energy, enstrophy and speed on stderr while it runs");
-  add_shell_flag(s, "memory", "only say what the run needs on the device");
+  add_shell_flag(s, "memory", "only print the device memory that the run needs");
   s.conflict("watch", "memory");
   s.conflict("steps", "time");
   s.useless(

@@ -121,7 +121,7 @@ ModelFile read_model(const fs::path& path) {
   const auto scores = numbers_of<uint8_t>(file, "scores", kLongestScores);
   m.scores.assign(scores.begin(), scores.end());
   if (!io::parse_json(m.scores, file.where()).is_object())
-    throw InputError("scores that are no JSON", file.where(), kModelFile);
+    throw InputError("scores that are not JSON", file.where(), kModelFile);
   return m;
 }
 

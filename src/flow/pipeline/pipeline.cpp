@@ -35,7 +35,7 @@ namespace {
 enum class Step : uint8_t { simulate, encode, learn, rollout, decode, plot, video };
 constexpr const char* kStepNames[] = {"flow.simulate", "flow.encode", "flow.learn", "flow.rollout",
                                       "flow.decode",   "flow.plot",   "flow.video"};
-/// Stages are made of parts, which may run beside those of others.
+/// Stages consist of parts, which may run concurrently with those of other stages.
 enum class Part : uint8_t {
   simulate,
   encode,

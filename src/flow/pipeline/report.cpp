@@ -24,7 +24,7 @@ namespace {
 
 using PipelineJson = nlohmann::ordered_json;
 
-/// JSON knows no infinity: a rollout that left all bounds has no error.
+/// JSON does not support infinity: a rollout that left all bounds has no error.
 PipelineJson number(double value) { return std::isfinite(value) ? PipelineJson(value) : PipelineJson(); }
 PipelineJson list_of(const std::vector<double>& values) {
   PipelineJson all = PipelineJson::array();
@@ -150,7 +150,7 @@ std::string fields_table(const std::vector<PipelineResult>& runs) {
     t += field_row(r, "climatology", r.fields.climatology);
     if (!r.fields.linear.l2_by_frame.empty()) t += field_row(r, "linear in time", r.fields.linear);
     if (!r.fields.quadratic.l2_by_frame.empty()) t += field_row(r, "quadratic in time", r.fields.quadratic);
-    t += field_row(r, "codec alone", r.fields.codec);
+    t += field_row(r, "codec only", r.fields.codec);
     t += field_row(r, "surrogate, in sample", r.fields.in_sample);
   }
   return t;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "flow/modes.hpp"
+#include "flow/closures.hpp"
 #include "io/arrays/npz_file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"

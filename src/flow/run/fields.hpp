@@ -1,4 +1,4 @@
-// Fields and series of a run: saved fields in files beside the result, and series in memory.
+// Fields and series of a run: saved fields in files next to the result, and series in memory.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +22,7 @@ bool has_frames(const std::filesystem::path& path);
 /// Arrays of a saved run by name: `omega`, `time`, `x`, `y`.
 io::NpzArrays read_run(const std::filesystem::path& path, const std::vector<std::string>& names);
 
-/// Saved moments of a run. Fields lie in files of their own until the run's result is put together; a run
+/// Saved moments of a run. Fields are in files of their own until the run's result is assembled; a run
 /// that was killed finds them again.
 class Series {
  public:
@@ -36,7 +36,7 @@ class Series {
     std::vector<Spectra> spectra;
   };
   void add(const Moment& moment, const Array& omega);
-  /// Rows of moments of all members, kept beside the saved ones.
+  /// Rows of moments of all members, kept in addition to the saved ones.
   void add_history(const std::vector<std::vector<flow::Moment>>& rows) {
     history_.insert(history_.end(), rows.begin(), rows.end());
   }

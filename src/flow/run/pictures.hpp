@@ -51,7 +51,7 @@ class FilmWriter {
   std::deque<std::future<io::Image>> pending_;
 };
 
-/// Energy and enstrophy of member 0 ring by ring, with slopes of Kraichnan's ranges beside them, as `spectra.png`.
+/// Energy and enstrophy of member 0 ring by ring, with slopes of Kraichnan's ranges for comparison, as `spectra.png`.
 std::filesystem::path draw_spectra(const std::filesystem::path& folder, const BoxGrid& grid,
                                    const Spectra& spectra, double time);
 

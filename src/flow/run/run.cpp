@@ -9,6 +9,7 @@
 
 #include "core/reports/log.hpp"
 #include "flow/run/checkpoint.hpp"
+#include "flow/run/members.hpp"
 #include "flow/run/pictures.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
@@ -25,16 +26,21 @@ constexpr int64_t kSteps = 500;  // of one stage; a fallback goes back to its st
 
 class Runner {
  public:
-  Runner(Context& context, const RunOptions& options)
-      : context_(context), options_(options), initial_(load_initial(options_)) {
+  Runner(Context& context, const RunOptions& options, const parallel::Group& group)
+      : context_(context),
+        options_(options),
+        members_(group, options.members),
+        initial_(load_initial(options_)) {
     options_.model.forcing.seed = options_.forcing_seed.value_or(options_.seed);
     plan_steps();
     check(options_.model, options_.stepping);
-    // Fields lie beside the checkpoint that needs them, so that a later run may write elsewhere.
+    // Fields are stored next to the checkpoint that needs them, so that a later run may write elsewhere.
     std::filesystem::path fields = options_.folder / "fields";
     if (!options_.checkpoint.empty()) fields = options_.checkpoint.string() + ".fields";
     series_.emplace(options_.folder, fields, options_.model.grid, options_.precision, options_.members);
     identity_ = identity_of(options_, initial_);
+    group.expect_same("options and initial fields", identity_.to_json() + fields.string());
+    if (initial_.rank() == 3) initial_ = members_.own(initial_);
   }
 
   RunResult run() {
@@ -46,6 +52,7 @@ class Runner {
     }
     result_.step_seconds = step_seconds_;
     if (step_seconds_ > 0) result_.steps_per_second = double(done_ - first) / step_seconds_;
+    if (!members_.leads()) return {};
     finish();
     return result_;
   }
@@ -81,18 +88,34 @@ class Runner {
     const auto with_solver = [&](const Device& device) {
       if (!solver_ || !device_.same_as(device)) {
         solver_.reset();
-        solver_ = std::make_unique<Solver>(device, options_.model, options_.stepping, options_.precision,
-                                           options_.members);
+        Model model = options_.model;
+        model.forcing.seed += static_cast<uint64_t>(members_.first());  // that of the rank's first member
+        solver_ = std::make_unique<Solver>(device, model, options_.stepping, options_.precision,
+                                           members_.count(), members_.of_member());
         device_ = device;
         if (!state_.empty()) solver_->set_state(state_);
         record_history();
       }
       work(*solver_);
     };
-    if (context_.fallbacks().empty())
+    if (members_.divided())
+      context_.run_stage(name,
+                         [&](const Device& device) { run_divided(name, [&] { with_solver(device); }); });
+    else if (context_.fallbacks().empty())
       context_.run_stage(name, with_solver);
     else
       context_.run_stage_on_cpu(name, with_solver);
+  }
+
+  /// A rank that would do a stage of divided members again has lost the others.
+  template <class F>
+  static void run_divided(const char* name, F work) {
+    try {
+      work();
+    } catch (const InputError&) { throw; } catch (const Error& e) {
+      throw parallel::GroupError(fmt::format("a device of a divided flow failed: {}", e.what()), name,
+                                 "working devices; a run can resume from a checkpoint");
+    }
   }
 
   /// A stage that begins with the state of the checkpoint, whose faults are those of its file.
@@ -100,7 +123,7 @@ class Runner {
   void resume(const char* name, F work) {
     try {
       stage(name, work);
-    } catch (const InputError& e) {
+    } catch (const parallel::GroupError&) { throw; } catch (const InputError& e) {
       throw InputError(e.problem(), options_.checkpoint.string(), e.expected()).with_hint(e.hint());
     }
   }
@@ -114,17 +137,19 @@ class Runner {
     if (!options_.checkpoint.empty())
       if (auto state = read_checkpoint(options_.checkpoint, identity_, options_, *series_)) {
         state_ = std::move(*state);
+        for (auto& [name, array] : state_) array = members_.own(array);
         resume("flow.initial", [&](Solver& solver) {
           if (adaptive() && options_.time > 0) solver.set_end(options_.time);
           note_clock(solver);
-          record_history();
           state_ = solver.state();
         });
+        share_clock();
+        record_history();
         result_.resumed_at = done_;
         if (done_ > total_)
           throw InputError(fmt::format("a checkpoint after {} steps", done_), options_.checkpoint.string(),
                            fmt::format("at most the {} steps of this run", total_));
-        for (int64_t k = 0; options_.pictures && k < series_->size(); ++k)
+        for (int64_t k = 0; members_.leads() && options_.pictures && k < series_->size(); ++k)
           draw(series_->field(k), k, series_->moment(k).time.front());
         return;
       }
@@ -136,25 +161,48 @@ class Runner {
       note_clock(solver);
       state_ = solver.state();
     });
+    share_clock();
+    courant = members_.all(courant);
     const double limit = cfl_limit(options_.model, options_.stepping.integrator);
     const double most = *std::max_element(courant.begin(), courant.end());
-    if (!adaptive() && !(most <= limit))
+    if (!adaptive() && !(most <= limit)) {
+      leave_to_lead();
       refuse_run("dt", fmt::format("dt = {} is cfl = {:.4g} at the start", options_.stepping.dt, most),
                  fmt::format("at most {:.4g} (cfl {:.4g}) with {}", options_.stepping.dt * limit / most,
                              limit, name(options_.stepping.integrator)));
+    }
     save();
   }
 
+  /// Rank 0 reports a finding that every rank has.
+  void leave_to_lead() const {
+    if (!members_.leads())
+      throw parallel::GroupError("the run is rejected", "flow run", "what rank 0 reports").on_every_rank();
+  }
+
+  /// In a stage, of the rank's members.
   void note_clock(const Solver& solver) {
     times_ = solver.times();
     steps_ = solver.steps();
-    done_ = *std::max_element(steps_.begin(), steps_.end());
     result_.dt_min = solver.smallest_dt();
+  }
+  /// After the stage, of all members.
+  void share_clock() {
+    times_ = members_.all(times_);
+    steps_ = members_.all(steps_);
+    done_ = *std::max_element(steps_.begin(), steps_.end());
+    result_.dt_min = std::ranges::min(members_.all(std::vector{result_.dt_min}));
+  }
+
+  /// Of all members, with their numbers among all.
+  std::vector<BlowUp> all_blown(std::vector<BlowUp> blown) const {
+    for (BlowUp& b : blown) b.member += members_.first();
+    return members_.all(blown);
   }
 
   void advance(int64_t steps) {
     for (int64_t left = steps; left > 0 && !finished();) {
-      const int64_t now = std::min(left, options_.on_watch ? watched_ : kSteps), before = done_;
+      const int64_t now = std::min(left, watches() ? watched_ : kSteps), before = done_;
       double seconds = 0;
       std::vector<BlowUp> blown;
       Array sound;
@@ -166,17 +214,23 @@ class Runner {
         blown = solver.blown_up();
         seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         history = solver.moments();
-        if (options_.on_watch) watched = solver.moment();
-        if (!blown.empty()) sound = solver.last_sound_vorticity();
+        if (watches()) watched = solver.moment();
+        const bool of_all =
+            members_.divided() || members_.group().size() == 1;  // others do not know of it yet
+        sound = blown.empty() && of_all ? Array() : solver.last_sound_vorticity();
         note_clock(solver);
         state_ = solver.state();
       });
-      if (!blown.empty()) refuse_blow_up(blown.front(), sound);
+      share_clock();
+      blown = all_blown(std::move(blown));
+      if (!blown.empty()) refuse_blow_up(blown.front(), members_.on_lead(sound));
       left -= now;
       step_seconds_ += seconds;
+      for (std::vector<Moment>& row : history) row = members_.all(row);
+      if (!members_.leads()) continue;
       series_->add_history(history);
       report_progress();
-      if (options_.on_watch) {
+      if (watches()) {
         options_.on_watch(watched.front(), done_, seconds > 0 ? double(done_ - before) / seconds : 0);
         if (seconds < 0.25) watched_ = std::min(2 * watched_, kSteps);
         if (seconds > 1) watched_ = std::max<int64_t>(watched_ / 2, 1);
@@ -184,7 +238,11 @@ class Runner {
     }
   }
 
+  /// Steps between two looks follow the clock of one process.
+  bool watches() const { return options_.on_watch && members_.group().size() == 1; }
+
   [[noreturn]] void refuse_blow_up(const BlowUp& found, const Array& sound) {
+    leave_to_lead();
     const auto file = options_.folder / "blow_up.npz";
     io::write_npz(file, {{"omega", sound}}, io::NpzCompression::stored,
                   {.title = "vorticity before the blow-up"});
@@ -205,6 +263,7 @@ class Runner {
   }
 
   void save() {
+    if (members_.divided() && !members_.leads()) return;  // rank 0 has all members
     Series::Moment moment;
     Array omega;
     stage("flow.diagnostics", [&](Solver& solver) {
@@ -213,11 +272,18 @@ class Runner {
       moment.spectra = solver.spectra();
       omega = solver.vorticity();
     });
+    moment.budget = members_.all(moment.budget);
+    moment.spectra = members_.all(moment.spectra);
+    omega = members_.on_lead(omega);
+    SolverState state = state_;
+    if (!options_.checkpoint.empty())
+      for (auto& [name, array] : state) array = members_.on_lead(array);
+    if (!members_.leads()) return;
     series_->add(moment, omega);
     report_rising_energy();
     draw(omega, series_->size() - 1, times_.front());
     if (options_.checkpoint.empty()) return;
-    write_checkpoint(options_.checkpoint, identity_, state_, *series_);
+    write_checkpoint(options_.checkpoint, identity_, state, *series_);
   }
 
   /// A run that goes on draws the fields of the first part again: one scale, and the run that the pictures name.
@@ -261,6 +327,7 @@ class Runner {
 
   Context& context_;
   RunOptions options_;
+  const Members members_;
   Array initial_;
   record::Identity identity_;
   std::optional<Series> series_;
@@ -279,6 +346,10 @@ class Runner {
 }  // namespace
 
 RunResult run(Context& context, const RunOptions& options) {
+  return run(context, options, parallel::Group());
+}
+
+RunResult run(Context& context, const RunOptions& options, const parallel::Group& group) {
   const OptionList& all = schema_of<RunOptions>();
   if (options.folder.empty()) throw all.error({OptionError::Kind::missing, "", "{out} is missing", "", ""});
   all.check(&options);
@@ -286,7 +357,7 @@ RunResult run(Context& context, const RunOptions& options) {
   if (!options.video.empty())
     if (const std::string reason = io::video_unavailable_reason(); !reason.empty())
       throw UnsupportedError(reason, "films", "a build with films, or pictures");
-  return Runner(context, options).run();
+  return Runner(context, options, group).run();
 }
 
 }  // namespace lockstep::flow

@@ -123,7 +123,8 @@ void Series::restore(const io::NpzFile& checkpoint) {
   // Fields on disk bound the moments, before any are read.
   for (int64_t k = 0; k < shape[0]; ++k)
     if (!fs::exists(field_file(k)))
-      throw InputError("a saved field is missing", field_file(k).string(), "the field beside its checkpoint");
+      throw InputError("a saved field is missing", field_file(k).string(),
+                       "the field next to its checkpoint");
   const int64_t moments = shape[0], rings = moments * members_ * (grid_.nx + grid_.ny);
   const Array numbers = checkpoint.read("series", {Storage::f64, 3, {moments, members_, kNumbers}});
   moments_.assign(size_t(moments), {});

@@ -14,7 +14,7 @@ namespace lockstep::flow {
 
 namespace {
 
-constexpr double kDepth = 1e-10;  // squares of singular values that one Gram matrix tells apart
+constexpr double kDepth = 1e-10;  // squares of singular values that one Gram matrix resolves
 constexpr int kMostPasses = 8;
 
 const Kernel& widened() {
@@ -95,8 +95,8 @@ class Tall {
     for (int pass = 0; pass < 2; ++pass) q = times(q, cholesky_inverse(cross(q, q)));
     return q;
   }
-  /// Orthonormal columns that span the frames'. A Gram matrix tells five digits of singular values apart; what they
-  /// leave of the frames is taken on in the next pass, until rounding is left.
+  /// Orthonormal columns that span the frames'. A Gram matrix resolves five digits of singular values. The next pass
+  /// processes the remainder of the frames, until only rounding is left.
   Buffer span(const Buffer& frames) const {
     Buffer rest = device_.allocate(Storage::f64, frames.shape()), all;
     device_.copy(frames, rest);

@@ -1,4 +1,4 @@
-// Errors of rollouts beside what costs nothing, and models as arrays.
+// Errors of rollouts compared with baselines that cost nothing, and models as arrays.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -87,7 +87,7 @@ CurveForecast forecast_curve(std::span<const double> steps, std::span<const doub
   const double now = steps.back(), horizon = options.horizon > 0 ? options.horizon : 2 * now;
   if (!(horizon > now) || !std::isfinite(horizon))
     throw InputError(fmt::format("a horizon of {:.12g}", horizon), where,
-                     fmt::format("a step behind {:.12g}, the log's last", now));
+                     fmt::format("a step after {:.12g}, the last of the log", now));
   if (options.points < 1 || options.points > 100'000)
     throw InputError(fmt::format("{} points", options.points), where, "1 to 100000");
   if (!(options.coverage >= 0.01 && options.coverage <= 0.99))

@@ -11,11 +11,11 @@ namespace lockstep::forecast {
 inline constexpr int kEncoderLanes = 256, kEmaScales = 4;
 inline constexpr double kEmaWeights[kEmaScales] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256};
 
-/// Columns before the first row that a kernel may read, whatever they hold (finite).
+/// Columns before the first row that a kernel may read; their contents are arbitrary but finite.
 inline constexpr int kColumnsBefore = kEncoderLanes + 2;
 
 /// (ring (kSignals, columns), decay (kEmaScales, decay_columns(history) or more), features (states, kFeatures), newest,
-/// counted, history): group s encodes the state whose newest row stands in column newest + s, older ones before it, of
+/// counted, history): group s encodes the state whose newest row is in column newest + s, older ones before it, of
 /// min(counted + s, history) rows. Chain c of kEncoderLanes sums the rows c, c + kEncoderLanes … before the newest;
 /// then the sums of eight neighbouring chains are added in their order, then those in theirs. Lane l has chain
 /// kEncoderLanes - 1 - l, so that neighbours read neighbours.

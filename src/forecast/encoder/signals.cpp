@@ -28,7 +28,7 @@ size_t take(const SignalSeries& series, std::span<const double> steps, double* r
   return size_t(first - steps.begin());
 }
 
-/// Rules for signals that a log lacks; those that they use stand already.
+/// Rules for signals that a log lacks. The signals that a rule uses are already in the table.
 class Filler {
  public:
   explicit Filler(SignalTable& table) : table_(table) {}

@@ -59,7 +59,7 @@ struct GruSequence::State {
   bool is_narrow() const { return s.weights != WeightType::f32; }
   bool by_rows() const { return rows_chosen; }
   bool turns_u() const { return s.backward || by_rows(); }
-  /// Of a buffer for W, U, b and rb, where U stands in it.
+  /// Elements of a buffer for W, U, b and rb; U is included unless its weights are narrow.
   int64_t weight_elements() const {
     return GruSequence::parameter_count(s) - (is_narrow() ? 3 * s.hidden * s.hidden : 0);
   }

@@ -10,7 +10,7 @@ namespace lockstep::forecast {
 
 namespace {
 
-/// Gate z, r, n of ours stands at 1, 0, 2 of theirs.
+/// Our gates z, r, n are at 1, 0, 2 in PyTorch's order.
 constexpr int64_t kTheirs[] = {1, 0, 2};
 
 template <class T>

@@ -63,7 +63,7 @@ struct OnlineEnsemble::State {
   std::deque<std::vector<double>> rows;
   std::optional<Graph> graph;
 
-  /// Arrays of the head, in the order in which they stand in `head`.
+  /// Arrays of the head, in their order in `head`.
   std::vector<Array*> head_arrays(RolloutModel& of) const {
     if (options.heads == Heads::classic) return {&of.head};
     return {&of.projection, &of.projection_bias, &of.bins, &of.bins_bias};

@@ -80,7 +80,7 @@ struct OnlineProblem {
     for (S& x : v) x /= sum;
     return v;
   }
-  /// Probabilities of the classes: matrix and bias of their logits stand at `at` of w.
+  /// Probabilities of the classes: matrix and bias of their logits begin at element `at` of w.
   template <class S>
   std::vector<S> mixture(const std::vector<S>& x, const std::vector<S>& w, int64_t at) const {
     const int64_t d = int64_t(x.size()), classes = two_hot.classes, all = two_hot.states();

@@ -55,8 +55,8 @@ Kernel sample_kernel() {
   });
 }
 
-/// Over M: the prediction, the mean of symexp(bin), and softmax less the two bins beside the loss, weighted so that their
-/// mean is the loss.
+/// Over M: the prediction, the mean of symexp(bin), and softmax less the two bins next to the loss, weighted so that
+/// their mean is the loss.
 template <class T>
 Kernel cross_entropy_kernel(int bins) {
   return kernel(two_hot_name<T>(fmt::format("cross_entropy.{}", bins)),

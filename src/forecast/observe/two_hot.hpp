@@ -19,7 +19,7 @@ struct TwoHotShape {
   int64_t posterior_size() const { return states() * (hidden + 2); }
 };
 
-/// Draws of observation t, categorical c and member m stand at (t C + c, m + kLearningDraws) of the counter, those of the
+/// Draws of observation t, categorical c and member m are at (t C + c, m + kLearningDraws) of the counter, those of the
 /// posterior at (t C + c, m + kPosteriorDraws).
 inline constexpr uint32_t kLearningDraws = 1u << 16, kPosteriorDraws = 2u << 16;
 

@@ -57,7 +57,7 @@ std::shared_ptr<const JumpInputs<T>> jump_inputs(const std::string& size, uint64
   return in;
 }
 
-/// Rows in the order of the ring whose newest snapshot stands in row `newest`.
+/// Rows in the order of the ring whose newest snapshot is in row `newest`.
 template <class T>
 std::vector<T> ring_rows(const JumpInputs<T>& in) {
   std::vector<T> rows(size_t(in.snapshots) * size_t(in.n));

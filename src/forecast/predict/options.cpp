@@ -42,9 +42,9 @@ std::string_view name(Phase phase) {
 void describe(Schema<PredictOptions>& s) {
   constexpr double kMost = 1 << 20;
   s.of("forecast::PredictOptions");
-  s.option("control", &PredictOptions::control, "what stands in for predicted jumps");
-  s.option("moments", &PredictOptions::moments, "of the optimiser after a jump");
-  s.option("horizons", &PredictOptions::horizons, "steps that jumps may reach ahead").above(0).shown("K,K");
+  s.option("control", &PredictOptions::control, "control that replaces predicted jumps");
+  s.option("moments", &PredictOptions::moments, "moments of the optimiser after a jump");
+  s.option("horizons", &PredictOptions::horizons, "lengths of jumps, in steps").above(0).shown("K,K");
   s.option("spacing", &PredictOptions::spacing, "steps between snapshots")
       .at_least(1)
       .at_most(kMost)
@@ -52,14 +52,18 @@ void describe(Schema<PredictOptions>& s) {
   s.option("warm_up", &PredictOptions::warm_up, "steps before the first snapshot")
       .at_least(0)
       .at_most(0x1p40);
-  s.option("correct", &PredictOptions::correct, "steps until a jump is judged").at_least(1).at_most(kMost);
+  s.option("correct", &PredictOptions::correct, "steps before a jump is assessed").at_least(1).at_most(kMost);
   s.option("directions", &PredictOptions::directions, "what predicts the next differences");
-  s.option("network_units", &PredictOptions::network_units, "of {directions} mlp").at_least(1).at_most(64);
+  s.option("network_units", &PredictOptions::network_units, "hidden units of the network of {directions} mlp")
+      .at_least(1)
+      .at_most(64);
   s.option("network_samples", &PredictOptions::network_samples, "parameters that the network is fitted to")
       .at_least(8)
       .at_most(kMost);
-  s.option("rate_factor", &PredictOptions::rate_factor, "of {control} lr").above(0).shown("F");
-  s.option("ema_decay", &PredictOptions::ema_decay, "of {control} ema").at_least(0).below(1).shown("D");
+  s.option("rate_factor", &PredictOptions::rate_factor, "factor of the learning rate with {control} lr")
+      .above(0)
+      .shown("F");
+  s.option("ema_decay", &PredictOptions::ema_decay, "decay of {control} ema").at_least(0).below(1).shown("D");
   s.option("snapshots", &PredictOptions::snapshots, "snapshots that a jump is fitted to")
       .at_least(2)
       .at_most(8)
@@ -71,7 +75,8 @@ void describe(Schema<PredictOptions>& s) {
   s.option("ridge", &PredictOptions::ridge, "share of the mean diagonal that is added to it")
       .at_least(0)
       .in_shell(false);
-  s.option("max_growth", &PredictOptions::max_growth, "of a mode within a spacing; faster ones are damped")
+  s.option("max_growth", &PredictOptions::max_growth,
+           "largest growth of a mode within a spacing; faster ones are damped")
       .above(0)
       .in_shell(false);
   s.option("exploration", &PredictOptions::exploration, "alpha of LinUCB").at_least(0).in_shell(false);
@@ -85,10 +90,11 @@ void describe(Schema<PredictOptions>& s) {
   s.option("norm_every", &PredictOptions::norm_every, "steps between gradient norms; 0: never")
       .at_least(0)
       .in_shell(false);
-  s.option("max_rollbacks", &PredictOptions::max_rollbacks, "without a calm stretch between them")
+  s.option("max_rollbacks", &PredictOptions::max_rollbacks,
+           "rollbacks allowed without a calm period between them")
       .at_least(0)
       .in_shell(false);
-  s.option("control_seed", &PredictOptions::seed, "of {control} random").member("seed").in_shell(false);
+  s.option("control_seed", &PredictOptions::seed, "seed of {control} random").member("seed").in_shell(false);
 }
 
 void check_options(const PredictOptions& o) {

@@ -1,4 +1,4 @@
-// Jumps in plain C++, in the order of sums that jump_kernels.hpp tells. T: float or double.
+// Jumps in plain C++, in the order of sums that jump_kernels.hpp specifies. T: float or double.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::vector<T> move(const Path<T>& path, std::span<const nn::ParameterTensor> te
 /// The differences of the elements at `places`, newest first, element after element.
 template <class T>
 std::vector<T> samples(const Path<T>& path, std::span<const int32_t> places);
-/// A move by the network y = a x + v tanh(B x + b) of `taps` and `units`, as follow_kernel tells; `weights` are a, B,
+/// A move by the network y = a x + v tanh(B x + b) of `taps` and `units`, as in follow_kernel; `weights` are a, B,
 /// b, v.
 template <class T>
 struct Network {

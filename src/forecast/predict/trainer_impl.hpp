@@ -14,7 +14,7 @@ namespace lockstep::forecast {
 
 /// Throws InputError for what is out of range.
 void check_options(const PredictOptions& options);
-/// Text that tells whether a checkpoint belongs to these options and this model.
+/// Text that determines whether a checkpoint belongs to these options and this model.
 std::string settings_of(const PredictOptions& options, nn::TrainableModel& model);
 
 /// Features of a decision, for the bandit and the corrector: 1, share explained, cosine, slope, last reward, age.

@@ -106,7 +106,7 @@ void PredictiveTrainer::restore(const TrainerState& state) {
     };
     throw InputError(fmt::format("a checkpoint of other settings: {}", word_of(had)), "forecast: checkpoint",
                      word_of(now))
-        .with_hint("give another --checkpoint, or remove the file to begin anew");
+        .with_hint("give another --checkpoint, or remove the file to start again");
   }
   size_t count = 0;
   t.each_counter([&](auto&) { ++count; });

@@ -78,7 +78,7 @@ Case rollout_case(const RolloutCase& r) {
         .form = r.form, .heads = r.heads, .steps = n[3], .path = r.path, .weights = r.weights};
     const double word = f64 ? 8 : 4, rows = double(n[0]) * double(n[2]);
     CaseProblem p;
-    // The weights once, whatever stays on the chip; inputs and outputs.
+    // The weights once, regardless of which stay on the chip; inputs and outputs.
     const double recurrent = r.weights == WeightType::fp8 ? 1 : narrow ? 2 : word;
     p.bytes = 3 * rows * (recurrent * double(n[2]) + word * 64) + word * double(n[0] * n[1] * n[3]) * 3;
     p.flops = 2.0 * double(n[1]) * rows * (double(n[3]) * 3 * double(n[2]) + 3 * 64);

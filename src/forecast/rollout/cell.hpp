@@ -1,4 +1,4 @@
-// A row of the recurrence inside a kernel: its inputs, its gates, its candidate; whoever sums the products.
+// A row of the recurrence inside a kernel: its inputs, gates and candidate, for any summation of the products.
 #pragma once
 
 #include <functional>

@@ -94,7 +94,7 @@ Val<T> chain_max(const SharedArray<T>& s, int number) {
   return chain_tree<T>(s, number * kChains, [](const Val<T>& a, const Val<T>& b) { return max(a, b); });
 }
 
-/// Words of shared memory that the head needs beside h.
+/// Words of shared memory that the head needs in addition to h.
 inline int64_t head_words(const HeadShape& shape) {
   return shape.heads == Heads::classic ? 6 * kChains
                                        : 6 * kChains + shape.classes() + shape.bins + shape.categoricals;
@@ -186,7 +186,7 @@ Val<i32> head_columns(const HeadInput<T>& in) {
   return (in.hidden + kChains - 1) / kChains * kChains;
 }
 
-/// Row `row` of a matrix that stands column by column, `count` rows each, at `base` of the head; times h.
+/// Row `row` of a matrix stored column by column, `count` rows each, at `base` of the head; times h.
 template <class T>
 Val<T> head_product(const HeadInput<T>& in, const Val<i32>& base, int count, const Val<i32>& row) {
   return chain_products<T>(
@@ -194,7 +194,7 @@ Val<T> head_product(const HeadInput<T>& in, const Val<i32>& base, int count, con
       in.h)[0];
 }
 
-/// Where the parts of the two-hot heads stand in the head: P, P_b, V of h, V of s, V_b.
+/// Offsets in the head of the parts of the two-hot heads: P, P_b, V of h, V of s, V_b.
 struct TwoHotPlaces {
   Val<i32> projection, projection_bias, bins, state_bins, bins_bias;
   TwoHotPlaces(const Val<i32>& columns, const HeadShape& shape)

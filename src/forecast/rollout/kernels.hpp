@@ -1,9 +1,9 @@
-// Kernels of the rollout. Every sum over rows or columns has one order, whatever the path, the device and the size of a
+// Kernels of the rollout. Every sum over rows or columns has one order for every path, device and size of a
 // group: 32 chains, number j of which adds the elements k = j, j + 32 … in order by fma, then a tree: chain j + chain
 // j + 16, those j + 8, and so on. A warp, a vector unit and a lane alone can all follow it.
 //
-// In the portable kernels rows stand in blocks of P side by side, columns behind each other, so that neighbouring lanes read neighbouring words; those of U, P and
-// V in the order of chain_place:
+// In the portable kernels rows are in blocks of P next to each other, columns one after another, so that neighbouring
+// lanes read neighbouring words; the columns of U, P and V are in the order of chain_place:
 //   zr     (M blocks, K, 2 P)  U_z then U_r; K is D rounded up to 32
 //   n      (M blocks, K, P)    U_h
 //   input  (M blocks, I, 3 P)  W_z, W_r, W_h
@@ -24,12 +24,12 @@ namespace lockstep::forecast {
 const variants::Computation& rollout_computation();
 
 inline constexpr int kChains = 32, kAtOnce = 4;
-/// Where column k stands among `columns`, a multiple of kChains: kAtOnce chains side by side.
+/// Position of column k among `columns`, a multiple of kChains: kAtOnce chains are adjacent.
 inline int64_t chain_place(int64_t k, int64_t columns) {
   return k % kChains / kAtOnce * (columns * kAtOnce / kChains) + k / kChains * kAtOnce + k % kAtOnce;
 }
 
-/// Share of the uniform distribution in the classes of a categorical; bins lie in [-limit, limit] before symexp.
+/// Share of the uniform distribution in the classes of a categorical; bins are in [-limit, limit] before symexp.
 inline constexpr double kUniformShare = 0.01;
 
 /// Shape of the heads that a kernel is traced for.
@@ -42,7 +42,7 @@ struct HeadShape {
 };
 HeadShape head_shape(const RolloutModel& model, Heads heads);
 
-/// W: type of the elements of U: T, or with f32 bf16 and uint8_t (e4m3). One launch for all steps, by groups of P lanes and no fewer than 32. `capacity`: rows that shared memory holds; 0: h stands in `work`.
+/// W: type of the elements of U: T, or with f32 bf16 and uint8_t (e4m3). One launch for all steps, by groups of P lanes and no fewer than 32. `capacity`: rows that shared memory holds; 0: h is in `work`.
 template <class T, class W = T>
 Kernel one_launch_kernel(GruForm form, const HeadShape& head, int p, int capacity);
 template <class T>

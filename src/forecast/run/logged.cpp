@@ -1,8 +1,6 @@
 // Forecasts from logs of trainings: which columns are read, and what the results go to.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/record/journal.hpp"
@@ -11,7 +9,6 @@
 #include "forecast/curve/advice.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/series/logs/training_log.hpp"
-#include "lockstep/error.hpp"
 #include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/run.hpp"
 
@@ -98,51 +95,6 @@ LoggedObservations run_observe(Context& context, const ObserveRunOptions& option
   return run;
 }
 
-namespace {
-
-Sweep read_sweep(const std::filesystem::path& file) {
-  const io::TrainingLog log = io::read_training_log(file);
-  Sweep sweep;
-  const io::LogColumn* whole = nullptr;
-  for (const io::LogColumn& column : log.columns)
-    if (!column.diverged && !whole) whole = &log.column(column.name);
-  if (!whole) throw InputError("runs that all diverge", log.where, "a run with finite losses to its end");
-  sweep.steps = whole->steps;
-  for (const io::LogColumn& column : log.columns) {
-    const io::LogColumn& run = column.diverged ? column : log.column(column.name);
-    const bool same = run.steps.size() <= sweep.steps.size() &&
-                      std::equal(run.steps.begin(), run.steps.end(), sweep.steps.begin());
-    if (!same || (!run.diverged && run.steps.size() < sweep.steps.size()))
-      throw InputError(fmt::format("run '{}' has other steps than '{}'", run.name, whole->name), log.where,
-                       "the same steps for all runs");
-    sweep.losses.push_back(run.values);
-    sweep.losses.back().resize(sweep.steps.size(), std::numeric_limits<double>::infinity());
-  }
-  return sweep;
-}
-
-}  // namespace
-
-SweepRun run_sweep(const SweepRunOptions& options) {
-  const OptionList& list = schema_of<SweepRunOptions>();
-  list.check(&options);
-  if (options.log.empty() == (options.synthetic == 0))
-    throw list.error({OptionError::Kind::conflict, "",
-                      options.log.empty() ? "neither a {log} nor {synthetic}" : "a {log} and {synthetic}",
-                      "one of both", ""});
-  SweepRun run;
-  std::vector<std::vector<SweepRow>> all;
-  host_stage(run.host_stages, "forecast.sweep", [&] {
-    if (!options.log.empty()) all.push_back(stop_sweep(read_sweep(options.log), options.sweep));
-    for (int64_t k = 0; k < options.synthetic; ++k)
-      all.push_back(
-          stop_sweep(synthetic_sweep(int(options.runs), options.seed + uint64_t(k)), options.sweep));
-  });
-  run.rows = mean_rows(all);
-  run.sweeps = int64_t(all.size());
-  return run;
-}
-
 nlohmann::ordered_json document_of(const CurveRun& run) {
   auto json = document_of(run.forecast);
   json["column"] = run.column;
@@ -167,10 +119,5 @@ nlohmann::ordered_json document_of(const LoggedObservations& run) {
   return json;
 }
 std::string to_json(const LoggedObservations& run) { return json_text(document_of(run)); }
-
-nlohmann::ordered_json document_of(const SweepRun& run) {
-  return {{"policies", document_of(run.rows)}, {"sweeps", run.sweeps}};
-}
-std::string to_json(const SweepRun& run) { return json_text(document_of(run)); }
 
 }  // namespace lockstep::forecast

@@ -23,13 +23,13 @@ bool has_weights(const RolloutRunOptions& o) { return !o.model.empty() || o.give
 Heads heads_of(const ObserveRunOptions& o) { return o.observe.heads; }
 Heads heads_of(const RolloutRunOptions& o) { return o.rollout.heads; }
 
-/// Options of random weights, beside weights that are given.
+/// Rejects options of random weights when weights are given.
 template <class Run>
 void add_weight_rules(Schema<Run>& s, std::initializer_list<const char*> options) {
   for (const char* option : options)
     s.useless(
-        option, [](const Run& o) { return has_weights(o); }, "of random weights, beside {model}",
-        "one of both");
+        option, [](const Run& o) { return has_weights(o); }, "only for random weights, not with {model}",
+        "one of the two");
   s.useless(
       "seed", [](const Run& o) { return has_weights(o) && heads_of(o) == Heads::classic; },
       "nothing is random", "{heads} two-hot, or no {model}");
@@ -39,14 +39,14 @@ bool jumps(const TrainRunOptions& o) {
   const Control c = o.predict.control;
   return c == Control::none || c == Control::zero || c == Control::random;
 }
-constexpr auto kUnusedByControl = "nothing uses it with this {control}";
+constexpr auto kUnusedByControl = "it has no effect with this {control}";
 
 /// Each trainer and control reads some of the options of jumps.
 void add_trainer_rules(Schema<TrainRunOptions>& s) {
   for (const Option& option : schema_of<PredictOptions>().options())
     s.useless(
         option.name, [](const TrainRunOptions& o) { return o.trainer != Trainer::predictive; },
-        "nothing uses it with {trainer} plain", "{trainer} predictive beside it");
+        "it has no effect with {trainer} plain", "{trainer} predictive with it");
   for (const char* option :
        {"moments", "moment_decay", "horizons", "correct", "directions", "network_units", "network_samples",
         "order", "ridge", "max_growth", "exploration", "growth_of_doubt"})
@@ -56,10 +56,10 @@ void add_trainer_rules(Schema<TrainRunOptions>& s) {
   for (const char* option : {"network_units", "network_samples"})
     s.useless(
         option, [](const TrainRunOptions& o) { return o.predict.directions != Directions::mlp; },
-        "nothing uses it with {directions} ridge", "{directions} mlp beside it");
+        "it has no effect with {directions} ridge", "{directions} mlp with it");
   s.useless(
       "moment_decay", [](const TrainRunOptions& o) { return o.predict.moments != Moments::decay; },
-      "nothing uses it with this {moments}", "{moments} decay");
+      "it has no effect with this {moments}", "{moments} decay");
   for (const char* option : {"spacing", "snapshots"})
     s.useless(
         option, [](const TrainRunOptions& o) { return !jumps(o) && o.predict.control != Control::lawa; },
@@ -84,7 +84,7 @@ void describe(Schema<LoggedLoss>& s) {
       .file(Use::input)
       .positional()
       .required();
-  s.option("column", &LoggedLoss::column, "the loss").or_else("loss, train_loss, …").shown("NAME");
+  s.option("column", &LoggedLoss::column, "column of the loss").or_else("loss, train_loss, …").shown("NAME");
 }
 
 void describe(Schema<CurveOptions>& s) {
@@ -96,12 +96,13 @@ void describe(Schema<CurveOptions>& s) {
       .or_else("twice the log's last")
       .shown("STEP");
   s.option("points", &CurveOptions::points, "steps of the prediction").at_least(1).at_most(100'000);
-  s.option("coverage", &CurveOptions::coverage, "share of later values in the band")
+  s.option("coverage", &CurveOptions::coverage, "share of later values inside the band")
       .at_least(0.01)
       .at_most(0.99)
       .shown("SHARE");
-  s.option("target", &CurveOptions::target, "a loss to be reached: advice says when").shown("LOSS");
-  s.option("least_gain", &CurveOptions::least_gain, "stop where the trend falls by less than this a step")
+  s.option("target", &CurveOptions::target, "target loss; the advice says when it is reached").shown("LOSS");
+  s.option("least_gain", &CurveOptions::least_gain,
+           "stop where the trend decreases by less than this per step")
       .at_least(0)
       .at_most(1e300)
       .or_else("1 % of the loss up to the horizon")
@@ -112,7 +113,7 @@ void describe(Schema<CurveRunOptions>& s) {
   s.of("forecast::CurveRunOptions");
   s.include(&CurveRunOptions::log);
   s.include(&CurveRunOptions::curve);
-  s.option("out", &CurveRunOptions::out, "where the plot goes (.png)")
+  s.option("out", &CurveRunOptions::out, "file for the plot (.png)")
       .file(Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
@@ -121,16 +122,16 @@ void describe(Schema<CurveRunOptions>& s) {
 void describe(Schema<EncodeRunOptions>& s) {
   s.of("forecast::EncodeRunOptions");
   s.include(&EncodeRunOptions::log);
-  s.option("out", &EncodeRunOptions::out, "where the features go (.npz, an array each)")
+  s.option("out", &EncodeRunOptions::out, "file for the features (.npz, one array each)")
       .file(Use::output_file, {".npz"})
       .shown("FILE")
       .required()
       .effect(Effect::display);
-  s.option("history", &EncodeRunOptions::history, "rows that a state looks back on")
+  s.option("history", &EncodeRunOptions::history, "rows of history in a state")
       .at_least(1)
       .at_most(kMostHistory);
   s.option("precision", &EncodeRunOptions::precision, "type of the features", precisions());
-  s.option("normalised", &EncodeRunOptions::normalised, "by their running mean and deviation");
+  s.option("normalised", &EncodeRunOptions::normalised, "normalise by the running mean and deviation");
 }
 
 void describe(Schema<RandomModelOptions>& s) {
@@ -154,9 +155,9 @@ void describe(Schema<RandomModelOptions>& s) {
 void describe(Schema<PosteriorTerm>& s) {
   s.of("forecast::PosteriorTerm");
   s.option("posterior", &PosteriorTerm::on,
-           "two-hot heads learn from states drawn with the loss that came, and a KL term")
+           "two-hot heads learn from states sampled with the observed loss, and a KL term")
       .member("on");
-  s.option("free_nats", &PosteriorTerm::free_nats, "of the KL term, which counts above them")
+  s.option("free_nats", &PosteriorTerm::free_nats, "threshold of the KL term: only the excess counts")
       .at_least(0)
       .shown("N");
   s.useless("free_nats", [](const PosteriorTerm& p) { return !p.on; }, "without a KL term", "{posterior}");
@@ -164,18 +165,19 @@ void describe(Schema<PosteriorTerm>& s) {
 
 void describe(Schema<ObserveOptions>& s) {
   s.of("forecast::ObserveOptions");
-  s.option("seed", &ObserveOptions::seed, "of random weights and of the two-hot heads' draws").shown("S");
-  s.option("gru", &ObserveOptions::form, "where the reset gate stands").member("form");
+  s.option("seed", &ObserveOptions::seed, "seed of random weights and of the samples of two-hot heads")
+      .shown("S");
+  s.option("gru", &ObserveOptions::form, "position of the reset gate").member("form");
   s.option("heads", &ObserveOptions::heads,
            "classic: published; two-hot: sampled states, a distribution over bins");
   s.include(&ObserveOptions::posterior);
   s.option("objective", &ObserveOptions::objective,
            "logarithmic: squares of log(predicted / loss); squared: of predicted - loss");
-  s.option("window", &ObserveOptions::window, "steps that errors are followed back")
+  s.option("window", &ObserveOptions::window, "steps of backpropagation through time")
       .at_least(1)
       .at_most(1024)
       .shown("K");
-  s.option("decay", &ObserveOptions::decay, "weight of each step further back")
+  s.option("decay", &ObserveOptions::decay, "factor of the weight for each earlier step")
       .at_least(0)
       .at_most(1)
       .shown("D");
@@ -186,23 +188,23 @@ void describe(Schema<ObserveOptions>& s) {
   s.useless(
       "objective",
       [](const ObserveOptions& o) { return o.heads == Heads::two_hot && o.objective == Objective::squared; },
-      "squared, beside {heads} two-hot", "one of both");
+      "squared, with {heads} two-hot", "one of the two");
 }
 
 void describe(Schema<ObserveRunOptions>& s) {
   s.of("forecast::ObserveRunOptions");
   s.include(&ObserveRunOptions::log);
-  s.option("out", &ObserveRunOptions::out, "where weights and states go (.npz), for `forecast rollout`")
+  s.option("out", &ObserveRunOptions::out, "file for weights and states (.npz), for `forecast rollout`")
       .file(Use::output_file, {".npz"})
       .shown("FILE")
       .required()
       .effect(Effect::display);
-  s.option("model", &ObserveRunOptions::model, "weights to begin with (.npz) instead of random ones")
+  s.option("model", &ObserveRunOptions::model, "initial weights (.npz) instead of random ones")
       .file(Use::input)
       .shown("FILE");
   s.include(&ObserveRunOptions::random, {"features"});
   s.include(&ObserveRunOptions::observe);
-  s.option("history", &ObserveRunOptions::history, "rows that a state looks back on")
+  s.option("history", &ObserveRunOptions::history, "rows of history in a state")
       .at_least(1)
       .at_most(kMostHistory);
   add_weight_rules(s, {"hidden", "members", "precision"});
@@ -211,11 +213,11 @@ void describe(Schema<ObserveRunOptions>& s) {
 
 void describe(Schema<RolloutOptions>& s) {
   s.of("forecast::RolloutOptions");
-  s.option("seed", &RolloutOptions::seed, "of random weights and sampled states").shown("S");
+  s.option("seed", &RolloutOptions::seed, "seed of random weights and sampled states").shown("S");
   s.option("weights", &RolloutOptions::weights,
-           "how U is kept on the device, of models in f32; others are rounded to it");
-  s.option("steps", &RolloutOptions::steps, "steps Y").at_least(0).at_most(kMostSteps).shown("Y");
-  s.option("gru", &RolloutOptions::form, "where the reset gate stands; reset-after is PyTorch's and cuDNN's")
+           "type in which U is stored on the device, for models in f32; U is rounded to it");
+  s.option("steps", &RolloutOptions::steps, "steps to forecast").at_least(0).at_most(kMostSteps).shown("Y");
+  s.option("gru", &RolloutOptions::form, "position of the reset gate; PyTorch and cuDNN use reset-after")
       .member("form");
   s.option("heads", &RolloutOptions::heads, "how loss and uncertainty are read from the state");
 }
@@ -246,19 +248,24 @@ void describe(Schema<RolloutRunOptions>& s) {
 
 void describe(Schema<SweepRunOptions>& s) {
   s.of("forecast::SweepRunOptions");
-  s.option("log", &SweepRunOptions::log, "a log with a column of losses for each run")
+  s.option("log", &SweepRunOptions::log, "a log with one column of losses per run")
       .file(Use::input)
       .positional();
   s.option("synthetic", &SweepRunOptions::synthetic, "synthetic sweeps instead of a log")
       .at_least(0)
       .at_most(10'000);
   s.option("runs", &SweepRunOptions::runs, "runs of a synthetic sweep").at_least(4).at_most(1000);
-  s.option("seed", &SweepRunOptions::seed, "of the first synthetic sweep").at_most(1e9).shown("S");
+  s.option("seed", &SweepRunOptions::seed, "seed of the first synthetic sweep").at_most(1e9).shown("S");
   s.include(&SweepRunOptions::sweep);
+  s.option("checkpoint", &SweepRunOptions::checkpoint,
+           "of finished fits; a run that finds it goes on from there")
+      .file(Use::output_file, {".npz"})
+      .shown("FILE")
+      .effect(Effect::display);
   for (const char* option : {"runs", "seed"})
     s.useless(
-        option, [](const SweepRunOptions& o) { return !o.log.empty(); }, "of synthetic sweeps, beside a log",
-        "one of both");
+        option, [](const SweepRunOptions& o) { return !o.log.empty(); },
+        "only for synthetic sweeps, not with a log", "one of the two");
 }
 
 void describe(Schema<TrainOptions>& s) {
@@ -269,32 +276,39 @@ void describe(Schema<TrainOptions>& s) {
       .required();
   s.option("data", &TrainOptions::data, "folder of the task's data files").file(Use::input).shown("FILE");
   s.option("model", &TrainOptions::model, "mnist: mlp or cnn; charlm: transformer or gru").shown("NAME");
-  s.option("seeds", &TrainOptions::seeds, "runs, each of its own seed").at_least(1).at_most(1000);
-  s.option("seed", &TrainOptions::first_seed, "of the first run")
+  s.option("seeds", &TrainOptions::seeds, "runs, each with its own seed").at_least(1).at_most(1000);
+  s.option("seed", &TrainOptions::first_seed, "seed of the first run")
       .member("first_seed")
       .at_most(0x1p53)
       .shown("S");
-  s.option("steps", &TrainOptions::steps, "instead of the task's").at_least(1).at_most(0x1p40).off(0);
-  s.option("batch", &TrainOptions::batch, "examples of a step, instead of the task's")
+  s.option("steps", &TrainOptions::steps, "training steps, instead of the task's")
+      .at_least(1)
+      .at_most(0x1p40)
+      .off(0);
+  s.option("batch", &TrainOptions::batch, "examples per step, instead of the task's")
       .at_least(1)
       .at_most(kMostSteps)
       .off(0);
+  s.option("parts", &TrainOptions::parts, "parts of each batch, whose gradients are added; ranks share them")
+      .at_least(1)
+      .at_most(1024);
   s.option("evaluate_every", &TrainOptions::evaluate_every,
            "steps between evaluations, instead of the task's")
       .at_least(1)
       .at_most(kMostSteps)
       .off(0);
   s.option("rate", &TrainOptions::rate, "learning rate, instead of the task's").at_least(0).shown("R");
-  s.option("schedule", &TrainOptions::decay, "of the learning rate, instead of the task's",
+  s.option("schedule", &TrainOptions::decay, "schedule of the learning rate, instead of the task's",
            {{"constant", nn::Schedule::Decay::constant},
             {"cosine", nn::Schedule::Decay::cosine},
             {"linear", nn::Schedule::Decay::linear}})
       .member("decay");
-  s.option("target_loss", &TrainOptions::target_loss, "end a run at the first evaluation at or below")
+  s.option("target_loss", &TrainOptions::target_loss,
+           "end a run at the first evaluation at or below this loss")
       .shown("L");
-  s.option("precision", &TrainOptions::precision, "of parameters and sums", precisions());
+  s.option("precision", &TrainOptions::precision, "type of parameters and sums", precisions());
   s.option("checkpoint", &TrainOptions::checkpoint,
-           "written at every evaluation; a run that finds it goes on from there")
+           "file written at every evaluation; a run resumes from an existing one")
       .file(Use::output_file)
       .shown("FILE")
       .effect(Effect::display);
@@ -312,7 +326,7 @@ void describe(Schema<TrainOptions>& s) {
 void describe(Schema<TrainRunOptions>& s) {
   s.of("forecast::TrainRunOptions");
   s.include(&TrainRunOptions::train);
-  s.option("trainer", &TrainRunOptions::trainer, "how steps are made");
+  s.option("trainer", &TrainRunOptions::trainer, "how steps are computed");
   s.include(&TrainRunOptions::predict);
   add_trainer_rules(s);
 }

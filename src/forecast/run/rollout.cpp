@@ -47,7 +47,7 @@ void require_memory(const RolloutRunOptions& o) {
                weights = random ? word * 3 * m * d * (d + i) : 0, features = random ? word * rows * i : 0;
   require_host_memory(list, weights, "{members}, {hidden} and {features}");
   require_host_memory(list, weights + features, "{batch} and {features}");
-  // A step leaves at least its loss, of each member (one, where a file tells how many) and starting point.
+  // A step leaves at least its loss, of each member (one if a file specifies how many) and starting point.
   require_host_memory(list, weights + features + word * rows * double(o.rollout.steps) * (random ? m : 1),
                       "{steps}, {batch} and {members}");
 }
@@ -77,7 +77,7 @@ nlohmann::ordered_json document_of(const ModelRollout& rollout) {
 }
 std::string to_json(const ModelRollout& rollout) { return json_text(document_of(rollout)); }
 
-TrainResult run_train(Context& context, const TrainRunOptions& options) {
+TrainResult run_train(Context& context, const TrainRunOptions& options, const parallel::Group& group) {
   schema_of<TrainRunOptions>().check(&options);
   TrainOptions train = options.train;
   train.trainer = name_among(choices(options.trainer), options.trainer);
@@ -86,7 +86,7 @@ TrainResult run_train(Context& context, const TrainRunOptions& options) {
     if (options.predict.control != Control::none)
       train.trainer += fmt::format(", control {}", name(options.predict.control));
   }
-  return forecast::train(context, train);
+  return forecast::train(context, train, group);
 }
 
 }  // namespace lockstep::forecast

@@ -87,6 +87,7 @@ record::Identity identity_of(const Task& task, const TrainOptions& options) {
   id.option("trainer", options.trainer);
   id.option("steps", task.steps, given(options.steps), Effect::extent);
   id.option("batch", task.batch, given(options.batch));
+  if (options.parts > 1) id.option("parts", options.parts, true);
   id.option("evaluate-every", task.evaluate_every, given(options.evaluate_every));
   id.option("validation-examples", task.validation_examples);
   id.option("precision", name(options.precision));

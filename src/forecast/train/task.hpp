@@ -31,7 +31,7 @@ struct Task {
 
 /// The task of the options, with their steps, batch and rate. Throws InputError.
 Task make_task(const TrainOptions& options);
-/// A task as a .toml file tells it; docs/forecast.md has the keys.
+/// A task as specified by a .toml file; docs/forecast.md has the keys.
 Task read_task(const std::filesystem::path& file, const std::filesystem::path& data);
 /// Rows [first, first + count) of both arrays.
 Dataset part(const Dataset& all, int64_t first, int64_t count);

@@ -12,6 +12,7 @@
 #include "io/arrays/npy.hpp"
 #include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
+#include "optimize/first_order.hpp"
 
 namespace lockstep::forecast {
 
@@ -137,11 +138,9 @@ nn::OptimizerOptions optimizer_of(const io::TomlTable& table, const std::string&
   nn::OptimizerOptions o;
   Keys keys(table, where);
   const std::string method = keys.text("method", "adam");
-  if (method != "sgd" && method != "adam" && method != "adamw")
-    throw InputError(fmt::format("method '{}'", method), where, "sgd, adam or adamw");
-  o.method = method == "sgd"    ? optimize::Method::sgd
-             : method == "adam" ? optimize::Method::adam
-                                : optimize::Method::adamw;
+  const optimize::FirstOrderRow* row = optimize::first_order(method);
+  if (!row) throw InputError(fmt::format("method '{}'", method), where, optimize::first_order_names());
+  o.method = row->method;
   keys.number("rate", o.schedule.rate);
   o.schedule.decay = nn::parse_decay(keys.text("schedule", "constant"));
   keys.integer("warmup", o.schedule.warmup);

@@ -8,10 +8,13 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/reports/json_text.hpp"
 #include "forecast/train/checkpoint.hpp"
 #include "forecast/train/log.hpp"
+#include "forecast/train/ranks/gather_runs.hpp"
+#include "forecast/train/ranks/parted_model.hpp"
 #include "forecast/train/source.hpp"
 #include "forecast/train/task.hpp"
 #include "lockstep/error.hpp"
@@ -56,9 +59,12 @@ std::vector<i32> evaluated_examples(const Dataset& data, int64_t wanted) {
 
 /// A run's objects on one device.
 struct Engine {
-  Engine(const Device& d, const Task& task, const TrainOptions& options, uint64_t seed)
-      : device(d),
+  Engine(const Device& d, const Task& task, const TrainOptions& options, uint64_t seed,
+         const parallel::Group& ranks)
+      : group(ranks),
+        device(d),
         network(d, task.network, {.storage = options.precision, .seed = seed}),
+        parted(options.parts > 1 ? std::make_unique<PartedModel>(network, options.parts, ranks) : nullptr),
         optimizer(d, network.parameters(), task.optimizer),
         train(d, task.train, options.precision),
         held(d, task.held, options.precision),
@@ -66,7 +72,7 @@ struct Engine {
         head(task.network.loss, network.output_shape(), options.precision),
         losses(d.allocate(options.precision, {task.evaluate_every})),
         sampler(task.train, seed, task.batch),
-        view{network,
+        view{parted ? static_cast<nn::TrainableModel&>(*parted) : network,
              optimizer,
              [this](int64_t step) { return train.gather(sampler.examples(step)); },
              held.gather(evaluated_examples(task.held, 256)),
@@ -74,8 +80,10 @@ struct Engine {
              seed},
         policy(options.policy ? options.policy(view) : plain_policy()) {}
 
+  parallel::Group group;
   Device device;
   nn::Network network;
+  std::unique_ptr<PartedModel> parted;  // of several parts
   nn::Optimizer optimizer;
   ExampleSource train, held, validation;
   nn::LossHead head;
@@ -112,33 +120,41 @@ struct Engine {
   struct Score {
     double loss = 0, accuracy = 0;
   };
+  /// Ranks share the passes, whose sums are added in order.
   Score evaluate(const std::vector<i32>& examples, bool classes) {
-    double sum = 0;
-    int64_t right = 0, rows = 0;
-    const Buffer loss = losses.rows(0, 1);
-    const size_t most = size_t(std::clamp<int64_t>(kEvaluatedRows / head.row_count(1), 1, kEvaluated));
-    for (size_t first = 0; first < examples.size(); first += most) {
-      const size_t count = std::min(examples.size() - first, most);
-      const nn::Batch batch =
-          validation.gather({examples.begin() + int64_t(first), examples.begin() + int64_t(first + count)});
-      head.check(batch.size, batch.targets);
-      const Buffer outputs = network.launch_outputs(batch.inputs, batch.size);
-      const nn::Pass pass{device, batch.size, false, 0};
-      head.launch(pass, outputs, batch.targets, loss, false);
-      sum += as_doubles(device.download(loss))[0] * double(count);
-      if (classes) right += head.correct(pass, outputs, batch.targets);
-      rows += head.row_count(batch.size);
+    const int64_t count = int64_t(examples.size()),
+                  most = std::clamp<int64_t>(kEvaluatedRows / head.row_count(1), 1, kEvaluated);
+    const parallel::Range own = parallel::share((count + most - 1) / most, group);
+    std::vector<Score> mine;
+    for (int64_t k = own.begin; k < own.end; ++k) {
+      const auto begin = examples.begin() + k * most;
+      mine.push_back(sums_of({begin, begin + std::min(count - k * most, most)}, classes));
     }
-    return {sum / double(examples.size()), double(right) / double(rows)};
+    Score sum;
+    for (const Score& one : parallel::numbers_of_all(group, mine))
+      sum.loss += one.loss, sum.accuracy += one.accuracy;
+    return {sum.loss / double(count), sum.accuracy / double(head.row_count(count))};
+  }
+  /// Of one pass: the loss times the examples, and how many rows are right.
+  Score sums_of(const std::vector<i32>& examples, bool classes) {
+    const Buffer loss = losses.rows(0, 1);
+    const nn::Batch batch = validation.gather(examples);
+    head.check(batch.size, batch.targets);
+    const Buffer outputs = network.launch_outputs(batch.inputs, batch.size);
+    const nn::Pass pass{device, batch.size, false, 0};
+    head.launch(pass, outputs, batch.targets, loss, false);
+    return {as_doubles(device.download(loss))[0] * double(batch.size),
+            classes ? double(head.correct(pass, outputs, batch.targets)) : 0};
   }
 };
 
-/// The training of one seed.
+/// The training of one seed, by all ranks of the group.
 class SeedRun {
  public:
-  SeedRun(Context& context, const TrainOptions& options, const Task& task, uint64_t seed,
-          std::filesystem::path checkpoint, const record::Identity& identity)
+  SeedRun(Context& context, const parallel::Group& group, const TrainOptions& options, const Task& task,
+          uint64_t seed, std::filesystem::path checkpoint, const record::Identity& identity)
       : context_(context),
+        group_(group),
         options_(options),
         task_(task),
         checkpoint_(std::move(checkpoint)),
@@ -167,10 +183,16 @@ class SeedRun {
   /// The stage on the device, or on the CPU once a stage fell back to it; from the state before it either way.
   template <class F>
   void stage(F work) {
+    bool again = false;
     const auto with_engine = [&](const Device& device) {
+      if (again && group_.size() > 1)
+        throw parallel::GroupError("a device failed amid the parts of a batch", kStage,
+                                   "one that works: the other ranks cannot go back on their own")
+            .with_hint("the same command resumes from its --checkpoint; --device cpu needs no other device");
+      again = true;
       if (!engine_ || !engine_->device.same_as(device) || stale_) {
         engine_.reset();
-        engine_ = std::make_unique<Engine>(device, task_, options_, run_.seed);
+        engine_ = std::make_unique<Engine>(device, task_, options_, run_.seed, group_);
         if (state_.parameters.elements() > 0) engine_->restore(state_);
       }
       stale_ = true;  // until the work is done
@@ -186,13 +208,15 @@ class SeedRun {
   void begin() {
     if (!checkpoint_.empty()) {
       identity_.option("seed", run_.seed);
-      if (auto found = read_checkpoint(checkpoint_, identity_, task_, run_)) {
+      auto found = read_checkpoint(checkpoint_, identity_, task_, run_);
+      group_.expect_same("checkpoints", found ? fmt::format("step {}", found->step) : "none");
+      if (found) {
         state_ = std::move(*found);
         run_.resumed_at = state_.step;
         run_.reached = at_target();
         try {
           stage([](const Engine&) {});  // restores the policy, which knows its own settings
-        } catch (const InputError& e) {
+        } catch (const parallel::GroupError&) { throw; } catch (const InputError& e) {
           throw InputError(e.problem(), checkpoint_.string(), e.expected()).with_hint(e.hint());
         }
         return;
@@ -246,11 +270,14 @@ class SeedRun {
     });
     for (const LogRow& row : rows) {
       const bool last = row.val_loss && !std::isfinite(*row.val_loss);
-      if (!std::isfinite(row.train_loss) || last)
-        throw InputError(fmt::format("{} loss {} at step {}", last ? "validation" : "training",
-                                     last ? *row.val_loss : row.train_loss, row.step),
-                         kStage, "a finite loss")
-            .with_hint("a smaller learning rate, warm-up or clip_norm keeps gradients from exploding");
+      if (std::isfinite(row.train_loss) && !last) continue;
+      const std::string found = fmt::format("{} loss {} at step {}", last ? "validation" : "training",
+                                            last ? *row.val_loss : row.train_loss, row.step);
+      constexpr const char *kExpected = "a finite loss",
+                           *kHint =
+                               "a smaller learning rate, warm-up or clip_norm keeps gradients from exploding";
+      if (group_.size() == 1) throw InputError(found, kStage, kExpected).with_hint(kHint);
+      throw parallel::GroupError(found, kStage, kExpected).on_every_rank().with_hint(kHint);
     }
     state_ = std::move(after);
     finish_segment(rows, start);
@@ -264,7 +291,7 @@ class SeedRun {
     run_.accepted = last.accepted;
     run_.log.insert(run_.log.end(), rows.begin(), rows.end());
     run_.reached = at_target();
-    if (!checkpoint_.empty()) write_checkpoint(checkpoint_, identity_, state_, run_);
+    if (!checkpoint_.empty() && group_.leads()) write_checkpoint(checkpoint_, identity_, state_, run_);
     if (options_.on_progress) report(state_.step);
   }
 
@@ -275,6 +302,7 @@ class SeedRun {
 
   static constexpr int64_t kReport = 10;
   Context& context_;
+  parallel::Group group_;
   const TrainOptions& options_;
   const Task& task_;
   std::filesystem::path checkpoint_;
@@ -299,8 +327,34 @@ std::filesystem::path checkpoint_of(const TrainOptions& options, int64_t k) {
 std::unique_ptr<StepPolicy> plain_policy() { return std::make_unique<PlainPolicy>(); }
 
 TrainResult train(Context& context, const TrainOptions& options) {
-  schema_of<TrainOptions>().check(&options);
-  const Task task = make_task(options);
+  return train(context, options, parallel::Group());
+}
+
+TrainResult train(Context& context, const TrainOptions& given, const parallel::Group& group) {
+  const OptionList& list = schema_of<TrainOptions>();
+  list.check(&given);
+  const Task task = make_task(given);
+  if (given.parts > task.batch)
+    throw list.error({OptionError::Kind::invalid, "parts", fmt::format("'{}'", given.parts),
+                      fmt::format("at most the {} examples of a batch", task.batch), ""});
+  const bool parted = given.parts > 1;
+  if (std::max(given.parts, parted ? 1 : given.seeds) < group.size())
+    throw parallel::GroupError(
+        parted ? fmt::format("{} parts for {} ranks", given.parts, group.size())
+               : fmt::format("1 part and {} seeds for {} ranks", given.seeds, group.size()),
+        "--parts", "a part of the batches, or a seed, for each rank")
+        .on_every_rank();
+  const record::Identity identity =
+      given.checkpoint.empty() && group.size() == 1 ? record::Identity() : identity_of(task, given);
+  if (group.size() > 1)
+    group.expect_same("inputs and options",
+                      fmt::format("{} {} {} in {}, {}", identity.to_json(), given.first_seed, given.seeds,
+                                  given.folder.string(), given.checkpoint.string()));
+  const parallel::Range seeds =
+      parted ? parallel::Range{0, given.seeds} : parallel::share(given.seeds, group);
+  TrainOptions options = given;
+  options.seeds = seeds.size();
+  if (!group.leads()) options.on_progress = {}, options.folder.clear();
   TrainResult result;
   result.task = task.name;
   result.model = task.model;
@@ -315,12 +369,14 @@ TrainResult train(Context& context, const TrainOptions& options) {
     runs.push_back(current);
     write_logs(options.folder, runs);
   };
-  const record::Identity identity =
-      options.checkpoint.empty() ? record::Identity() : identity_of(task, options);
-  for (int64_t k = 0; k < options.seeds; ++k) {
-    SeedRun run(context, options, task, options.first_seed + uint64_t(k), checkpoint_of(options, k),
-                identity);
+  for (int64_t k = seeds.begin; k < seeds.end; ++k) {
+    SeedRun run(context, parted ? group : parallel::Group(), options, task, given.first_seed + uint64_t(k),
+                checkpoint_of(options, k), identity);
     result.runs.push_back(run.run(write));
+  }
+  if (!parted && group.size() > 1) {
+    result.runs = gather_runs(group, result.runs);
+    if (!options.folder.empty()) write_logs(options.folder, result.runs);
   }
   if (!options.folder.empty()) {
     draw_losses(options.folder / "loss.png", result);

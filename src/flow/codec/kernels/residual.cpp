@@ -15,7 +15,7 @@ namespace lockstep::flow {
 
 namespace {
 
-constexpr float kFinestShare = 1.0f / (1 << 20);  // of a coefficient's scale: f32 transforms know no more
+constexpr float kFinestShare = 1.0f / (1 << 20);  // of a coefficient's scale: f32 transforms resolve no more
 constexpr float kBandStep = 1.0f / 256;           // of band amplitudes, in shares of the first frame's
 
 }  // namespace

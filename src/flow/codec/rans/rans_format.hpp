@@ -1,7 +1,7 @@
 // Streams of whole numbers, coded by rANS (Duda 2013) with interleaved lanes: the format that every device writes
 // and reads. Plain arithmetic of the format, shared by kernels' callers and the reference.
 //
-// Numbers u32 stand in an array (frames, rows, columns), small ones being likely. Each frame is cut into tiles; a
+// Numbers u32 are in an array (frames, rows, columns), small ones being likely. Each frame is cut into tiles; a
 // lane codes one tile, row by row, with a state of its own: 32 bits, renormalised by words of 16. A number is a
 // token and, from 16 on, the bits below its two highest. Tokens have the frequencies of a context, which the
 // numbers to the left and above in the tile give.

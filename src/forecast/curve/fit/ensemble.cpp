@@ -69,7 +69,7 @@ CurveEnsemble::CurveEnsemble(std::span<const double> steps, std::span<const doub
   resample(data);
 }
 
-// A fit that passes beside the recent rows is moved onto them, as far as these are known.
+// A fit that misses the recent rows is shifted onto them, as far as these are known.
 double CurveEnsemble::anchor_of(const CurveFit& fit, double recent_mean) const {
   const double said = fit(curve_.recent_x);
   if (curve_.positive && said <= 0) return 0;
@@ -171,7 +171,7 @@ EnsemblePoint CurveEnsemble::at(double step) const {
         std::minmax_element(curve_.y.begin() + ptrdiff_t(curve_.y.size() / 2), curve_.y.end());
     fall = stay = kRangeDoubt * beyond * (*high - *low);
   }
-  // Gradient noise moves the parameters too: a walk, whose variance is a share of that of single values.
+  // Gradient noise moves parameters too: a random walk whose variance is a share of that of single values.
   const double wander = kWander * beyond * noise_.deviation * noise_.deviation;
   return {curve_.positive ? std::exp(mean) : mean, std::sqrt(below + fall * fall + wander),
           std::sqrt(above + stay * stay + wander)};

@@ -9,7 +9,7 @@
 
 namespace lockstep::forecast {
 
-/// A smoothed curve. x lies in (0, 1]: the last step that was seen is 1.
+/// A smoothed curve. x is in (0, 1]: the last step that was seen is 1.
 struct CurveData {
   std::vector<double> x, y;
   std::vector<double> weight;  ///< of squared residuals

@@ -68,7 +68,7 @@ class JumpEngine {
   /// Multiplications of a fit of the network; 0 where there is none.
   double network_work() const;
 
-  // For checkpoints: the ring (snapshots, n) and where it stands.
+  // For checkpoints: the ring (snapshots, n) and the row of its newest snapshot.
   const Buffer& ring() const { return ring_; }
   int newest() const { return newest_; }
   void restore(int newest, int count) { newest_ = newest, count_ = count; }

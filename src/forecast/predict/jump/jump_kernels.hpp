@@ -30,7 +30,7 @@ Kernel move_kernel(Storage ring, int snapshots);
 Kernel sample_kernel(Storage ring, int snapshots);
 /// (ring, chunks, base (n), scales (tensors), weights of a DirectionNetwork of `taps` and `units`, to (n), newest,
 /// units, count, last, most): to = base + scales[tensor] (y_1 + … + y_count-1 + last y_count), y the differences that
-/// the network foretells one after the other in units of the scale; none beyond `most` times the largest that it comes
+/// the network predicts one after the other in units of the scale; none beyond `most` times the largest that it comes
 /// from.
 Kernel follow_kernel(Storage ring, int taps);
 /// (chunks, base (n), lengths (tensors), to (n), draw, key): to = base +- lengths[tensor], by random signs.

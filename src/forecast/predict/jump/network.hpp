@@ -41,7 +41,7 @@ class DirectionNetwork {
   std::vector<double> w_;
 };
 
-/// Multiplications of a fit to `rows` rows, and of one foretold difference; an elementary function counts as 20.
+/// Multiplications of a fit to `rows` rows, and of one predicted difference; an elementary function counts as 20.
 double network_fit_work(int taps, int units, double rows);
 double network_value_work(int taps, int units);
 

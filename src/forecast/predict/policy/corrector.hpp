@@ -13,7 +13,7 @@ namespace lockstep::forecast {
 /// nearest ones' mean (by the cosine of their features) and 0.3 parts of a linear model of the features.
 class ResidualCorrector {
  public:
-  /// `doubt`: weight of a residual of 0 beside the others, so that old ones are forgotten.
+  /// `doubt`: weight of a residual of 0 in addition to the others, so that old ones are forgotten.
   ResidualCorrector(int features, double doubt);
 
   /// The share of the loss by which a prediction made at `step` should be moved, within -0.2 to 0.2.

@@ -15,7 +15,7 @@ struct BatchPlan {
   int64_t blocks = 0;   // of a cluster
   int64_t entries = 0;  // a multiple of 8
   int64_t parts = 0;    // clusters of a member
-  int64_t held = 0;     // steps of 16 columns whose weights stand in registers
+  int64_t held = 0;     // steps of 16 columns whose weights are in registers
   int64_t shared_bytes = 0;
   std::string refusal;  // why the kernel does not run this rollout; empty: it does
 };

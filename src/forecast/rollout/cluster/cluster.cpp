@@ -36,8 +36,8 @@ float bf16_pair(float low, float high) {
   return std::bit_cast<float>(uint32_t(f32_to_bf16(low)) | uint32_t(f32_to_bf16(high)) << 16);
 }
 
-/// Row that stands at a place of a member's vectors: rows whose columns a lane of a row warp reads together
-/// stand side by side (cluster/layout.cu).
+/// Row at a place of a member's vectors: rows whose columns a lane of a row warp reads together are
+/// adjacent (cluster/layout.cu).
 int64_t row_at(int64_t place) { return place / 128 * 128 + place % 4 * 32 + place / 4 % 32; }
 
 /// f32: (member, block, warp, gate, piece, row of the warp) lines of 32 pieces; a piece of lane j holds

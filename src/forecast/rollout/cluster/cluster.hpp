@@ -15,7 +15,7 @@ struct ClusterPlan {
   bool bounded = false;  // all of h stays within 2: softmax needs no maximum; in fast numerics integer sums
   int row_warps = 0;     // that multiply, of a block
   int gate_warps = 4;    // that compute the gates
-  /// Of a row warp's gates, what stands in shared memory: 16-byte pieces of a lane, on tensor cores 16
+  /// The part of a row warp's gates in shared memory: 16-byte pieces of a lane, on tensor cores 16
   /// columns of two tiles.
   int shared_r = 0, shared_z = 0, shared_n = 0;
   int row_registers = 0, gate_registers = 0;  // of a lane; 0: as the compiler has them
