@@ -15,6 +15,7 @@ namespace lockstep {
 #include "applications.def"
 #undef LOCKSTEP_APPLICATION
 
+void add_gradient_cases(CaseRegistry& registry);
 void add_nn_cases(CaseRegistry& registry);
 void add_primitive_variants(std::vector<variants::Subject>& subjects);
 void add_pde_variants(std::vector<variants::Subject>& subjects);
@@ -29,6 +30,7 @@ const CaseRegistry& all_cases() {
     add_engine_cases(made);
     add_math_cases(made);
     add_primitive_cases(made);
+    add_gradient_cases(made);
     add_nn_cases(made);
 #define LOCKSTEP_APPLICATION(name) add_##name##_cases(made);
 #include "applications.def"

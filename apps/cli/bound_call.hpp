@@ -18,11 +18,15 @@ void show(Session& session, const Result& result, const std::string& text) {
   session.finish(document_of(result), text);
 }
 
+/// Whether a command works over the ranks of a launcher.
+enum class Ranks : uint8_t { one, several };
+
 /// A command that is work(session, options) or work(command, session, options), which shows its result and gives the exit code.
 template <class Options, class Work>
 Command& add_call(CommandList& commands, CLI::App& parent, const char* name, const char* help,
-                  const char* example, Work work) {
+                  const char* example, Work work, Ranks ranks = Ranks::one) {
   Command& command = add_command(commands, parent, name, help);
+  command.over_ranks = ranks == Ranks::several;
   const Options& options = add_options<Options>(command);
   add_common(command, example);
   command.run = [&command, &options, work] {

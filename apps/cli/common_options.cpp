@@ -34,8 +34,8 @@ void describe(Schema<CommonOptions>& s) {
       .file(Use::input)
       .shown("FILE")
       .effect(Effect::display);
-  s.text("input_memory", &O::input_memory, "memory for all that is read, such as 8G", kBytesForm,
-         &print_bytes, &read_bytes)
+  s.text("input_memory", &O::input_memory, "memory for all inputs, such as 8G", kBytesForm, &print_bytes,
+         &read_bytes)
       .shown("SIZE")
       .or_else("three quarters of what is free")
       .effect(Effect::speed);
@@ -47,7 +47,20 @@ void describe(Schema<CommonOptions>& s) {
       .file(Use::output_file, {".json"})
       .shown("FILE")
       .effect(Effect::display);
-  s.option("no_record", &O::no_record, "no FILE.run.json beside the results").effect(Effect::display);
+  s.option("no_record", &O::no_record, "no FILE.run.json next to the results").effect(Effect::display);
+  s.option("ranks", &O::ranks,
+           "ranks of this process, a thread and a device each; --device cuda:all has one per GPU")
+      .at_least(1)
+      .at_most(1024)
+      .off(0)
+      .effect(Effect::speed);
+  s.option("share_devices", &O::share_devices, "several ranks of a host may have one device")
+      .effect(Effect::speed);
+  s.option("wait_limit", &O::wait_limit_s, "how long a rank waits for a sign of life of another")
+      .member("wait_limit_s")
+      .unit("s")
+      .above(0)
+      .effect(Effect::display);
 }
 
 void add_common(Command& command, const std::string& example) {
@@ -57,6 +70,7 @@ void add_common(Command& command, const std::string& example) {
   command.bound_common = bound;
   std::set<std::string> without;
   if (!keeps_file_record(*command.app)) without.insert("no_record");
+  if (!command.over_ranks) without.insert({"ranks", "share_devices", "wait_limit"});
   cli::bind(command, *bound, without);  // not std::bind, which a std::set finds
   command.app->footer("Example:\n  " + example);
 }

@@ -1,5 +1,5 @@
 // --config: options of a command out of a TOML file. Keys are option names without dashes; keys at the top
-// hold for whatever command runs, those of a table such as [urban.svf] for that command alone.
+// hold for every command, those of a table such as [urban.svf] for that command alone.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +49,7 @@ bool has_name(const std::vector<std::string>& arguments, const CLI::Option& opti
   return false;
 }
 
-// Whether the command line gives the option itself, by whatever name; its value wins.
+// Whether the command line gives the option itself, by any of its names; its value wins.
 bool on_command_line(const std::vector<std::string>& arguments, const CLI::App& app,
                      const CLI::Option& option) {
   for (const CLI::Option* other : app.get_options())

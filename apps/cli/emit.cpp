@@ -42,10 +42,10 @@ void describe(Schema<EmitOptions>& s) {
   s.option("list", &O::list, "print the names of all kernels");
   s.option("all", &O::all, "every kernel; exit code 1 if one does not compile");
   for (const char* option : {"target", "arch", "out"})
-    s.useless(option, [](const O& o) { return o.list; }, "nothing uses it with {list}", "no {list}");
+    s.useless(option, [](const O& o) { return o.list; }, "it has no effect with {list}", "no {list}");
   s.useless(
       "arch", [](const O& o) { return o.target == "ir" || o.target == "wgsl"; },
-      "nothing uses it with {target} ir or wgsl", "{target} llvm, asm, cuda, ptx or cubin");
+      "it has no effect with {target} ir or wgsl", "{target} llvm, asm, cuda, ptx or cubin");
 }
 
 std::string suffix_of(const std::string& target) {

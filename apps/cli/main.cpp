@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "bound_options.hpp"
@@ -18,8 +22,10 @@
 #include "io/text/input_memory.hpp"
 #include "lockstep/check.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/parallel.hpp"
 #include "program.hpp"
 #include "record/record.hpp"
+#include "reference.hpp"
 #include "session.hpp"
 #include "subprocess.hpp"
 #include "version.hpp"
@@ -52,7 +58,12 @@ std::string shortened(const std::string& message) {
 
 /// One line on stderr, and with --json a document on stdout. Returns the exit code.
 int report_error(ExitCode code, const Error& error, const std::string& hint) {
-  logging::line("lockstep: error: " + shortened(error.what()));
+  const parallel::Launch launch = parallel::launch_of_environment();
+  const auto* of_group = dynamic_cast<const parallel::GroupError*>(&error);
+  const bool everywhere = of_group && of_group->everywhere();
+  if (everywhere && launch.rank > 0) return code;
+  const std::string rank = launch.size > 1 && !everywhere ? fmt::format("rank {}: ", launch.rank) : "";
+  logging::line("lockstep: error: " + rank + shortened(error.what()));
   if (!hint.empty()) logging::line("hint: " + hint);
   if (wants_json()) {
     const nlohmann::ordered_json document = {{"error",
@@ -65,6 +76,7 @@ int report_error(ExitCode code, const Error& error, const std::string& hint) {
     std::fwrite((text + '\n').c_str(), 1, text.size() + 1, stdout);
     std::fflush(stdout);
   }
+  if (!everywhere) parallel::abort_launch(code);  // the others would wait for this rank
   return code;
 }
 int report_error(ExitCode code, const Error& error) { return report_error(code, error, error.hint()); }
@@ -141,7 +153,7 @@ void refuse_options_as_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     for (const std::string& value : option->results())
       if (value.size() > 2 && value.starts_with("--"))
-        throw InputError(fmt::format("the option '{}' in place of a value", value), option->get_name(),
+        throw InputError(fmt::format("the option '{}' instead of a value", value), option->get_name(),
                          "a value; a name of a file that begins so is written ./" + value);
 }
 
@@ -164,14 +176,25 @@ void refuse_options_as_values(const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
     }
-    throw InputError(fmt::format("{} is missing", fmt::join(missing, " and ")), path,
-                     fmt::format("all that '{} --help' marks REQUIRED", path));
+    const auto rest = root.remaining(true);
+    throw InputError(
+        fmt::format("{} {} missing", fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"), path,
+        fmt::format("all that '{} --help' marks REQUIRED", path))
+        .with_hint(rest.empty() ? "" : fmt::format("'{}' is the value of no option", rest.front()));
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e)) {
     const std::string text = e.what();
     throw InputError(text.substr(0, text.find('\n')), path, "a value after each option that takes one");
   }
   throw InputError(e.what(), path, "what `" + path + " --help` lists");
+}
+
+/// Several processes would do the same work, and write the same files.
+void refuse_ranks(const Command& command, const CLI::App& app) {
+  const parallel::Launch launch = parallel::launch_of_environment();
+  if (command.over_ranks || launch.size <= 1) return;
+  throw InputError(fmt::format("{} processes of {}", launch.size, launch.launcher), command_path(app),
+                   "one process: this command does not work over ranks");
 }
 
 /// Findings of checked launches are collected while a command runs, and forgotten after it.
@@ -208,10 +231,35 @@ std::string version_text(bool json) {
   return json_text({{"version", kVersion}, {"commit", program_commit()}, {"back_ends", kBackEnds}}, 2) + "\n";
 }
 
-int run(int argc, char** argv) {
-  const CollectedChecks checks;
+/// The command that was chosen, or `instead` in its place, with its record.
+int run_command(Command& command, const std::function<void()>& instead) {
+  const CLI::App& chosen = *command.app;
+  refuse_two_values(chosen);
+  if (!instead) refuse_ranks(command, chosen);
+  environment::check();
+  refuse_options_as_values(chosen);
+  if (const int64_t bytes = command.common.input_memory; bytes > 0) io::set_input_memory(bytes);
+  check_files(chosen);
+  set_request(request_of(chosen));
+  if (instead)
+    command.run = [&] {
+      instead();
+      return kDone;
+    };
+  const Recording recording(chosen);
+  const int code = run_bound(command);
+  if (instead || parallel::launch_of_environment().rank == 0) recording.write();
+  return code == kDone && !instead && !check_findings().empty() ? kFound : code;
+}
+
+/// `instead`: done in place of the command.
+int run(int argc, char** argv, const std::function<void()>& instead = {}) {
+  std::optional<CollectedChecks> checks;
   forget_files();
-  io::set_input_memory(0);
+  if (!instead) {
+    checks.emplace();
+    io::set_input_memory(0);
+  }
   CLI::App root("Scientific GPU kernels, written once: the same bits on CPU and GPU, proven and measured.",
                 "lockstep");
   const CLI::Option* version =
@@ -253,7 +301,10 @@ int run(int argc, char** argv) {
     root.parse(arguments);
   } catch (const CLI::CallForHelp&) {
     const CLI::App& app = deepest(root);
-    print_result(app.help(app.get_parent() ? command_path(*app.get_parent()) : std::string()));
+    if (wants_json())
+      print_result(reference_of(app));
+    else
+      print_result(app.help(app.get_parent() ? command_path(*app.get_parent()) : std::string()));
     return kDone;
   } catch (const CLI::CallForAllHelp&) {
     print_result(root.help("", CLI::AppFormatMode::All));
@@ -266,16 +317,7 @@ int run(int argc, char** argv) {
   const CLI::App& chosen = deepest(root);
   for (const auto& command : commands) {
     if (command->app != &chosen || !command->run) continue;
-    refuse_two_values(chosen);
-    environment::check();
-    refuse_options_as_values(chosen);
-    if (const int64_t bytes = command->common.input_memory; bytes > 0) io::set_input_memory(bytes);
-    check_files(chosen);
-    set_request(request_of(chosen));
-    const Recording recording(chosen);
-    const int code = run_bound(*command);
-    recording.write();
-    return code == kDone && !check_findings().empty() ? kFound : code;
+    return run_command(*command, instead);
   }
   if (&chosen == &root && argc == 1) {
     print_result(root.help());
@@ -298,7 +340,7 @@ int program(int argc, char** argv, std::vector<std::string> own) {
     return report_error(kDeviceFailed, Error(e.problem(), "device", "it to finish its work"),
                         e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
   } catch (const DeviceUnavailable& e) {
-    return report_error(kDeviceFailed, e, "`lockstep devices` tells what this machine has");
+    return report_error(kDeviceFailed, e, "`lockstep devices` lists the devices of this machine");
   } catch (const UnsupportedError& e) { return report_error(kBadUse, e); } catch (const Error& e) {
     return report_error(kDeviceFailed, e);
   } catch (const std::bad_alloc&) {
@@ -310,6 +352,32 @@ int program(int argc, char** argv, std::vector<std::string> own) {
   }
 }
 
+void recorded(const std::vector<std::string>& words, const std::function<void()>& work) {
+  static std::mutex one;
+  const std::unique_lock lock(one, std::try_to_lock);
+  if (!lock.owns_lock()) return work();
+  struct Failed {};
+  std::exception_ptr failure;
+  std::vector<std::string> all = {"lockstep"};
+  all.insert(all.end(), words.begin(), words.end());
+  std::vector<char*> argv;
+  for (std::string& word : all) argv.push_back(word.data());
+  try {
+    run(static_cast<int>(argv.size()), argv.data(), [&] {
+      try {
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+        throw Failed();  // errors of the work are in its caller's words already
+      }
+    });
+  } catch (const Failed&) { std::rethrow_exception(failure); }
+}
+
 }  // namespace lockstep::cli
 
-int main(int argc, char** argv) { return lockstep::cli::program(argc, argv); }
+int main(int argc, char** argv) {
+  const int code = lockstep::cli::program(argc, argv);
+  lockstep::parallel::end_launch();
+  return code;
+}

@@ -25,6 +25,10 @@ struct CommonOptions {
   bool no_fallback = false, json = false, quiet = false, no_record = false;
   std::string config, telemetry, trace;
   int64_t input_memory = 0;  // bytes; 0: three quarters of what is free
+  // Of commands that work over ranks.
+  int64_t ranks = 0;  // 0: those of the launcher, or one
+  bool share_devices = false;
+  double wait_limit_s = 600;
 };
 
 struct BoundOptions;
@@ -34,6 +38,7 @@ struct Command {
   CLI::App* app = nullptr;
   CommonOptions common;
   std::shared_ptr<BoundOptions> bound, bound_common;  // its own, and those of every command
+  bool over_ranks = false;                            // works over several processes, threads or devices
   std::function<int()> run;
 };
 

@@ -3,14 +3,19 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <vector>
 
+#include "core/platform/parallel.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
 #include "core/reports/progress.hpp"
+#include "core/reports/quiet_thread.hpp"
 #include "core/reports/telemetry.hpp"
 #include "core/reports/trace.hpp"
 #include "lockstep/check.hpp"
@@ -47,6 +52,31 @@ void add_checks(nlohmann::ordered_json& result) {
     others.push_back({{"what", u.what}, {"why", u.why}, {"launches", u.count}});
   result["checked"] = {{"every", checked_every()}, {"launches", checked_launches()}, {"not_checked", others}};
 }
+
+/// Stages of a rank as rank 0 receives them.
+parallel::Bytes bytes_of_stages(const std::vector<StageRecord>& stages) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const StageRecord& s : stages)
+    list.push_back({s.stage, s.device, s.seconds, s.bytes_to_device, s.bytes_from_device, s.launches,
+                    s.fallbacks, s.runs});
+  return parallel::bytes_of(list.dump());
+}
+std::vector<StageRecord> stages_of(const parallel::Bytes& bytes) {
+  std::vector<StageRecord> stages;
+  for (const nlohmann::json& s : nlohmann::json::parse(parallel::text_of(bytes)))
+    stages.push_back({s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
+  return stages;
+}
+
+/// Files of a process other than the first one of a launcher are left to that.
+CommonOptions of_this_rank(CommonOptions options) {
+  if (parallel::launch_of_environment().rank == 0) return options;
+  options.telemetry.clear();
+  options.trace.clear();
+  options.quiet = true;
+  return options;
+}
+
 }  // namespace
 
 void set_request(Request request) { current_request() = std::move(request); }
@@ -67,29 +97,72 @@ void print_result(const std::string& text) {
 }
 
 Session::Session(const CommonOptions& options)
-    : options_(options), date_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))) {
-  if (options.quiet) logging::set_level(logging::Level::error);
-  Progress::enable(!options.quiet);
+    : options_(of_this_rank(options)),
+      date_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))) {
+  if (options_.quiet) logging::set_level(logging::Level::error);
+  Progress::enable(!options_.quiet);
   if (options.check > 0) check_launches(options.check);
-  if (!options.telemetry.empty()) Telemetry::global().open(options.telemetry);
-  if (!options.trace.empty()) Trace::global().open(options.trace);
+  if (!options_.telemetry.empty()) Telemetry::global().open(options_.telemetry);
+  if (!options_.trace.empty())
+    Trace::global().open(options_.trace);
+  else if (!options.trace.empty())
+    rank_trace_ = std::make_unique<RankTrace>();
   summary_.set_numerics(options.numerics);
 }
 
 Numerics Session::numerics() const { return options_.numerics == "fast" ? Numerics::fast : Numerics::exact; }
 
+std::unique_ptr<Context> Session::open_context(const std::string& device, int threads) const {
+  ContextOptions options;
+  options.device = device;
+  options.numerics = numerics();
+  options.threads = threads;
+  options.fallback = !options_.no_fallback;
+  options.on_fallback = [](const std::string& line) { logging::line_of_any_thread(line); };
+  try {
+    return std::make_unique<Context>(std::move(options));
+  } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
+}
+
 Context& Session::context() {
-  if (!context_) {
-    ContextOptions options;
-    options.device = options_.device;
-    options.numerics = numerics();
-    options.threads = static_cast<int>(options_.threads);
-    options.fallback = !options_.no_fallback;
-    try {
-      context_ = std::make_unique<Context>(std::move(options));
-    } catch (const UnsupportedError& e) { throw DeviceUnavailable(e); }
-  }
+  if (!context_) context_ = open_context(options_.device, static_cast<int>(options_.threads));
   return *context_;
+}
+
+void Session::each_rank(const std::function<void(const parallel::Group&)>& work) {
+  const parallel::GroupOptions limits{options_.wait_limit_s};
+  const parallel::Group launched = parallel::launched(limits);
+  int ranks = static_cast<int>(options_.ranks);
+  if (launched.size() > 1 && ranks > 0)
+    throw InputError(fmt::format("{} ranks in each of {} processes", ranks, launched.size()), "--ranks",
+                     "only the processes of the launcher");
+  if (ranks == 0) ranks = parallel::asks_all(options_.device) ? std::max(parallel::cuda_devices(), 1) : 1;
+  const auto run = [&](const parallel::Group& group) {
+    const logging::QuietThread quiet(!group.leads());
+    const double shift_us = launched.size() > 1 ? clock_shift_us(group) : 0;
+    work(group);
+    if (launched.size() == 1) return;
+    const std::string own = rank_trace_ ? shifted_trace(rank_trace_->take(), shift_us) : "";
+    for (const parallel::Bytes& bytes : group.gather(parallel::bytes_of(own)))
+      traces_.emplace_back(parallel::text_of(bytes));
+  };
+  if (launched.size() > 1) return run(launched);
+  parallel::run_ranks(ranks, limits, run);
+}
+
+void Session::over_ranks(const std::function<void(Context&, const parallel::Group&)>& work) {
+  each_rank([&](const parallel::Group& group) {
+    const std::string device = parallel::device_of_rank(group, options_.device, options_.share_devices);
+    int threads = static_cast<int>(options_.threads);
+    if (threads == 0 && group.local_size() > 1)
+      threads = std::max(1, platform::available_threads() / group.local_size());
+    std::unique_ptr<Context> context = open_context(device, threads);
+    work(*context, group);
+    const std::vector<parallel::Bytes> stages = group.gather(bytes_of_stages(context->stages()));
+    for (size_t rank = 1; rank < stages.size(); ++rank)
+      for (const StageRecord& record : stages_of(stages[rank])) summary_.add(record);
+    if (group.leads()) context_ = std::move(context);
+  });
 }
 
 Device Session::open_device(const std::string& name) {
@@ -145,6 +218,7 @@ void Session::finish(nlohmann::ordered_json result, const std::string& text) {
   note_summary(std::move(summary));
   Telemetry::global().close();
   Trace::global().close();
+  if (!options_.trace.empty() && !traces_.empty()) join_traces(options_.trace, traces_);
   if (options_.json) {
     result["version"] = kVersion;
     result["date"] = date_;

@@ -38,7 +38,10 @@ void describe(Schema<TuneOptions>& s) {
       .file(Option::Use::output_file, {".json"})
       .shown("FILE")
       .or_else("$LOCKSTEP_VARIANTS, else variants.json in the folder of settings");
-  s.option("minutes", &O::minutes, "about how long to measure").at_least(0.01).at_most(600).shown("M");
+  s.option("minutes", &O::minutes, "approximate duration of the measurement")
+      .at_least(0.01)
+      .at_most(600)
+      .shown("M");
 }
 
 ordered_json to_json(const Tuned& tuned) {

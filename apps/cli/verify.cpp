@@ -1,7 +1,6 @@
 // `lockstep verify`: runs cases on a device and compares them with another device or the plain reference.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bound_options.hpp"
@@ -10,6 +9,7 @@
 #include "core/reports/progress.hpp"
 #include "registry.hpp"
 #include "session.hpp"
+#include "verify_gradients.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -20,6 +20,7 @@ struct VerifyOptions {
   std::vector<std::string> cases;
   std::string against, sizes = "small";
   int64_t seed = 1;
+  bool gradients = false;
 };
 
 void describe(Schema<VerifyOptions>& s) {
@@ -34,29 +35,27 @@ void describe(Schema<VerifyOptions>& s) {
   s.option("sizes", &O::sizes, "small: odd and tiny ones; full: larger ones too",
            {{"small", "small"}, {"full", "full"}});
   s.option("seed", &O::seed, "fixes random inputs").at_least(0);
-}
-
-// JSON has no NaN or infinity: they come as texts.
-ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  s.option(
+      "gradients", &O::gradients,
+      "differentiate each kernel that the cases launch: forward against reverse mode, and the bits of the "
+      "gradient on both devices");
 }
 
 ordered_json to_json(const VerifyRow& row) {
   const Comparison& c = row.comparison;
   ordered_json relative_max = ordered_json::array();
-  for (const double error : c.relative_max) relative_max.push_back(number(error));
+  for (const double error : c.relative_max) relative_max.push_back(json_number(error));
   return {{"case", row.name},
           {"size", row.size},
           {"dtype", row.dtype},
           {"elements", c.elements},
           {"differing_bits", c.differing_bits},
           {"differing_elements", c.differing_elements},
-          {"max_abs", number(c.max_abs)},
-          {"mean_abs", number(c.mean_abs)},
-          {"rel_l2", number(c.rel_l2)},
-          {"max_ulp", number(c.max_ulp)},
-          {"finite_equal", number(c.finite_equal)},
+          {"max_abs", json_number(c.max_abs)},
+          {"mean_abs", json_number(c.mean_abs)},
+          {"rel_l2", json_number(c.rel_l2)},
+          {"max_ulp", json_number(c.max_ulp)},
+          {"finite_equal", json_number(c.finite_equal)},
           {"relative_max", relative_max},
           {"bound", row.bound},
           {"pass", row.pass}};
@@ -147,20 +146,57 @@ Outcome verify_all(const Problems& problems, const Device& device, Against again
   return all;
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// The work of the device since `start`.
+void note_work(Session& session, const Device& device, Clock::time_point start) {
+  const DeviceCounters counters = device.counters();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  session.note({"verify", device.info().name, seconds, counters.bytes_to_device, counters.bytes_from_device,
+                counters.launches, 0});
+  session.note_device(device.info().name, counters.peak_bytes);
+}
+
+int finish_gradients(Session& session, const Problems& problems, const Device& device, const Device& other,
+                     int64_t seed) {
+  if (!other.valid()) throw InputError("--gradients --against reference", "verify", "cpu or interp");
+  const auto start = Clock::now();
+  Progress progress("verify", problems.count(), "problems");
+  GradientOutcome all;
+  for (const Case* c : problems.cases)
+    for (const std::string& size : problems.sizes(*c)) {
+      for (const GradientRow& row : verify_gradients(*c, size, device, other, static_cast<uint64_t>(seed)))
+        all.take(row);
+      progress.add();
+    }
+  note_work(session, device, start);
+  const std::string_view verdict = all.failed ? "FAILED" : all.passed ? "verified" : "FAILED: no gradient";
+  ordered_json json = all.json();
+  json.update({{"device", device.info().name},
+               {"against", other.info().name},
+               {"passed", all.passed},
+               {"failed", all.failed}});
+  session.finish(
+      json,
+      all.table() +
+          fmt::format(
+              "{} on {} against {}: gradients of {} kernels agree, {} differ, {} have none, {} left out",
+              verdict, device.info().name, other.info().name, all.passed, all.failed, all.rejected(),
+              all.left_out()));
+  return all.failed || !all.passed ? 1 : 0;
+}
+
 int run(const CommonOptions& common, VerifyOptions options) {
   const Problems problems{select_cases(options.cases), options.sizes == "full"};
   Session session(common);
   const Device device = session.open_device();
   if (options.against.empty()) options.against = default_against(device);
   const Device other = open_other(options.against, common.threads);
+  if (options.gradients) return finish_gradients(session, problems, device, other, options.seed);
 
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   Outcome all = verify_all(problems, device, against_of(options.against), other, options.seed);
-  const DeviceCounters counters = device.counters();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  session.note({"verify", device.info().name, seconds, counters.bytes_to_device, counters.bytes_from_device,
-                counters.launches, 0});
-  session.note_device(device.info().name, counters.peak_bytes);
+  note_work(session, device, start);
   all.table += fmt::format("{} on {} against {}: {} passed, {} failed, {} skipped", all.verdict(),
                            device.info().name, options.against, all.passed, all.failed, all.skipped.size());
   session.finish({{"device", device.info().name},

@@ -7,7 +7,8 @@ import shutil
 
 from program import ProgramTest, later, run
 
-COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record"}
+COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record",
+          "--ranks", "--share-devices", "--wait-limit"}
 # Members of a document that say what was asked for, not what came of it; names of those that hold times.
 ASKED = {"command", "inputs", "options"}
 TIMES = re.compile(r"seconds|_s$|_ms$|time|peak|kernels_compiled|cache_hits|^bytes|predicted|per_second|speed|date|gbps|share_of_copy")

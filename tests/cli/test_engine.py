@@ -69,6 +69,19 @@ class Verify(ProgramTest):
         allowed = r"(fma|roundeven|rint|nearbyint|floor|ceil|trunc)f?|mem(cpy|set|move)|__(extendhfsf2|truncsfhf2|truncdfhf2)"
         self.assertEqual([call for call in calls if not re.fullmatch(f"({allowed})(@PLT)?", call)], [])
 
+    def test_gradients_of_the_kernels_that_cases_launch(self):
+        document = self.json_of("verify", "engine.heat", "engine.heat_f64", "engine.copy", "engine.control", "--gradients", "--device", "cpu")
+        self.check_summary(document)
+        self.assertEqual((document["against"], document["failed"]), ("interp", 0))
+        self.assertEqual(document["passed"], len(document["kernels"]))
+        self.assertEqual({row["kernel"] for row in document["kernels"]},
+                         {"engine.copy", "engine.heat", "engine.heat_f64"})
+        for row in document["kernels"]:
+            self.assertTrue(row["pass"] and row["same_bits"], row)
+            self.assertLess(row["modes"], 1e-6)
+        self.assertEqual([row["kernel"] for row in document["rejected"]], ["engine.control"])
+        self.refuses("verify", "engine.copy", "--gradients", "--against", "reference", saying="cpu or interp")
+
     def test_bad_use(self):
         self.refuses("verify", "no.such.case", saying="no.such.case")
         self.refuses("verify", "--against", "cuda", saying="[--against]: expected one of cpu|interp|reference")

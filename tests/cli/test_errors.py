@@ -28,6 +28,7 @@ BASES = {
     "urban stage": ["tmrt", "{pde}", "--out", "{out}.npz"], "urban utci": ["--ta", "30", "--rh", "45", "--wind", "2", "--tmrt", "60"],
     "urban compare": ["{day}", "{day}", "--out", "{out}"], "urban stats": ["{day}", "--areas", "{areas}", "--out", "{out}.csv"],
     "urban sun": [*TERRAIN, "--lat", "57", "--lon", "12", "--date", "2026-03-21", "--out", "{out}"],
+    "urban plant": [*RADIATION, "--trees", "1", "--species", "3,1,2", "--out", "{out}"],
     "urban pet": ["--ta", "30", "--rh", "45", "--wind", "2", "--tmrt", "60"], "urban run": [*RADIATION, "--out", "{out}"],
     "urban check": RADIATION, "urban validate": [*RADIATION, "--measured", "{weather}", "--out", "{out}"], "urban gates": RADIATION,
     "pde loss": DERIVATIVES, "pde trajectory": DERIVATIVES, "pde check": DERIVATIVES, "pde study": ["--sizes", "8"],
@@ -48,7 +49,7 @@ NUMBER = re.compile(r"[A-Z]{1,2}|DEG|PERCENT|SHARE|GAIN|STEP|SECONDS|YEARS|KG|CL
 A_FILE = re.compile(r"FILE|DIR|\S+\.(npz|nc)|FILE\.mp4")
 # In these bases --dem is not read, an empty --config is one without options, and --video and --checkpoint are made beside --out.
 UNREAD, LATE = {"--dem", "--config"}, {"--video", "--checkpoint"}
-OUTPUTS = {"--out", "--csv", "--plot", "--picture", "--ply", "--residuals", "--telemetry", "--trace", "--checkpoint", "--video", "--log-metrics"}
+OUTPUTS = {"--out", "--csv", "--plot", "--picture", "--ply", "--residuals", "--influence", "--curve", "--report", "--telemetry", "--trace", "--checkpoint", "--video", "--log-metrics"}
 
 
 def commands(words=()):

@@ -13,7 +13,8 @@ AT = ["--at", "2024-06-21T09:30", "--utc-offset", "1", "--latitude", "50", "--lo
 CITY = {
     "--pixel-size": ([], ["--pixel-size", "2"]), "--band": ([], ["--band", "2"]),
     "--dsm-heights": (["--dem", "{dem}"], ["--dsm-heights", "above-ground"]), "--dem": (["--dsm-heights", "above-ground"], ["--dem", "{dem}"]),
-    "--format": ([], ["--format", "tif"]), "--no-pictures": (None, ["--no-pictures"]), "--tile": ([], ["--tile", "64"]),
+    "--format": ([], ["--format", "tif"]), "--no-pictures": (None, ["--no-pictures"]), "--basemap": None,
+    "--tile": ([], ["--tile", "64"]),
     "--tile-workers": (["--tile", "64"], ["--tile-workers", "2"]), "--memory": ([], ["--memory", "1K"]),
 }
 PLANTS = {
@@ -35,7 +36,7 @@ URBAN = {
                                    "--annuli": (["--patches", "609"], ["--annuli", "solweig"]), "--save-patches": ([], ["--save-patches"]),
                                    "--no-resume": (["--tile", "64"], ["--no-resume"])}),
 }
-SAMPLE = {"--format": ([], ["--format", "npy"]), "--no-pictures": ([], ["--no-pictures"]), "--size": ([], ["--size", "40"]),
+SAMPLE = {"--format": ([], ["--format", "npy"]), "--no-pictures": ([], ["--no-pictures"]), "--basemap": None, "--size": ([], ["--size", "40"]),
           "--pixel-size": ([], ["--pixel-size", "2"]), "--seed": ([], ["--seed", "9"]), "--epsg": (["--format", "tif"], ["--epsg", "25832"])}
 LOSS = {
     "--spacing": ([], ["--spacing", "0.3,0.2,0.3"]), "--dt": ([], ["--dt", "0.1"]), "--boundary": ([], ["--boundary", "x=clamp"]),

@@ -63,7 +63,7 @@ class FlowOptions(OptionsWalk):
             (["--forcing", "kolmogorov:2,1", "--forcing-seed", "1"], "--forcing stochastic"), (["--time", "0"], "'0' [--time]"),
             (["--hypo-power", "2"], "did you mean --hypo?"), (["--viscosity", "1"], "did you mean --nu?"), (["--members", "2"], "did you mean --ensemble?"),
             (["--closure", "none", "--closure-form", "divergence"], "--closure-form"), (["--averaging", "global"], "--averaging"),
-            (["--out", "{field}"], "stands in the way"), (["--out", "{field}/below"], "not a folder"),
+            (["--out", "{field}"], "a file has this name"), (["--out", "{field}/below"], "not a folder"),
             (["--video", "{out}/c.npz", "--checkpoint", "{out}/c.npz"], "--video too"), (["--telemetry", "{field}/t"], "not a folder")))
         self.make("flow", "run", *RUN[:-2], "--out", self.path("run"))
         self.refuses("flow", "run", *RUN[2:-2], "--ic", self.places["{run}"], "--out", self.path("run"), saying="is an input")

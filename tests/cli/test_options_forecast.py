@@ -41,8 +41,8 @@ class ForecastOptions(OptionsWalk):
         self.refuses_all(["forecast", "encode"], encode, ((["--out", "{log}"], "is the input"),))
         sweep = ["--synthetic", "1", "--runs", "4"]
         self.walk_flat(["forecast", "sweep"], sweep, {
-            "--synthetic": ([], ["--synthetic", "2"]), "--runs": ([], ["--runs", "5"]), "--seed": ([], ["--seed", "5"])})
-        self.refuses_all(["forecast", "sweep"], ["{runs}"], ((["--runs", "16"], "--runs"), (["--seed", "1"], "--seed"), (["--synthetic", "1"], "one of both")))
+            "--synthetic": ([], ["--synthetic", "2"]), "--runs": ([], ["--runs", "5"]), "--seed": ([], ["--seed", "5"]), "--checkpoint": ([], ["--checkpoint", "{out}/c.npz"])})
+        self.refuses_all(["forecast", "sweep"], ["{runs}"], ((["--checkpoint", "{runs}"], "is the input"), (["--runs", "16"], "--runs"), (["--seed", "1"], "--seed"), (["--synthetic", "1"], "one of the two")))
 
     def test_observe_and_rollout(self):
         self.walk_flat(["forecast", "observe"], OBSERVE, {
@@ -75,7 +75,7 @@ class ForecastOptions(OptionsWalk):
         self.walk_flat(["forecast", "train"], TRAIN, {
             "--data": ([], ["--data", self.folder]), "--model": ([], ["--model", "cnn"]), "--trainer": ([], ["--trainer", "predictive"]),
             "--control": (JUMPS, ["--control", "zero"]), "--seeds": ([], ["--seeds", "2"]), "--seed": ([], ["--seed", "3"]),
-            "--steps": ([], ["--steps", "50"]), "--batch": ([], ["--batch", "2"]),
+            "--steps": ([], ["--steps", "50"]), "--batch": ([], ["--batch", "2"]), "--parts": ([], ["--parts", "3"]),
             "--evaluate-every": (["--steps", "300", "--target-loss", "0.3"], ["--evaluate-every", "7"]), "--rate": ([], ["--rate", "0.001"]),
             "--schedule": ([], ["--schedule", "cosine"]), "--target-loss": ([], ["--target-loss", "10"]),
             "--precision": ([], ["--precision", "f64"]), "--moments": (JUMPS, ["--moments", "reset"]),
@@ -92,7 +92,7 @@ class ForecastOptions(OptionsWalk):
             (["--trainer", "predictive", "--control", "lawa", "--directions", "ridge"], "--control none, zero or random"),
             (["--ema-decay", "0.9"], plain), (["--control", "none"], plain), (["--trainer", "predictive", "--rate-factor", "2"], "--control lr"),
             (["--trainer", "predictive", "--control", "lr", "--correct", "5"], "--correct"),
-            (["--trainer", "predictive", "--control", "ema", "--spacing", "5"], "--spacing"), (["--out", "{log}"], "stands in the way")))
+            (["--trainer", "predictive", "--control", "ema", "--spacing", "5"], "--spacing"), (["--out", "{log}"], "a file has this name")))
 
 
 if __name__ == "__main__":

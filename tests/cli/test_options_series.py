@@ -16,6 +16,7 @@ PLACE = ["--latitude", "57", "--longitude", "12"]
 RUN = ["--dsm", "{dsm}", "--pixel-size", "1", "--weather", "{weather}", *PLACE, "--utc-offset", "1", "--outputs", "tmrt", "--format", "npy",
        "--no-pictures", "--to", "2015-06-21T11:00", "--patches", "145", "--device", "cpu", "--out", "{out}/r"]
 TREES = ["--cdsm", "{cdsm}"]
+WIND, SPEED = ["--wind-field", "{wind}"], ["--wind-field-values", "speed", "--wind-field-reference-speed", "2"]
 SERIES = {
     "--pixel-size": ([], ["--pixel-size", "2"]), "--band": ([], ["--band", "2"]),
     "--dsm-heights": (["--dem", "{dem}"], ["--dsm-heights", "above-ground"]), "--dem": ([], ["--dem", "{dem}"]), "--cdsm": ([], TREES),
@@ -28,11 +29,21 @@ SERIES = {
     "--interval": ([], ["--interval", "middle"]), "--direct": (["--weather", "{beam}"], ["--direct", "horizontal"]),
     "--wind-height": (["--outputs", "utci"], ["--wind-height", "2"]), "--leaf-days": (TREES, ["--leaf-days", "1:50"]),
     "--evergreen": ([*TREES, "--weather", "{winter}"], ["--evergreen"]),
+    # Gridded weather and bands need NetCDF: tests/urban/run/fields_test.cpp and tests/io/era5_test.cpp.
+    "--weather-cell": None, "--wind-field-directions": None,
+    "--wind-field": (["--outputs", "utci"], WIND), "--wind-field-values": (["--outputs", "utci", *WIND], SPEED),
+    "--wind-field-height": (["--outputs", "utci", *WIND], ["--wind-field-height", "5"]),
+    "--wind-field-reference-height": (["--outputs", "utci", *WIND], ["--wind-field-reference-height", "5"]),
+    "--wind-field-reference-speed": (["--outputs", "utci", *WIND, *SPEED], ["--wind-field-reference-speed", "3"]),
+    "--air-temperature-field": ([], ["--air-temperature-field", "{air}"]),
+    "--air-temperature-values": (["--air-temperature-field", "{air}"], ["--air-temperature-values", "absolute"]),
     "--outputs": ([], ["--outputs", "kdown"]), "--format": ([], ["--format", "nc"]), "--poi": ([], ["--poi", "{poi}"]),
     "--preset": ([], ["--preset", "umep"]), "--sky": ([], ["--sky", "isotropic"]), "--body": ([], ["--body", "box"]),
     "--posture": ([], ["--posture", "sitting"]), "--substeps": ([], ["--substeps", "2"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
     "--minimum-height": ([], ["--minimum-height", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),
     "--wall-ties": None, "--no-pictures": None, "--no-video": None, "--include-roofs": ([], ["--include-roofs"]), "--no-resume": None,
+    "--place": None, "--scenario": None, "--picture-range": None, "--daylight-saving": None,  # of pictures: below
+    "--basemap": None,  # of pictures: tests/cli/test_urban_results.py
     "--tile": ([], ["--tile", "16"]), "--tile-workers": None, "--memory": ([], ["--memory", "1K"]),
 }
 
@@ -54,6 +65,7 @@ class SeriesOptions(OptionsWalk):
             "{cdsm}": grid("cdsm.npy", lambda r, c: 8 * plant(r, c)), "{tdsm}": grid("tdsm.npy", lambda r, c: 6 * plant(r, c)),
             "{cover}": grid("cover.npy", lambda r, c: 2 if slope(r, c) else 5), "{height}": grid("h.npy", lambda r, c: 9 * (r == 19)),
             "{aspect}": grid("a.npy", lambda r, c: 180 * (r == 19)), "{other}": grid("o.npy", lambda r, c: 20 * (r == 19)),
+            "{wind}": grid("wind.npy", lambda r, c: 0.5 + c / 32), "{air}": grid("air.npy", lambda r, c: 1 + (r > 9)),
             "{weather}": write("w.csv", hours(10)), "{hot}": write("hot.csv", hours(22)),
             "{beam}": write("beam.csv", "time,Ta,RH,wind,Kglobal,Kdirect\n2015-06-21T11:00,20,50,2,600,500\n"),
             "{winter}": write("winter.csv", "time,Ta,RH,wind,Kglobal\n2015-01-15T11:00,2,50,2,100\n"), "{poi}": write("poi.csv", "id,x,y\nsite,20,12\n"),
@@ -73,20 +85,28 @@ class SeriesOptions(OptionsWalk):
         whole, plain = (self.outcome("urban", "run", *pictures, *more)[2] for more in (["--no-video"], ["--no-pictures"]))
         self.assertTrue([f for f in whole if f.endswith(".png")])
         self.assertFalse([f for f in plain if f.endswith((".png", ".mp4"))])
+        for more in (["--place", "Here"], ["--scenario", "bare"], ["--picture-range", "0:99"], ["--daylight-saving", "0"]):
+            named = self.outcome("urban", "run", *pictures, "--no-video", *more)[2]
+            changed = {f for f in whole if named.get(f) != whole[f]}
+            self.assertTrue(changed and all(f.endswith(".png") for f in changed), (more, changed))
         self.refuses_all(["urban", "run"], RUN, (
+            (["--weather-cell", "nearest"], "ERA5"), (["--wind-field-height", "2"], "--wind-field"), ([*WIND, *SPEED[:2]], "--wind-field-reference-speed"),
+            ([*WIND, *SPEED[2:]], "--wind-field-values speed"), ([*WIND, "--wind-field-directions", "90"], "1 bands"),
+            (["--air-temperature-values", "offset"], "--air-temperature-field"),
             (["--trunk-ratio", "0.25"], "--cdsm"), (["--canopy", "above-ground"], "--cdsm"), (["--tdsm", "{tdsm}"], "--cdsm"),
-            ([*TREES, "--tdsm", "{tdsm}", "--trunk-ratio", "0.25"], "trunk heights twice"), (["--wall-height", "{height}"], "one wall grid alone"),
+            ([*TREES, "--tdsm", "{tdsm}", "--trunk-ratio", "0.25"], "trunk heights twice"), (["--wall-height", "{height}"], "only one wall grid"),
             ([*TREES, "--trunk-ratio", "0.3", "--parameters", "{parameters}"], "one of them"),
+            (["--picture-range", "5:5"], "LOW:HIGH"), (["--picture-range", "cold"], "LOW:HIGH"), (["--daylight-saving", "9"], "0 to 2, or auto"),
             (["--wall-height", "{height}", "--wall-aspect", "{aspect}", "--minimum-height", "3"], "--minimum-height"),
             (["--svf", "{svf}", "--sky", "isotropic", "--patches", "145"], "--patches"), (["--outputs", "tmrt,tmrt"], "twice"),
             (["--leaf-days", "1:50"], "--cdsm"), ([*TREES, "--leaf-days", "1"], "FIRST:LAST"), ([*TREES, "--leaf-days", "1:50", "--evergreen"], "one of them"),
-            (["--out", "{dsm}"], "stands in the way"), (["--out", "{dsm}/r"], "not a folder"), (["--telemetry", "{weather}"], "is the input")))
+            (["--out", "{dsm}"], "a file has this name"), (["--out", "{dsm}/r"], "not a folder"), (["--telemetry", "{weather}"], "is the input")))
 
     def test_validate_and_gates(self):
         needs = [*RUN, "--poi", "{poi}", "--measured", "{measured}"]
         self.walk_flat(["urban", "validate"], needs, {"--measured": None, "--measured-utc-offset": ([], ["--measured-utc-offset", "2"])},
                        set(SERIES) | {"--dsm", "--out"})
-        self.refuses_all(["urban", "validate"], needs, ((["--measured", "{junk}"], "Tmrt is 'x'"), (["--out", "{measured}"], "stands in the way")))
+        self.refuses_all(["urban", "validate"], needs, ((["--measured", "{junk}"], "Tmrt is 'x'"), (["--out", "{measured}"], "a file has this name")))
         self.assertNotIn("r", self.outcome("urban", "validate", *needs, "--measured", "{junk}")[2], "refused before the run")
         self.refuses_all(["urban", "gates"], [], [([o, v], o) for o, v in (
             ("--out", "o"), ("--format", "nc"), ("--poi", "{poi}"), ("--cdsm", "{cdsm}"), ("--weather", "{weather}"), ("--pixel-size", "1"), ("--lat", "3"))])
@@ -112,7 +132,7 @@ class SeriesOptions(OptionsWalk):
         self.walk_flat(["pde", "example"], example, {
             "--cells": ([], ["--cells", "10"]), "--parameters": ([], ["--parameters", self.first_parameter("heat") + "=0.7"]),
             "--levels": ([], ["--levels", "5"]), "--windows": ([], ["--windows", "2"]), "--iterations": ([], ["--iterations", "4"])}, {"--out"})
-        self.refuses_all(["pde", "example"], example, ((["--parameters", "none=1"], "unknown parameter"), (["--out", "{dsm}"], "stands in the way")))
+        self.refuses_all(["pde", "example"], example, ((["--parameters", "none=1"], "unknown parameter"), (["--out", "{dsm}"], "a file has this name")))
         self.refuses_all(["pde", "example"], ["cavity", "--out", "{out}/e"], ((["--levels", "8"], "no time"),))
         study = ["--sizes", "8", "--iterations", "1", "--boundaries", "periodic", "--kernels", "two-kernel", "--device", "cpu"]
         self.walk_flat(["pde", "study"], study, {

@@ -44,7 +44,8 @@ COMMANDS = {
     "urban umep": ({"out": ""}, "{in}/svf"),
     "urban run": ({"out": ""}, *CITY, "--outputs", "tmrt,utci", "--format", "nc,tif,npy", "--poi", "{in}/poi.csv", "--svf", "{in}/svf"),
     "urban validate": ({"out": ""}, *CITY, "--measured", "{in}/measured.csv", "--poi", "{in}/poi.csv"),
-    "urban sun": ({"out": ""}, *DSM, "--date", "2026-03-21", "--minutes", "60", "--latitude", "57", "--longitude", "12"),
+    "urban sun": ({"out": ""}, *DSM, "--rule", "en17037", "--facades", "--minutes", "60", "--latitude", "57", "--longitude", "12"),
+    "urban plant": ({"out": ""}, *CITY, "--trees", "1", "--species", "3,1,2", "--spacing", "4", "--objective", "mean-utci", "--substeps", "1"),
     "urban compare": ({"out": ""}, "{in}/day", "{in}/green"),
     "urban stats": ({"out": "areas.csv"}, "{in}/day", "--areas", "{in}/areas.csv", "--threshold", "utci>20"),
     "urban stage": ({"out": "sun.npz"}, "sun", "{in}/stage.npz"),
@@ -55,8 +56,9 @@ COMMANDS = {
     "pde example": ({"out": ""}, "heat", "--cells", "16", "--windows", "1"),
     "solve nist": ({"plot": "costs.png"}, "{in}/line.dat"),
     "solve g2o": ({"out": "solved.g2o", "residuals": "residuals.csv", "plot": "costs.svg"}, "{in}/ring.g2o"),
+    "solve doctor": ({"influence": "influence.csv"}, "{in}/ring.g2o"),
     "solve bal": ({"out": "solved.txt", "ply": "points.ply"}, "--synthetic", "4,160", "--max-iterations", "3"),
-    "solve fit": ({"out": "fitted.csv", "picture": "fit.png"}, "{in}/decay.csv", "--model", "a*exp(-b*t)+c", "--y=count", "--initial", "a=4,b=1,c=0"),
+    "solve fit": ({"out": "fitted.csv", "picture": "fit.png", "report": "fit.html"}, "{in}/decay.csv", "--model", "a*exp(-b*t)+c", "--y=count", "--initial", "a=4,b=1,c=0"),
     "solve mesh": ({"out": "moved.obj", "picture": "mesh.png"}, "{in}/mesh.obj", "--energy", "springs", "--iterations", "2"),
     "solve sketch": ({"out": "sketch.svg"}, "{in}/sketch.toml"),
     "flow run": ({"out": "", "checkpoint": "c.npz"}, "--n", "16", "--steps", "4", "--save-every", "2", "--dt", "0.01", "--pictures"),
@@ -160,7 +162,7 @@ class Walk(ProgramTest):
 
     def test_the_table_has_every_command_that_writes(self):
         script = run("completion", "bash").stdout
-        writing = {name for name, words in re.findall(r'^    "((?:urban|pde|solve|flow|forecast) [a-z0-9]+)"\) words="(.*)" ;;', script, re.M)
+        writing = {name for name, words in re.findall(r'^    "((?:urban|pde|solve|flow|forecast) [a-z0-9]+)"\) below="" flags="(.*)" ;;', script, re.M)
                    if "--out" in words.split() or "--no-record" in words.split()}
         self.assertEqual(writing, set(COMMANDS))
 

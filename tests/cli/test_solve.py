@@ -1,4 +1,5 @@
 """solve nist, g2o, bal, fit."""
+import csv
 import json
 import math
 import os
@@ -79,6 +80,57 @@ class G2o(SolveTest):
         text = run("solve", "doctor", loose, "--device", "cpu").stdout
         self.assertIn("3 directions change no residual to first order, of all of its blocks (a gauge)", text)
         self.refuses("solve", "doctor", self.path("none.g2o"), saying="none.g2o")
+
+    def test_doctor_names_the_line_of_a_wrong_edge(self):
+        rand, step = random.Random(4), 2 * math.pi / 12
+        lines = ring2(noise=0).splitlines()
+        for k in range(12):  # a second round of edges, to the pose after the next
+            lines.append("EDGE_SE2 %d %d %.17g %.17g %.17g 100 0 0 100 0 400"
+                         % (k, (k + 2) % 12, math.sin(2 * step), 1 - math.cos(2 * step), 2 * step))
+        for k in range(12, 36):
+            words = lines[k].split()
+            words[3] = "%.17g" % (float(words[3]) + rand.gauss(0, 0.1) + (3 if k == 29 else 0))
+            lines[k] = " ".join(words)
+        solved = self.path("solved.g2o")
+        self.solve("g2o", self.write("wrong.g2o", "# poses\n" + "\n".join(lines) + "\n"), "--out", solved)
+        with open(solved) as file:
+            rewritten = file.read().splitlines()
+        wrong = next(k + 1 for k, line in enumerate(rewritten) if line.startswith("EDGE_SE2 5 7 "))
+        table = self.path("influence.csv")
+        document = json.loads(run("solve", "doctor", solved, "--device", "cpu", "--json", "--influence", table).stdout)
+        self.assertEqual((document["outlier_count"], document["outliers"][0]["line"]), (1, wrong))
+        self.assertTrue(document["well"])
+        self.assertEqual(document["influence_file"], table)
+        with open(table) as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 24)
+        self.assertAlmostEqual(sum(3 * float(r["leverage"]) for r in rows), 33, places=6)
+        self.assertEqual(max(rows, key=lambda r: float(r["studentized"]))["line"], str(wrong))
+        text = run("solve", "doctor", solved, "--device", "cpu").stdout
+        self.assertRegex(text, r"1 instance that the others contradict .*\n  g2o.se2, instance 17 \(line %d\): " % wrong)
+
+    def test_doctor_names_the_lines_of_all_kinds(self):
+        vertices = ["VERTEX_SE2 0 0 0 0", "VERTEX_SE2 1 1 0 0", "VERTEX_XY 2 3 1", "VERTEX_XY 3 4 1", "FIX 0"]
+        kinds = ["EDGE_SE2 0 1 1 0 0 1 0 0 1 0 1", "EDGE_SE2_XY 1 2 2 1 1 0 1", "EDGE_BEARING_SE2_XY 0 2 0.32 9", "EDGE_POINTXY 2 3 1 0 1 0 1",
+                 "EDGE_PRIOR_SE2 1 1 0 0 1 0 0 1 0 1"]
+        path = self.write("kinds.g2o", "\n".join(vertices + [line for kind in kinds for line in ("# one", kind, kind)]) + "\n")
+        document = json.loads(run("solve", "doctor", path, "--device", "cpu", "--json", "--named", "9").stdout)
+        self.assertEqual(document["duplicate_count"], 5)
+        found = {d["terms"]: (d["of"]["line"], d["line"]) for d in document["duplicates"]}
+        self.assertEqual(found, {"g2o." + name: (7 + 3 * k, 8 + 3 * k) for k, name in enumerate(("se2", "se2_xy", "bearing", "xy", "se2_prior"))})
+
+    def test_doctor_names_the_line_of_a_wrong_pixel(self):
+        solved = self.path("scene.txt")
+        self.solve("bal", "--synthetic", "20,600", "--out", solved)
+        with open(solved) as file:
+            lines = file.read().splitlines()
+        points = [line.split()[1] for line in lines[1:601]]
+        wrong = next(k for k in range(60, 600) if points.count(points[k]) > 3) + 1  # others see its point, too
+        words = lines[wrong].split()
+        lines[wrong] = " ".join([*words[:2], "%.17g" % (float(words[2]) + 40), words[3]])
+        self.solve("bal", self.write("wrong.txt", "\n".join(lines) + "\n"), "--out", solved)
+        document = json.loads(run("solve", "doctor", solved, "--device", "cpu", "--json").stdout)
+        self.assertEqual((document["outliers"][0]["line"], document["outliers"][0]["instance"]), (wrong + 1, wrong - 1))
 
     def test_a_consistent_ring_closes(self):
         path = self.write("ring.g2o", ring2())
@@ -319,8 +371,49 @@ class Batches(SolveTest):
         self.refuses("solve", "g2o", path, "--batch-size", "-1", saying="--batch-size")
 
 
+# Age at the first word (months) and Gesell adaptive score of 21 children (Mickey, Dunn and Clark 1967).
+GESELL = [(15, 95), (26, 71), (10, 83), (9, 91), (15, 102), (20, 87), (18, 93), (11, 100), (8, 104), (20, 94), (7, 113), (9, 96),
+          (10, 83), (11, 84), (11, 102), (10, 100), (12, 105), (42, 57), (17, 121), (11, 86), (10, 100)]
+
+
 class Fit(SolveTest):
     MODEL = ("--model", "a*exp(-b*t) + c", "--y", "count")
+
+    def doctor(self, table, *arguments):
+        done = run("solve", "doctor", table, "--device", "cpu", *arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_doctor_finds_the_child_off_the_line_and_the_one_that_holds_it(self):
+        table = self.write("gesell.csv", "# months, score\nage,score\n" + "".join("%d,%d\n" % row for row in GESELL))
+        document = self.doctor(table, "--model", "a + b*age", "--y", "score", "--influence", self.path("i.csv"))
+        self.assertEqual(document["kind"], "fit")
+        self.assertAlmostEqual(document["fit"]["parameters"]["b"], -1.12698891, places=7)
+        (outlier,), (lever,) = document["outliers"], document["levers"]
+        # statsmodels 0.15, OLSInfluence: hat_matrix_diag, resid_studentized_external, cooks_distance, outlier_test.
+        for found, row, expected in ((outlier, 18, (0.05305029786592263, 3.606979721304393, 0.22328827363117973)),
+                                     (lever, 17, (0.6516099841640903, 0.8451108615375454, 0.6781120285758366))):
+            self.assertEqual((found["terms"], found["instance"], found["line"]), ("gesell.csv", row, row + 3))
+            for name, value in zip(("leverage", "studentized", "cook"), expected):
+                self.assertAlmostEqual(found[name], value, delta=1e-6 * value)
+        self.assertAlmostEqual(21 * outlier["probability"], 0.0423288058, places=7)
+        with open(self.path("i.csv")) as file:
+            self.assertEqual([row["line"] for row in csv.DictReader(file)], [str(k + 3) for k in range(21)])
+        text = run("solve", "doctor", table, "--model", "a + b*age", "--y", "score", "--device", "cpu").stdout
+        self.assertIn("gesell.csv, instance 18 (line 21): 3.61 standard deviations, leverage 0.0531, Cook's distance 0.223", text)
+
+    def test_doctor_names_parameters(self):
+        table = csv_table(self.path("d.csv"))
+        document = self.doctor(table, "--model", "a*exp(-b*(t - s)) + c", "--y", "count", "--bounds", "c=2:9")
+        self.assertEqual(sorted(document["fit"]["undetermined"]), ["a", "s"])
+        self.assertEqual(document["fit"]["at_bound"], ["c"])
+        self.assertFalse(document["well"])
+        document = self.doctor(table, "--model", "a*exp(-b*t) + c + d*1e-9*t", "--y", "count")
+        self.assertEqual([(s["set"], s["coordinate"]) for s in document["badly_scaled"]], [("d", 0)])
+        document = self.doctor(table, "--model", "a*exp(-b*t) + c*exp(-0.99*b*t)", "--y", "count", "--initial", "b=0.5")
+        self.assertIn(("a", "c"), [(p["first"], p["second"]) for p in document["fit"]["correlated"]])
+        for arguments, saying in ((["--y", "count"], "--model"), (["--model", "a*t"], "--y"), ([], "--model")):
+            self.refuses("solve", "doctor", table, *arguments, "--device", "cpu", saying=saying)
 
     def test_parameters_and_errors(self):
         table = csv_table(self.path("d.csv"))
@@ -338,6 +431,72 @@ class Fit(SolveTest):
         squares = sum(float(line.split(",")[4]) ** 2 for line in lines[1:])
         self.assertAlmostEqual(squares / 0.01 ** 2, document["residual_sum_of_squares"], delta=1e-6 * document["residual_sum_of_squares"])
         self.assertGreater(os.path.getsize(self.path("f.png")), 1000)
+
+    def test_statements_about_the_fit(self):
+        table = csv_table(self.path("d.csv"))
+        document = self.solve("fit", table, *self.MODEL, "--sigma", "error", "--absolute-sigma", "--correlations", "--profile", "--bands",
+                              "--out", self.path("f.csv"), "--picture", self.path("f.svg"), "--report", self.path("f.html"))
+        plain = self.solve("fit", table, *self.MODEL, "--sigma", "error")
+        self.assertFalse({"correlations", "profile", "bands", "constraints", "rows_of_sets"} & set(plain))
+        scale = (plain["chi_squared"] / 37) ** 0.5
+        for k, name in enumerate(("a", "b", "c")):
+            error = document["standard_errors"][name]
+            self.assertAlmostEqual(plain["standard_errors"][name], scale * error, delta=1e-9 * error)
+            self.assertEqual(document["correlations"][4 * k], 1)
+            ends = document["profile"]["parameters"][name]
+            self.assertLess(ends["lower"][2], ends["lower"][0])
+            self.assertAlmostEqual(ends["upper"][0] - ends["lower"][0], 2 * error, delta=0.02 * error)
+        with open(self.path("f.csv")) as file:
+            lines = file.read().split()
+        self.assertEqual(lines[0], "t,count,error,fitted,residual,confidence,prediction")
+        self.assertEqual([float(v) for v in lines[7].split(",")[5:]], [document["bands"][k][6] for k in ("confidence", "prediction")])
+        with open(self.path("f.html")) as file:
+            page = file.read()
+        for text in ("<svg", "Profile likelihood", "Correlations", "chi squared", "normality of residuals", "measurements 95 %"):
+            self.assertIn(text, page)
+        text = run("solve", "fit", table, *self.MODEL, "--correlations", "--profile", "--quiet").stdout
+        for part in ("correlation of ", "99.73 % within", "runs of residuals of one sign", "information criteria"):
+            self.assertIn(part, text)
+
+    def test_curve_at_points(self):
+        table = csv_table(self.path("d.csv"))
+        points = self.write("points.csv", "t\n0\n0.5\n20\n")
+        document = self.solve("fit", table, *self.MODEL, "--bands", "--at", points, "--curve", self.path("curve.csv"))
+        p = document["parameters"]
+        self.assertEqual(document["at"]["rows"], 3)
+        for t, found in zip((0, 0.5, 20), document["at"]["fitted"]):
+            self.assertAlmostEqual(found, p["a"] * math.exp(-p["b"] * t) + p["c"], places=12)
+        # Far out only c is left.
+        self.assertAlmostEqual(document["at"]["confidence"][2], 2.0262 * document["standard_errors"]["c"], delta=2e-4 * document["standard_errors"]["c"])
+        with open(self.path("curve.csv")) as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([float(r["t"]) for r in rows], [0, 0.5, 20])
+        self.assertEqual([float(r["prediction"]) for r in rows], document["at"]["prediction"])
+        self.refuses("solve", "fit", table, *self.MODEL, "--at", self.write("bad.csv", "time\n1\n"), saying="no column 't' [at]")
+        self.refuses("solve", "fit", table, *self.MODEL, "--curve", self.path("c.csv"), saying="--at")
+
+    def test_data_sets_and_constraints(self):
+        csv_table(self.path("d.csv")), csv_table(self.path("e.csv"))
+        both = ("fit", self.path("d.csv"), self.path("e.csv"), *self.MODEL)
+        document = self.solve(*both, "--shared", "b,c", "--constraint", "a_2=2*a_1 - max(a_1,0)", "--out", self.path("f.csv"), "--picture", self.path("f.svg"))
+        one = self.solve("fit", self.path("d.csv"), *self.MODEL)
+        self.assertEqual(list(document["parameters"]), ["a_1", "a_2", "b", "c"])
+        self.assertEqual((document["rows"], document["rows_of_sets"], document["degrees_of_freedom"]), (80, [40, 40], 77))
+        self.assertEqual(document["constraints"], {"a_2": "2*a_1 - max(a_1,0)"})
+        for name, other in (("a_1", "a"), ("a_2", "a"), ("b", "b"), ("c", "c")):
+            self.assertAlmostEqual(document["parameters"][name], one["parameters"][other], delta=1e-6)
+        with open(self.path("f.csv")) as file:
+            lines = file.read().split()
+        self.assertEqual(lines[0], "data_set,t,count,error,fitted,residual")
+        with open(self.path("f.csv.run.json")) as file:
+            inputs = json.load(file)["inputs"]
+        self.assertEqual([os.path.basename(entry["path"]) for entry in inputs], ["d.csv", "e.csv"])
+        self.assertEqual([line[0] for line in lines[1:]], ["1"] * 40 + ["2"] * 40)
+        for more, saying in ((("--shared", "z"), "z"), (("--constraint", "b"), "--constraint"), (("--constraint", "b=a=2"), "constraint of b"),
+                             (("--constraint", "a=b,b=a"), "circle"), (("--absolute-sigma",), "--sigma"),
+                             (("--profile", "--robust", "huber:1"), "--profile")):
+            self.refuses("solve", *both, *more, "--quiet", saying=saying)
+        self.refuses("solve", "fit", self.path("d.csv"), *self.MODEL, "--shared", "b", "--quiet", saying="--shared")
 
     def test_names_in_quotes_stay_readable(self):
         table = self.write("q.csv", 't,"count, in ""k"" "\n0,1\n1,3\n2,5\n3,7.1\n')

@@ -188,7 +188,7 @@ class MeshTest(SolveCase):
         self.assertEqual(document["boundary_loops"], 3)
         self.assertLess(document["final_cost"], 1e-12)
         done = self.refuses("solve", "mesh", book, "--energy", "springs", saying="edge 1-2 has 3 triangles")
-        self.assertIn("hint: --repair mends such a mesh", done.stderr)
+        self.assertIn("hint: --repair fixes such a mesh", done.stderr)
 
     def test_bad_input(self):
         energy = ("--energy", "smooth")

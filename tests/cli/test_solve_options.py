@@ -79,12 +79,17 @@ OWN = {
     "nist": {"--start": ([], ["--start", "2"])},
     "fit": {"--model": ([], ["--model", "a*exp(-b*t)"]), "--x": ([], ["--x", "t,error"]), "--y": ([], ["--y", "error"]),
             "--sigma": ([], ["--sigma", "error"]), "--initial": (FEW, ["--initial", "a=9"]), "--bounds": ([], ["--bounds", "c=2:9"]),
+            "--constraint": ([], ["--constraint", "c=0.5"]), "--absolute-sigma": (["--sigma", "error"], ["--absolute-sigma"]),
+            "--shared": (["{table}", "--model", "a*exp(-b*t) + c", "--y", "count"], ["{table}", "{second}", "--model", "a*exp(-b*t) + c", "--y", "count", "--shared", "b"]),
+            "--correlations": ([], ["--correlations"]), "--profile": ([], ["--profile"]), "--bands": ([], ["--bands"]),
+            "--at": ([], ["--at", "{table}"]), "--curve": (["--at", "{table}"], ["--curve", "u.csv"]),
+            "--report": ([], ["--report", "o.html"]),
             "--out": ([], ["--out", "o.csv"]), "--picture": ([], ["--picture", "o.png"])},
     "g2o": {"--start": (FEW, ["--start", "chordal"]), "--out": (FEW, ["--out", "o.g2o"]),
-            "--residuals": (FEW, ["--residuals", "r.csv"]), "--graduate": (FEW + ["--robust", "cauchy:1e-3"], ["--graduate", "2"])},
+            "--residuals": (FEW, ["--residuals", "r.csv"]), "--graduate": (FEW + ["--robust", "cauchy:1e-3"], ["--graduate", "2"]), "--parts": (["--max-iterations", "2", "--linear", "pcg"], ["--parts", "3"])},
     "bal": {"--synthetic": ([], ["--synthetic", "5,200"]), "--seed": ([], ["--seed", "9"]), "--noise": ([], ["--noise", "2"]),
             "--disturbance": ([], ["--disturbance", "0.5"]), "--out": (FEW, ["--out", "o.txt"]), "--ply": (FEW, ["--ply", "o.ply"]),
-            "--residuals": (FEW, ["--residuals", "r.csv"]), "--graduate": (FEW + ["--robust", "cauchy:0.1"], ["--graduate", "2"])},
+            "--residuals": (FEW, ["--residuals", "r.csv"]), "--graduate": (FEW + ["--robust", "cauchy:0.1"], ["--graduate", "2"]), "--parts": (["--max-iterations", "2", "--linear", "pcg"], ["--parts", "3"])},
     "mesh": {"--energy": (FEW, ["--energy", "smooth-cotangent"]), "--fix": (FEW, ["--fix", "0"]), "--handle": (FEW, ["--handle", "0=9,9,9"]),
              "--handles": (FEW, ["--handles", "{handles}"]), "--attach": (FEW, ["--attach", "7"]), "--stiffness": (CLOTH, ["--stiffness", "3"]),
              "--bend": (CLOTH, ["--bend", "3"]), "--gravity": (CLOTH, ["--gravity", "3"]), "--rest-scale": (CLOTH, ["--rest-scale", "3"]),
@@ -112,7 +117,8 @@ REFUSED = {
 AWAY = {"fit": ["--initial", "a=3,b=0.2,c=0"]}
 # A problem of one block: its preconditioner is the whole matrix, and one iteration ends.
 WITHOUT_EFFECT = {("nist", "--max-linear-iterations"), ("fit", "--max-linear-iterations")}
-COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record"}
+COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record",
+          "--ranks", "--share-devices", "--wait-limit"}
 ASKED = {"command", "inputs", "options"}  # members that say what was asked for, not what came of it
 TIMES = {"seconds", "solve_seconds", "stages", "kernels_compiled", "cache_hits", "peak_device_bytes"}
 
@@ -124,7 +130,7 @@ class Options(ProgramTest):
             with open(self.path(name), "w") as file:
                 file.write(text)
             return self.path(name)
-        self.places = {"{flat}": write("flat.toml", TRIANGLE % 0.5), "{handles}": write("handles.txt", "0 9 9 9\n")}
+        self.places = {"{table}": csv_table(self.path("d.csv")), "{second}": csv_table(self.path("s.csv")), "{flat}": write("flat.toml", TRIANGLE % 0.5), "{handles}": write("handles.txt", "0 9 9 9\n")}
         ring = ring2().replace("EDGE_SE2 3 4 ", "EDGE_SE2 3 5 ")
         self.inputs = {"nist": [write("line.dat", MISRA)], "g2o": [write("ring.g2o", ring)], "bal": ["--synthetic", "4,160"],
                        "fit": [csv_table(self.path("d.csv")), "--model", "a*exp(-b*t) + c", "--y", "count"],

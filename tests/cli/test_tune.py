@@ -65,7 +65,7 @@ class Tune(ProgramTest):
     def test_rounding_is_left_to_fast_numerics(self):
         document = self.tuned("forecast.gru")
         self.assertEqual(document["stored"], 0)
-        self.assertIn("fast numerics alone", document["computations"][0]["skipped"])
+        self.assertIn("fast numerics only", document["computations"][0]["skipped"])
         self.assertFalse(os.path.exists(self.table))
 
     def test_tables_that_are_not_trusted_are_told_and_not_used(self):

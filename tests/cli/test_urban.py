@@ -169,7 +169,7 @@ class Urban(ProgramTest):
                 self.assertLessEqual(tiles["peak_host_bytes"], 1.05 * limit * 2**20)
 
     def test_a_city_that_memory_does_not_hold(self):
-        """It is read by windows: the same files, memory within 5 % of what was foreseen."""
+        """It is read tile by tile: the same files, memory within 5 % of what was foreseen."""
         self.json_of("urban", "sample", "--size", "4096", "--format", "npy", "--no-pictures", "--out", self.path("c"))
         shadows = ["urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--device", "cpu", "--format", "npy"]
         grids = ["shadow_buildings.npy", "shadow_vegetation.npy", "shadow_vegetation_before_buildings.npy"]
@@ -177,10 +177,10 @@ class Urban(ProgramTest):
         for sun in (["--azimuth", "200", "--altitude", "30"], ["--at", "2015-12-21T22:00Z", "--latitude", "57.7", "--longitude", "11.97"]):
             whole = run(*shadows, *sun, "--no-pictures", "--out", self.path("whole"))
             self.assertEqual(whole.returncode, 0, whole.stderr)
-            self.assertNotIn("by windows", whole.stderr)
+            self.assertNotIn("it is read tile by tile", whole.stderr)
             done = run(*shadows, *sun, *little, "--no-pictures", "--json", "--out", self.path("o"))
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("it is read by windows", done.stderr)
+            self.assertIn("it is read tile by tile", done.stderr)
             for name in grids:
                 self.assertTrue(filecmp.cmp(self.path("whole", name), self.path("o", name), shallow=False), name)
             if "--at" in sun:
@@ -243,13 +243,13 @@ class Urban(ProgramTest):
     def test_bad_use(self):
         shadows = ["urban", "shadows", *self.base, "--out", self.path("o")]
         self.refuses(*shadows, saying="no position of the sun")
-        self.refuses(*shadows, "--azimuth", "10", saying="one angle alone [--azimuth]")
+        self.refuses(*shadows, "--azimuth", "10", saying="only one angle [--azimuth]")
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "0", saying="'0' [--altitude]: expected a number above 0 and at most 90")
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "91", saying="[--altitude]")
         self.refuses(*shadows, "--azimuth", "nan", "--altitude", "9", saying="[--azimuth]")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--at", "2015-06-21T12:00", saying="both angles and a time")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--latitude", "57.7", "--longitude", "12", saying="a local time without its offset")
-        self.refuses(*shadows, "--at", "2015-06-21T12:00+02:00", "--utc-offset", "3", "--latitude", "57.7", "--longitude", "12", saying="offset 3 beside that of")
+        self.refuses(*shadows, "--at", "2015-06-21T12:00+02:00", "--utc-offset", "3", "--latitude", "57.7", "--longitude", "12", saying="offset 3 in addition to that of")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "15", saying="[--utc-offset]")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--utc-offset", "2", saying="expected a CRS, or --latitude and --longitude")
         place = ["--latitude", "57.7", "--longitude", "12", "--utc-offset", "2"]
@@ -378,6 +378,35 @@ class Urban(ProgramTest):
             with open(os.path.join(out, name + ".npy"), "rb") as a, open(self.path("fresh", name + ".npy"), "rb") as b:
                 self.assertEqual(a.read(), b.read(), name)
 
+    def test_a_run_that_is_interrupted_goes_on(self):
+        weather = self.path("w.csv")
+        with open(weather, "w") as file:
+            file.write("time,Ta,RH,wind,Kglobal\n" + "".join(
+                "2015-06-%02dT%02d:00,20,50,2,%d\n" % (21 + h // 24, h % 24, 300 if 5 <= h % 24 <= 20 else 0) for h in range(6, 22)))
+        def command(out):
+            return ["urban", "run", "--dsm", self.dsm, "--pixel-size", "1", "--weather", weather, "--lat", "48", "--lon", "8", "--utc-offset", "1",
+                    "--format", "npy", "--no-pictures", "--patches", "145", "--substeps", "1", "--outputs", "tmrt", "--device", "interp", "--out", out]
+        out, whole = self.path("out"), self.path("whole")
+        process = subprocess.Popen([PROGRAM, *command(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        state = os.path.join(out, ".steps", "state.step")
+        while not os.path.exists(state) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=120)[1]
+        self.assertEqual(process.returncode, -signal.SIGINT, told)
+        self.assertRegex(told, r"stopped after \d+ of \d+ parts; the same command resumes from there")
+        again = run(*command(out))
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertRegex(again.stderr, r"\d+ of 16 steps are taken over")
+        self.assertFalse(os.path.exists(os.path.dirname(state)))
+        self.assertEqual(run(*command(whole)).returncode, 0)
+        for folder, _, names in os.walk(whole):
+            for name in names:
+                if name != "run.json":
+                    file = os.path.relpath(os.path.join(folder, name), whole)
+                    self.assertTrue(filecmp.cmp(os.path.join(out, file), os.path.join(whole, file), shallow=False), file)
+
 
 @unittest.skipUnless(GEOTIFF, "no GDAL here")
 class GeoTiff(ProgramTest):
@@ -435,6 +464,7 @@ class GeoTiff(ProgramTest):
         city = ["--dsm", dsm, "--cdsm", cdsm, "--pixel-size", "1", "--device", "cpu", "--no-pictures", "--patches", "145", "--save-patches"]
         self.json_of("urban", "svf", *city, "--format", "npy", "--out", self.path("svf"))
         document = self.json_of("urban", "umep", self.path("svf"), "--transmissivity", "0.2", "--out", self.path("umep"))
+        self.assertTrue(os.path.exists(self.path("umep", "SkyViewFactor.qml")), "the style next to the GeoTIFF")
         self.assertEqual((document["rows"], document["cols"], document["patches"]), (24, 24, 145))
         self.assertEqual(sorted(os.path.basename(f) for f in document["files"]), ["SkyViewFactor.tif", "shadowmats.npz", "svfs.zip"])
         with zipfile.ZipFile(self.path("umep", "svfs.zip")) as file:

@@ -65,7 +65,7 @@ class UrbanCheck(ProgramTest):
         self.assertEqual(rows["humidity"]["verdict"], "error")
         self.assertEqual(rows["DEM"]["verdict"], "error")
         self.assertIn("below the DEM", rows["DEM"]["text"])
-        self.assertIn("one wall grid alone [--wall-height]: expected --wall-height and --wall-aspect",
+        self.assertIn("only one wall grid [--wall-height]: expected --wall-height and --wall-aspect",
                       self.checks("--wall-height", self.dem)["options"]["text"])
 
     def test_a_run_says_its_doubts_also_when_quiet(self):

@@ -3,7 +3,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -45,6 +44,61 @@ class Usage(ProgramTest):
             self.assertEqual((done.returncode, done.stdout), (0, run(*command, "--help").stdout))
         self.assertIn("did you mean verify?", self.refuses("help", "verfy", saying="unknown command 'verfy'").stderr)
         self.refuses("urban", "svg", "--help", saying="unknown command 'svg'")
+
+    def test_ranges_in_help_are_those_of_the_errors(self):
+        def all_of(command):
+            return [command, *(below for child in command.get("commands", []) for below in all_of(child))]
+
+        def values(text):
+            """(refused, not refused) by what a help text states."""
+            if found := re.search(r"(?<![\d.])(\d+) to (\d+)", text):
+                return [int(found[1]) - 1, int(found[2]) + 1], []
+            if found := re.search(r"\bat most (\d+)$", text):
+                return [int(found[1]) + 1], []
+            if found := re.search(r"\babove (\d+)$", text):
+                return [int(found[1])], []
+            found = re.search(r"\ba divisor of (\d+)$", text)
+            return [], [int(found[1])] if found else []
+
+        stated = {}
+        for command in all_of(json.loads(run("help", "--json").stdout)):
+            for option in command.get("options", []):
+                text = re.sub(r" \(default.*\)$", "", option["help"])
+                if option["kind"] == "value" and any(values(text)):
+                    stated[option["name"], text] = command["command"].split()[1:]
+        self.assertGreaterEqual(len(stated), 4, stated)
+        for (name, text), command in stated.items():
+            refused, fine = values(text)
+            for value in refused:
+                self.assertIn(f"[{name}]", self.refuses(*command, f"{name}={value}", saying="expected").stderr, text)
+            for value in fine:
+                self.assertNotIn(f"[{name}]", run(*command, f"{name}={value}").stderr, text)
+
+    def test_help_as_a_document(self):
+        def all_of(command):
+            return [command, *(below for child in command.get("commands", []) for below in all_of(child))]
+
+        commands = {c["command"]: c for c in all_of(json.loads(run("help", "--json").stdout))}
+        for words in ["urban", "run"], ["solve", "fit"], ["completion"], ["verify"]:
+            command = json.loads(run(*words, "--help", "--json").stdout)
+            self.assertEqual(command, commands["lockstep " + " ".join(words)])
+            text = run(*words, "--help").stdout
+            self.assertEqual(text.splitlines()[0], command["help"])
+            self.assertEqual(text.split("Example:\n")[1].splitlines()[0].strip(), command["example"])
+            listed = {name for line in text.split("Example:")[0].splitlines() if line.startswith("  -")
+                      for name in line.split()[0].split(",") if name.startswith("--")}
+            found = {name for o in command["options"] for name in [o["name"], *o.get("aliases", [])] if name.startswith("--")}
+            self.assertEqual(found, listed - {"--help"})
+            for option in command["options"]:
+                self.assertEqual(option["kind"] == "flag", "value" not in option, option)
+                if "positional" not in option:
+                    line = next(k for k in text.splitlines() if re.match(rf"  [-\w,]*{option['name']}\b(?!-)", k))
+                    self.assertEqual(option.get("required", False), " REQUIRED" in line)
+        options = {o["name"]: o for o in commands["lockstep urban run"]["options"]}
+        self.assertEqual([options[o]["kind"] for o in ("--dsm", "--out", "--telemetry", "--trunk-ratio", "--no-pictures")],
+                         ["input", "output folder", "output file", "value", "flag"])
+        self.assertEqual((options["--numerics"]["choices"], options["--numerics"]["default"]), (["exact", "fast"], "exact"))
+        self.assertFalse(options["--trace"]["changes_results"])
 
     def test_common_options_before_the_command(self):
         sample = ["urban", "sample", "--size", "8", "--no-pictures", "--format", "npy", "--out"]
@@ -166,23 +220,13 @@ class Usage(ProgramTest):
             self.refuses("devices", "--config", config, saying=saying)
         self.refuses("devices", "--config", self.path("none.toml"), saying="none.toml")
 
-    def test_completion_scripts_are_shell_code(self):
-        script = run("completion", "bash").stdout
-        check = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
-        self.assertEqual(check.returncode, 0, check.stderr)
-        probe = script + '\nCOMP_WORDS=(lockstep urban s); COMP_CWORD=2; _lockstep; echo "${COMPREPLY[@]}"\n' \
-                         'COMP_WORDS=(lockstep verify --against ""); COMP_CWORD=3; _lockstep; echo "${COMPREPLY[@]}"\n'
-        lines = subprocess.run(["bash"], input=probe, text=True, capture_output=True).stdout.splitlines()
-        self.assertEqual(sorted(lines[0].split()), ["sample", "shadows", "stage", "stats", "sun", "svf"])
-        self.assertEqual(lines[1].split(), ["cpu", "interp", "reference"])
-        self.assertTrue(run("completion", "zsh").stdout.startswith("#compdef lockstep"))
-        fish = run("completion", "fish").stdout
-        self.assertIn("complete -c lockstep -n \"__lockstep_at 'urban'\" -f -a run -d ", fish)
-        self.assertIn("complete -c lockstep -n \"__lockstep_at 'urban sample'\" -l format -xa 'tif npy' -d ", fish)
-        if shutil.which("fish"):
-            subprocess.run(["fish", "--no-execute"], input=fish, text=True, check=True)
-        self.refuses("completion", "tcsh", saying="'tcsh' [SHELL]: expected bash, zsh or fish")
-        self.refuses("completion", saying="SHELL is missing")
+    def test_files_where_others_are_expected(self):
+        dsm = npy(self.path("dsm.npy"), [[1, 2], [3, 4]])
+        self.refuses("urban", "svf", dsm, saying="--dsm and --out are missing [lockstep urban svf]")
+        self.assertIn(f"hint: '{dsm}' is the value of no option\n", run("urban", "svf", dsm).stderr)
+        self.assertNotIn("hint", run("urban", "svf").stderr)
+        self.refuses("urban", "run", "--dsm", dsm, "--pixel-size", "1", "--lat", "57", "--lon", "12", "--weather", dsm, "--utc-offset", "1",
+                     "--out", self.path("day"), saying=f"this is no text [{dsm}]: expected weather: EPW")
 
     def test_a_closed_stdout_is_an_error(self):
         with open("/dev/full", "w") as full:

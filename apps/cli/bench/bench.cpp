@@ -1,5 +1,5 @@
-// `lockstep bench`: device times of whole operations on resident data, beside the copy bandwidth of the same
-// run.
+// `lockstep bench`: device times of whole operations on resident data, compared with the copy bandwidth of
+// the same run.
 #include "bench.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ void describe(Schema<BenchCommandOptions>& s) {
   s.option("sizes", &O::sizes, "sizes instead of each case's own, such as 512x512,1024x1024").shown("S,S");
   s.option("types", &O::types, "element types, such as f32,bf16").flag("dtype").shown("T,T");
   s.option("whole_names", &O::whole_names, "CASE are whole names, not prefixes");
-  s.option("no_reference", &O::no_reference, "do not time the plain C++ beside the CPU");
+  s.option("no_reference", &O::no_reference, "do not time the plain C++ reference on the CPU");
   s.option("iterations", &O::iterations, "timed runs")
       .at_least(1)
       .at_most(1'000'000)
@@ -68,12 +68,15 @@ void describe(Schema<BenchCommandOptions>& s) {
       .at_most(1'000'000)
       .off(0)
       .or_else("at least two and 0.1 s");
-  s.option("out", &O::out, "write the JSON here too").file(Use::output_file, {".json"}).shown("FILE");
-  s.option("csv", &O::csv, "write one row a result here")
+  s.option("out", &O::out, "also write the JSON to this file")
+      .file(Use::output_file, {".json"})
+      .shown("FILE");
+  s.option("csv", &O::csv, "write one row per result to this file")
       .file(Use::output_file, {".csv", ".txt"})
       .shown("FILE");
   s.option("plot", &O::plot, "PNG of solve.crossover").file(Use::output_file, {".png"}).shown("FILE");
-  s.option("against", &O::against, "another lockstep program, run in turn with this one, or an earlier JSON")
+  s.option("against", &O::against,
+           "another lockstep program, run alternately with this one, or an earlier JSON")
       .file(Use::input)
       .shown("FILE");
   s.option("tolerance", &O::tolerance, "exit code 1 where slower by more than this")
@@ -87,10 +90,10 @@ void describe(Schema<BenchCommandOptions>& s) {
         "an option without effect", "{against} too");
   s.useless(
       "rounds", [](const O& o) { return !o.against.empty() && !is_program(o.against); },
-      "an earlier JSON is no program to run", "{against} PROGRAM");
+      "an earlier JSON is not a program to run", "{against} PROGRAM");
 }
 
-/// Those that the words select, of the element types that are wanted.
+/// The cases that the words select, restricted to the requested element types.
 std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
   std::vector<const Case*> cases = select_cases(options.cases);
   if (options.whole_names)
@@ -278,9 +281,9 @@ void refuse_others(const CLI::App& app, const std::string& mode,
 }
 
 void add_bench(CommandList& commands, CLI::App& root) {
-  Command& command = add_command(
-      commands, root, "bench",
-      "time cases beside the copy bandwidth of the device; `bench startup` times the first kernel");
+  Command& command = add_command(commands, root, "bench",
+                                 "time cases and compare them with the copy bandwidth of the device; `bench "
+                                 "startup` times the first kernel");
   const BenchCommandOptions& options = add_options<BenchCommandOptions>(command);
   add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
   command.run = [&command, &options] {

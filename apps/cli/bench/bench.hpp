@@ -30,14 +30,14 @@ struct BenchChange {
   double ratio = 1;
   bool regression = false;
 };
-/// Two results beside each other. Measured rows of the newer one that the older one lacks are `unmatched`.
+/// A comparison of two results. Measured rows of the newer one that the older one lacks are `unmatched`.
 struct BenchComparison {
   std::vector<BenchChange> changes;
   std::vector<std::string> unmatched;  // "engine.copy 512x512 f32"
   bool passed() const;
 };
 /// A regression is slower by more than `tolerance` (0.05 = 5 %). Throws InputError for results of different
-/// devices or numerics, naming `where` the older ones stand.
+/// devices or numerics; the message names `where`, the location of the older ones.
 BenchComparison compare_bench(const BenchResults& older, const BenchResults& newer, double tolerance,
                               const std::string& where);
 std::string to_text(const BenchComparison& comparison, const std::string& against, double tolerance);

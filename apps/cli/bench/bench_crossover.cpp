@@ -68,9 +68,10 @@ int run_bench_crossover(const CommonOptions& common, const std::string& out, con
                            {"crossover", rows},
                            {"threshold", never || is_cpu ? ordered_json() : ordered_json(threshold)}};
   if (is_cpu)
-    text += "there is no other device to choose: name one with --device\n";
+    text += "there is no other device to choose: specify one with --device\n";
   else if (never)
-    text += fmt::format("the CPU is faster at every size; {} is not chosen by itself\n", device.info().name);
+    text += fmt::format("the CPU is faster at every size; {} is not selected automatically\n",
+                        device.info().name);
   else
     text += fmt::format("{} is chosen from {} residuals on\n", device.info().name, threshold);
   if (const auto file = variants::user_file(); !file.empty() && !is_cpu) {

@@ -1,9 +1,11 @@
 // `lockstep flow`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "bound_call.hpp"
 #include "core/files/output_files.hpp"
@@ -67,7 +69,6 @@ int run_flow(Command& command, Session& session, flow::RunOptions options) {
   if (watch && common.quiet) throw InputError("--watch with --quiet", "flow run", "one of them");
   check_output_file(options.folder / fmt::format("run.{}", flow::name(options.format)));
   if (asked(command, "memory")) return predict_memory(session, std::move(options));
-  flow::require_memory(session.context(), options, !common.no_fallback);
   if (watch) {
     // In a terminal the line is drawn anew; else one below the other.
     options.on_watch = [](const flow::Moment& m, int64_t steps, double speed) {
@@ -81,14 +82,19 @@ int run_flow(Command& command, Session& session, flow::RunOptions options) {
     const auto progress = std::make_shared<Progress>("steps", 1000);
     options.on_progress = [progress](int64_t done, int64_t) { progress->set(done); };
   }
-  const flow::RunResult result = flow::run(session.context(), options);
+  const auto result = session.on_lead([&](Context& context, const parallel::Group& group) {
+    flow::RunOptions own = options;
+    if (options.members >= group.size()) own.members = parallel::share(options.members, group).size();
+    flow::require_memory(context, own, !common.no_fallback);
+    return flow::run(context, options, group);
+  });
   logging::set_status("");
-  show(session, result, text_of(result));
+  if (result) show(session, *result, text_of(*result));
   return 0;
 }
 
 void add_flow_compare(CommandList& commands, Command& flow) {
-  Command& both = add_command(commands, *flow.app, "compare", "how two saved runs differ");
+  Command& both = add_command(commands, *flow.app, "compare", "differences between two saved runs");
   const ComparedFields& files = add_options<ComparedFields>(both);
   add_common(both, "lockstep flow compare coarse/run.npz fine/run.npz");
   both.run = [&both, &files] {
@@ -110,27 +116,27 @@ void add_flow(CommandList& commands, CLI::App& root) {
       commands, *flow.app, "run", "simulate a flow on a doubly periodic box",
       "lockstep flow run --n 512 --ic mcwilliams --closure smagorinsky:0.17 --cfl 0.5 --time 10 "
       "--save-every 200 --pictures --out out",
-      run_flow);
+      run_flow, Ranks::several);
   add_flow_compare(commands, flow);
   add_flow_call<flow::EncodeRunOptions>(
-      commands, flow, "encode", "fields of a run as short latents or small files",
+      commands, flow, "encode", "encode the fields of a run as short latents or small files",
       "lockstep flow encode out/run.nc --max-error 1e-3 --out z.npz",
       [](Context& context, const auto& options) { return flow::encode_run(context, options); });
   add_flow_call<flow::DecodeRunOptions>(
-      commands, flow, "decode", "encoded fields, or latents of a rollout, as fields",
+      commands, flow, "decode", "decode encoded fields, or latents of a rollout, to fields",
       "lockstep flow decode z.npz --decoder mean --out fields.nc",
       [](Context& context, const auto& options) { return flow::decode_run(context, options); });
   add_flow_call<flow::LearnRunOptions>(
-      commands, flow, "learn", "a linear model of a series of latents",
+      commands, flow, "learn", "learn a linear model of a series of latents",
       "lockstep flow learn z.npz --method dmd --vectors 40 --delays 2 --out model.npz",
       [](Context& context, const auto& options) { return flow::learn_run(context, options); });
   add_flow_call<flow::RolloutRunOptions>(
-      commands, flow, "rollout", "latents that a model predicts after its training frames",
+      commands, flow, "rollout", "predict latents after the training frames of a model",
       "lockstep flow rollout model.npz --steps 100 --out future.npz",
       [](Context& context, const auto& options) { return flow::rollout_run(context, options); });
   add_call<flow::PipelineSweep>(
       commands, *flow.app, "pipeline",
-      "simulate, encode, learn, roll out, decode and look, all on one device",
+      "simulate, encode, learn, roll out, decode and draw, all on one device",
       "lockstep flow pipeline --n 256 --steps 2000 --strides 10 --rank 0.9 --places cpu,device --pictures "
       "--out out",
       [](Session& session, const flow::PipelineSweep& options) {

@@ -72,8 +72,8 @@ std::string text_of(const flow::PipelineResult& r) {
                   r.train_frames, r.latent_size, r.state_size);
   text += scores_summary(r.latents, r.fields);
   text += fmt::format(
-      "codec alone: relative L2 {:.4g}; surrogate at the end: correlation {:.4f}, energy {:+.3g}, "
-      "enstrophy {:+.3g}\n",
+      "codec only: relative L2 {:.4g}; surrogate at the end: correlation {:.4f}, energy {:+.3g}, enstrophy "
+      "{:+.3g}\n",
       r.fields.codec.relative_l2, r.fields.surrogate.correlation, r.fields.surrogate.energy_drift,
       r.fields.surrogate.enstrophy_drift);
   if (r.coded)

@@ -21,13 +21,24 @@ void add_forecast_call(CommandList& commands, Command& forecast, const char* nam
                     });
 }
 
-forecast::TrainResult train_network(Session& session, forecast::TrainRunOptions options) {
+int train_network(Session& session, forecast::TrainRunOptions options) {
   std::shared_ptr<Progress> bar;
   options.train.on_progress = [&bar](int64_t done, int64_t total) {
     if (!bar) bar = std::make_shared<Progress>("training", total, "steps");
     bar->set(done);
   };
-  return forecast::run_train(session.context(), options);
+  const auto result = session.on_lead([&](Context& context, const parallel::Group& group) {
+    return forecast::run_train(context, options, group);
+  });
+  if (result) show(session, *result, text_of(*result, options));
+  return 0;
+}
+
+int sweep_runs(Session& session, const forecast::SweepRunOptions& options) {
+  const auto result =
+      session.on_lead([&](const parallel::Group& group) { return forecast::run_sweep(options, group); });
+  if (result) show(session, *result, text_of(*result, options));
+  return 0;
 }
 
 }  // namespace
@@ -45,21 +56,19 @@ void add_forecast(CommandList& commands, CLI::App& root) {
       "lockstep forecast encode log.jsonl --out features.npz",
       [](Session& s, const auto& options) { return forecast::run_encode(s.context(), options); });
   add_forecast_call<forecast::ObserveRunOptions>(
-      commands, forecast, "observe", "teach an ensemble a logged training, row by row",
+      commands, forecast, "observe", "fit an ensemble to a logged training, row by row",
       "lockstep forecast observe log.csv --out model.npz",
       [](Session& s, const auto& options) { return forecast::run_observe(s.context(), options); });
-  add_forecast_call<forecast::SweepRunOptions>(
-      commands, forecast, "sweep", "what stopping runs early would have saved, on finished runs",
-      "lockstep forecast sweep sweep.csv",
-      [](Session&, const auto& options) { return forecast::run_sweep(options); });
+  add_call<forecast::SweepRunOptions>(commands, *forecast.app, "sweep",
+                                      "what stopping runs early would have saved, on finished runs",
+                                      "lockstep forecast sweep sweep.csv", sweep_runs, Ranks::several);
   add_forecast_call<forecast::RolloutRunOptions>(
       commands, forecast, "rollout", "forecast losses by an ensemble of recurrent networks",
       "lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json",
       [](Session& s, const auto& options) { return forecast::run_rollout(s.context(), options); });
-  add_forecast_call<forecast::TrainRunOptions>(
-      commands, forecast, "train", "train a network on xor, mnist, charlm or a task of your own",
-      "lockstep forecast train mnist --data data --seeds 3 --out out",
-      [](Session& s, const auto& options) { return train_network(s, options); });
+  add_call<forecast::TrainRunOptions>(
+      commands, *forecast.app, "train", "train a network on xor, mnist, charlm or your own task",
+      "lockstep forecast train mnist --data data --seeds 3 --out out", train_network, Ranks::several);
 }
 
 }  // namespace lockstep::cli

@@ -14,13 +14,17 @@
 namespace lockstep::cli {
 namespace {
 
+constexpr size_t kRulesOnALine = 105;
+
 template <class Options>
 int run_loss(Session& session, Options options) {
   options.run.any_path = !session.options().no_fallback;
-  const pde::FileRun run = pde::run(session.context(), options);
-  if (!run.result.path_refused.empty())
-    logging::line(fmt::format("{}; two-kernel is used", run.result.path_refused));
-  show(session, run, text_of(run));
+  const auto run = session.on_lead(
+      [&](Context& context, const parallel::Group& group) { return pde::run(context, options, group); });
+  if (!run) return 0;
+  if (!run->result.path_refused.empty())
+    logging::line(fmt::format("{}; two-kernel is used", run->result.path_refused));
+  show(session, *run, text_of(*run));
   return 0;
 }
 
@@ -74,28 +78,32 @@ int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
 void add_pde(CommandList& commands, CLI::App& root) {
   Command& pde = add_command(commands, root, "pde",
                              "losses from residuals of differential equations, with exact gradients");
-  set_footer(*pde.app,
-             "Input of loss and check: sigma0 sigma1 sigma2 (nz,ny,nx), u0 u1 u2 (3,nz,ny,nx; component 0 = "
-             "x), f4 or "
-             "f8, optional mask (nz,ny,nx);\n"
-             "of trajectory: sigma (T,nz,ny,nx), u (T,3,nz,ny,nx).\n"
-             "Boundaries: periodic, clamp, reflect_even, reflect_odd, free_slip, no_slip, dirichlet_face:b, "
-             "ghost_zero, ghost:c,\n"
-             "node_mirror, one_sided1, one_sided2; for all, by axis (x=…) or by side (x-=…, x+=…).\n"
-             "A value may be a name, dirichlet_face:@lid: of --parameters, or an array lid of the input: a "
-             "number (), a\n"
-             "profile (nz,ny) of a side of x, (nz,nx) of y, (ny,nx) of z; of a trajectory also one each "
-             "level, (T,) and (T,…).\n"
-             "Their derivatives go to d_lid of --out.\n"
-             "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
+  std::string rules = pde::boundary_rules();
+  if (const size_t comma = rules.rfind(", ", kRulesOnALine); comma != std::string::npos)
+    rules[comma + 1] = '\n';
+  set_footer(
+      *pde.app,
+      "Input of loss and check: sigma0 sigma1 sigma2 (nz,ny,nx), u0 u1 u2 (3,nz,ny,nx; component 0 = "
+      "x), f4 or "
+      "f8, optional mask (nz,ny,nx);\n"
+      "of trajectory: sigma (T,nz,ny,nx), u (T,3,nz,ny,nx).\n"
+      "Boundaries: " +
+          rules +
+          "; for all, by axis (x=…) or by side (x-=…, x+=…).\n"
+          "A value may be a name, dirichlet_face:@lid: of --parameters, or an array lid of the input: a "
+          "number (), a\n"
+          "profile (nz,ny) of a side of x, (nz,nx) of y, (ny,nx) of z; of a trajectory also one each "
+          "level, (T,) and (T,…).\n"
+          "Their derivatives go to d_lid of --out.\n"
+          "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");
   add_call<pde::LossRunOptions>(commands, *pde.app, "loss", "loss and gradients of three time levels",
                                 "lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary "
                                 "x=no_slip,z=clamp --out gradients.npz",
-                                &run_loss<pde::LossRunOptions>);
+                                &run_loss<pde::LossRunOptions>, Ranks::several);
   add_call<pde::TrajectoryRunOptions>(
-      commands, *pde.app, "trajectory", "loss and gradients of T time levels in one go",
+      commands, *pde.app, "trajectory", "loss and gradients of T time levels in one run",
       "lockstep pde trajectory run.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz",
-      &run_loss<pde::TrajectoryRunOptions>);
+      &run_loss<pde::TrajectoryRunOptions>, Ranks::several);
   add_call<pde::CheckRunOptions>(
       commands, *pde.app, "check",
       "compares residuals, gradients and products with J and its transpose with complex steps and each other",

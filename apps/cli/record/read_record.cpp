@@ -38,7 +38,7 @@ std::string checked_text(const io::JsonValue& object, const std::string& name) {
   std::string text = object.at(name).text();
   if (const auto bytes = object.find(name + "_base64")) {
     const std::optional<std::string> decoded = io::from_base64(bytes->text());
-    if (!decoded) bytes->fail("is no base64", "the bytes of " + name);
+    if (!decoded) bytes->fail("is not base64", "the bytes of " + name);
     text = *decoded;
   }
   if (text.find('\0') != text.npos) object.at(name).fail("has a byte 0", "a name");

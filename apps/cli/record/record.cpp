@@ -92,7 +92,9 @@ struct Files {
       if (!written) (inside && !named ? outputs : inputs).push_back(std::move(file));
     }
     const auto absent = [](const fs::path& file) { return !fs::is_regular_file(file); };
-    std::erase_if(outputs, absent);
+    // Records of runs in folders of their own have times and names of files, as this one.
+    std::erase_if(outputs,
+                  [&](const fs::path& file) { return absent(file) || file.filename() == "run.json"; });
     std::erase_if(inputs, absent);
   }
   std::vector<fs::path> inputs, outputs;

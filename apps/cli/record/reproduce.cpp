@@ -44,7 +44,7 @@ void describe(Schema<ReproduceOptions>& s) {
       .file(Option::Use::input)
       .positional()
       .required();
-  add_shell_flag(s, "keep", "leave the second run's folder, and name it");
+  add_shell_flag(s, "keep", "keep the folder of the second run, and print its name");
 }
 
 struct ComparedRuns {
@@ -90,7 +90,7 @@ fs::path output_file(const fs::path& folder, const std::string& output) {
   const fs::file_status status = fs::symlink_status(file, unknown);
   if (!fs::exists(status)) return {};
   if (!fs::is_regular_file(status))
-    throw InputError("an output that is no file", file.string(), "the file that the run wrote");
+    throw InputError("an output that is not a file", file.string(), "the file that the run wrote");
   return file;
 }
 
@@ -314,7 +314,7 @@ Json compare_outputs(const Run& a, const Run& b, double bound, std::string& text
   return {{"files", files}, {"identical", identical}, {"different", different}};
 }
 
-/// A folder beside nothing of the user's, removed at the end unless it is kept.
+/// A new temporary folder without files of the user, removed at the end unless it is kept.
 struct Scratch {
   explicit Scratch(bool keep) : kept(keep) {
     std::string name = (fs::temp_directory_path() / "lockstep-reproduce-XXXXXX").string();
@@ -399,8 +399,9 @@ int compare(const CommonOptions& common, const ComparedRuns& results) {
 }  // namespace
 
 void add_reproduce(CommandList& commands, CLI::App& root) {
-  Command& command = add_command(commands, root, "reproduce",
-                                 "run the record of results again elsewhere and compare file by file");
+  Command& command =
+      add_command(commands, root, "reproduce",
+                  "repeat the run that a record describes in another folder and compare file by file");
   const ReproduceOptions& options = add_options<ReproduceOptions>(command);
   add_common(command, "lockstep reproduce out --device cpu");
   command.run = [&commands, &command, &options] {

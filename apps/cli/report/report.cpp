@@ -24,6 +24,7 @@
 #include "report_files.hpp"
 #include "session.hpp"
 #include "urban/pictures/stress_clock.hpp"
+#include "urban/results/run_page.hpp"
 #include "version.hpp"
 
 namespace lockstep::cli {
@@ -98,7 +99,7 @@ std::string bench_plots(const json& results) {
   }
   std::vector<io::PlotSeries> series;
   for (auto& [name, list] : points) {
-    constexpr size_t kMost = 14;  // colours that an eye tells apart
+    constexpr size_t kMost = 14;  // colours that the eye can distinguish
     if (list.size() < 2 || series.size() == kMost) continue;
     std::sort(list.begin(), list.end());
     io::PlotSeries& line = series.emplace_back();
@@ -204,7 +205,7 @@ std::string lines_section(const ReportFile& file) {
   return body;
 }
 
-// Rows of a CSV file: fields with commas, quotes ("") or line ends stand in double quotes (RFC 4180).
+// Rows of a CSV file: fields with commas, quotes ("") or line ends are enclosed in double quotes (RFC 4180).
 std::vector<std::vector<std::string>> csv_rows(std::string_view text) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> row;
@@ -280,6 +281,32 @@ std::string films_section(const std::vector<ReportEntry>& files) {
   return body;
 }
 
+/// The planner's page on a run of a city, where the folder holds one; its raw table of points is left out of `files`.
+std::optional<urban::RunPage> city_page(const fs::path& folder, ReportEntries& files) {
+  const auto named = [&](const char* suffix, const char* name) {
+    auto& list = files[suffix];
+    return std::find_if(list.begin(), list.end(),
+                        [&](const ReportEntry& e) { return e.name == name && e.folder.path() == folder; });
+  };
+  const auto record = named(".json", "run.json");
+  if (record == files[".json"].end()) return {};
+  const ReportFile text = read_report_file(*record);
+  urban::RunPageFiles page;
+  page.folder = fs::weakly_canonical(folder).filename().string();
+  page.record = text.bytes;
+  const auto points = named(".csv", "poi.csv");
+  const bool any_points = points != files[".csv"].end();
+  if (any_points) page.points = csv_rows(read_report_file(*points).bytes);
+  for (const ReportEntry& picture : files[".png"]) {
+    const bool summary = picture.folder.path().filename() == "summary";
+    (summary ? page.summaries : page.steps)
+        .emplace_back(picture.name.stem().string(), read_report_file(picture).bytes);
+  }
+  std::optional<urban::RunPage> found = urban::run_page(page);
+  if (found && any_points) files[".csv"].erase(points);
+  return found;
+}
+
 struct ReportOptions {
   std::string folder, out;
 };
@@ -303,8 +330,11 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
   Session session(common);
   const fs::path out = out_option.empty() ? fs::path(folder) / "report.html" : fs::path(out_option);
   ReportEntries files = report_entries(folder);
-  std::string body = films_section(files[".mp4"]) + pictures_section(files[".png"]);
   int64_t sections = static_cast<int64_t>(files[".png"].size() + files[".mp4"].size());
+  const std::optional<urban::RunPage> city = city_page(folder, files);
+  std::string body = (city ? city->body : "") + films_section(files[".mp4"]);
+  body += city ? html::heading("Appendix: tables and measurements of the program", 2)
+               : pictures_section(files[".png"]);
   const std::pair<const char*, std::string (*)(const ReportFile&)> kinds[] = {
       {".json", json_section}, {".jsonl", lines_section}, {".csv", csv_section}};
   for (const auto& [suffix, section] : kinds) {
@@ -320,8 +350,9 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
                      "pictures (.png), films (.mp4), JSON (.json), telemetry (.jsonl) or tables (.csv)");
   }
   body += fmt::format("<p>lockstep {}</p>\n", kVersion);
-  write_file(out, std::string_view(
-                      html::page("Lockstep: " + fs::weakly_canonical(folder).filename().string(), body)));
+  write_file(
+      out, std::string_view(html::page(
+               city ? city->title : "Lockstep: " + fs::weakly_canonical(folder).filename().string(), body)));
   if (common.json) {
     print_result(
         json_text({{"file", out.string()}, {"sections", sections}, {"bytes", fs::file_size(out)}}, 2));
@@ -334,8 +365,8 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
 }  // namespace
 
 void add_report(CommandList& commands, CLI::App& root) {
-  Command& command = add_command(commands, root, "report",
-                                 "one HTML page, with everything inside, of what runs left in a folder");
+  Command& command =
+      add_command(commands, root, "report", "one self-contained HTML page about the results in a folder");
   const ReportOptions& options = add_options<ReportOptions>(command);
   add_common(command, "lockstep report out/goteborg");
   command.run = [&command, &options] { return run(command.common, options.folder, options.out); };

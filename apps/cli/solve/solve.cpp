@@ -39,7 +39,7 @@ void place(const Command& command, solve::Options& o) {
   for (const char* option : {"backend", "threshold"})
     if (command.bound->given.contains(option))
       throw command.bound->list->error({OptionError::Kind::useless, option,
-                                        "nothing uses it with --device " + command.common.device,
+                                        "it has no effect with --device " + command.common.device,
                                         "--device auto", ""});
   o.backend = solve::Placement::gpu;
 }
@@ -78,10 +78,28 @@ int run_and_print(const Command& command, Session& session, Run run) {
   return print_run(session, command, solve::run(session.context(), run));
 }
 
+/// The same over ranks: rank 0 shows and writes.
 template <class Run>
-void add_run(CommandList& commands, Command& parent, const char* name, const char* help,
-             const char* example) {
-  Command& command = add_call<Run>(commands, *parent.app, name, help, example, run_and_print<Run>);
+int run_over_ranks(const Command& command, Session& session, Run run) {
+  place(command, run.options);
+  const auto status = std::make_shared<StatusLine>(!command.common.quiet);
+  const auto result = session.on_lead([&](Context& context, const parallel::Group& group) {
+    Run own = run;
+    own.options.ranks = group;
+    own.options.callback = [&status](const solve::Iteration& i) {
+      status->show(i);
+      return true;
+    };
+    return solve::run(context, own);
+  });
+  return result ? print_run(session, command, *result) : 0;
+}
+
+template <class Run>
+void add_run(CommandList& commands, Command& parent, const char* name, const char* help, const char* example,
+             Ranks ranks = Ranks::one) {
+  Command& command = add_call<Run>(commands, *parent.app, name, help, example,
+                                   ranks == Ranks::one ? run_and_print<Run> : run_over_ranks<Run>, ranks);
   static_cast<Run*>(command.bound->options)->options.backend = solve::Placement::automatic;
 }
 
@@ -95,9 +113,11 @@ void add_solve(CommandList& commands, CLI::App& root) {
                           "a reference dataset of NIST, scored in digits of its certified values",
                           "lockstep solve nist Misra1a.dat --start 2 --json");
   add_run<solve::PoseGraphRun>(commands, solve, "g2o", "a pose graph in 2 or 3 dimensions",
-                               "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o");
+                               "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o",
+                               Ranks::several);
   add_run<solve::BundleRun>(commands, solve, "bal", "bundle adjustment: cameras and points from pixels",
-                            "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply");
+                            "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply",
+                            Ranks::several);
   add_run<solve::FitRun>(
       commands, solve, "fit", "a formula fitted to columns of a table, with standard errors",
       "lockstep solve fit decay.csv --model \"a*exp(-b*t) + c\" --y count --bounds b=0:inf --picture "
@@ -109,7 +129,8 @@ void add_solve(CommandList& commands, CLI::App& root) {
   add_run<solve::SketchRun>(commands, solve, "sketch", "points, lines and circles under constraints",
                             "lockstep solve sketch examples/sketches/bracket.toml --out bracket.svg");
   add_call<solve::DoctorRun>(commands, *solve.app, "doctor",
-                             "what a problem tells of itself: gauges, pieces, idle and double residuals",
+                             "diagnose a problem: gauges, disconnected parts, residuals without effect, "
+                             "duplicates, outliers, leverage",
                              "lockstep solve doctor sphere2500.g2o --json",
                              [](Session& session, const solve::DoctorRun& run) {
                                const solve::DoctorResult result = solve::run(session.context(), run);

@@ -2,6 +2,7 @@
 // their own.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 
@@ -28,11 +29,38 @@ int run_walls(Session& session, urban::WallRunOptions options) {
   return 0;
 }
 
+std::string facade_text(const urban::FacadeResult& facades) {
+  return fmt::format("{:.6g} m2 of facades, {} bands: mean {:.3g} h, without plants {:.3g} h {}\n",
+                     facades.area_m2, facades.bands, facades.hours, facades.hours_buildings,
+                     facades.file.string());
+}
+
+/// "-": there is nothing of that kind, and so no share of it.
+std::string share_text(double percent) {
+  return std::isfinite(percent) ? fmt::format("{:>5.1f} %", percent) : fmt::format("{:>7}", "-");
+}
+
+/// A line for each grade, with the shares of ground and facades, and those without plants.
+std::string rule_text(const urban::RuleResult& rule, bool facades) {
+  std::string text = rule.source + "\n";
+  for (const urban::SunGrade& grade : rule.grades) {
+    text += fmt::format("  {:<20} ground {} (without plants {})", grade.label,
+                        share_text(grade.ground_percent), share_text(grade.ground_percent_buildings));
+    if (facades)
+      text += fmt::format(", facades {} ({})", share_text(grade.facade_percent),
+                          share_text(grade.facade_percent_buildings));
+    text += "\n";
+  }
+  return text;
+}
+
 int run_sun(Session& session, urban::SunlightOptions options) {
   options.tiles.on_progress = progress_bar("suns");
   const urban::SunlightResult result = urban::run(session.context(), options);
-  show(session, result,
-       text_of(result) + fmt::format("{:g} h are possible in an open field", result.possible_h));
+  std::string text = text_of(result);
+  if (result.facades) text += facade_text(*result.facades);
+  if (result.rule) text += rule_text(*result.rule, result.facades.has_value());
+  show(session, result, text + fmt::format("{:g} h are possible in an open field", result.possible_h));
   return 0;
 }
 
@@ -88,7 +116,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
   set_footer(*group.app, "Example:\n  lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
   CLI::App& urban = *group.app;
   add_call<urban::ShadowRunOptions>(
-      commands, urban, "shadows", "shadows of one position of the sun",
+      commands, urban, "shadows", "shadows for one position of the sun",
       "lockstep urban shadows --dsm dsm.tif --cdsm cdsm.tif --at 2015-06-21T12:00+02:00 --out out",
       run_opening<urban::ShadowRunOptions>);
   add_call<urban::WallRunOptions>(commands, urban, "walls", "height and direction of walls",
@@ -97,10 +125,10 @@ void add_urban(CommandList& commands, CLI::App& root) {
                                  "lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out",
                                  run_opening<urban::SkyRunOptions>);
   add_call<urban::UmepOptions>(commands, urban, "umep",
-                               "sky view factors from and to svfs.zip and shadowmats.npz of UMEP",
+                               "convert sky view factors from and to svfs.zip and shadowmats.npz of UMEP",
                                "lockstep urban umep svf_folder --out umep", run_umep);
   add_call<urban::SampleRunOptions>(commands, urban, "sample",
-                                    "make a city to try things on: streets, courtyards, a tower, trees",
+                                    "generate a sample city: streets, courtyards, a tower, trees",
                                     "lockstep urban sample --size 1024 --seed 7 --out city", run_sample);
   add_urban_stage(commands, urban);
   add_call<urban::UtciOptions>(commands, urban, "utci", "universal thermal climate index of one place",
@@ -114,6 +142,7 @@ void add_urban(CommandList& commands, CLI::App& root) {
       commands, urban, "sun", "hours of sun of a day or a period, without weather",
       "lockstep urban sun --dsm dsm.tif --cdsm cdsm.tif --date 2026-03-21 --out sun", run_sun);
   add_urban_results(commands, urban);
+  add_urban_plant(commands, urban);
 }
 
 }  // namespace lockstep::cli

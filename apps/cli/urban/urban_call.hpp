@@ -13,6 +13,7 @@ std::function<void(int64_t done, int64_t total)> progress_bar(const std::string&
 /// One line a grid: name, range, mean.
 std::string text_of(const urban::RunResult& result);
 
+void add_urban_plant(CommandList& commands, CLI::App& urban);
 void add_urban_series(CommandList& commands, CLI::App& urban);
 void add_urban_results(CommandList& commands, CLI::App& urban);
 void add_urban_stage(CommandList& commands, CLI::App& urban);

@@ -63,7 +63,7 @@ int run_statistics(Session& session, const urban::AreaStatisticsOptions& options
 
 void add_urban_results(CommandList& commands, CLI::App& urban) {
   add_call<urban::CompareOptions>(commands, urban, "compare",
-                                  "two runs, before and after: what changes, where and when",
+                                  "compare two runs, before and after: what changes, where and when",
                                   "lockstep urban compare before after --out change", run_compare);
   add_call<urban::AreaStatisticsOptions>(commands, urban, "stats", "statistics of a run by areas",
                                          "lockstep urban stats day --areas districts.gpkg --hours 11-17 "

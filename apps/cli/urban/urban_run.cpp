@@ -2,7 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <csignal>
+#include <exception>
+#include <utility>
 
+#include "core/reports/log.hpp"
 #include "urban_call.hpp"
 
 namespace lockstep::cli {
@@ -14,10 +18,53 @@ void attend(urban::SeriesOptions& options, const char* command) {
   options.words = schema_of<urban::SeriesOptions>().in_shell(command);
 }
 
+/// Ctrl-C as long as this lives: the first lets the step in progress end, the second ends the program. Where it is ignored, as
+/// in the background of a script, it stays so.
+class Interrupt {
+ public:
+  Interrupt() : before_(std::signal(SIGINT, &note)) {
+    noted_ = 0;
+    if (before_ == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  }
+  ~Interrupt() { std::signal(SIGINT, before_); }
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+  static bool noted() { return noted_ != 0; }
+
+ private:
+  static void note(int) {
+    noted_ = 1;
+    std::signal(SIGINT, SIG_DFL);
+  }
+  void (*before_)(int);
+  static volatile std::sig_atomic_t noted_;
+};
+volatile std::sig_atomic_t Interrupt::noted_ = 0;
+
+struct Interrupted : std::exception {};
+
 int run_series(Session& session, urban::SeriesOptions options) {
   attend(options, "lockstep urban run");
-  const urban::SeriesResult result = urban::run(session.context(), options);
-  show(session, result, text_of(result));
+  int64_t done = 0, total = 0;
+  options.tiles.on_progress = [&, shown = options.tiles.on_progress](int64_t now, int64_t all) {
+    if (shown) shown(now, all);
+    done = now;
+    total = all;
+    if (Interrupt::noted()) throw Interrupted();
+  };
+  try {
+    const Interrupt interrupt;
+    const auto result = session.on_lead(
+        [&](Context& context, const parallel::Group& group) { return urban::run(context, options, group); });
+    if (result) show(session, *result, text_of(*result));
+    return 0;
+  } catch (const Interrupted&) {
+    logging::warning(
+        "stopped after {} of {} parts; {}", done, total,
+        options.resume ? "the same command resumes from there" : "without --no-resume a run resumes");
+  }
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);  // for the caller, who sees how the program ended
   return 0;
 }
 
@@ -74,7 +121,7 @@ int run_check(Command& command, Session& session, urban::CheckOptions options) {
                         c.check, c.value && std::isfinite(*c.value) ? fmt::format("{:.5g}", *c.value) : "",
                         c.unit, c.text);
   }
-  show(session, checks, text + (fine ? "nothing is doubted" : "some inputs are doubted"));
+  show(session, checks, text + (fine ? "no warnings" : "some inputs have warnings"));
   return asked(command, "strict") && !fine ? 1 : 0;
 }
 
@@ -85,7 +132,7 @@ void add_urban_series(CommandList& commands, CLI::App& urban) {
       commands, urban, "run", "radiation and thermal comfort hour by hour",
       "lockstep urban run --dsm dsm.tif --dem dem.tif --cdsm cdsm.tif --weather met.txt --utc-offset "
       "1 --out day",
-      run_series);
+      run_series, Ranks::several);
   add_call<urban::CheckOptions>(
       commands, urban, "check", "the inputs of 'urban run' as one table, without computing",
       "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1", run_check);
