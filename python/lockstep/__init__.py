@@ -1,6 +1,6 @@
 """Lockstep: scientific GPU kernels, written once, the same bits on the CPU and on CUDA.
 
-Arrays, devices and kernels stand here; applications are lockstep.urban, pde, solve, flow and forecast; hooks are lockstep.torch and
+Arrays, devices and kernels are here; applications are lockstep.urban, pde, solve, flow and forecast; hooks are lockstep.torch and
 lockstep.jax, which import their framework. docs/python.md is the guide.
 """
 import importlib as _importlib
@@ -9,18 +9,20 @@ from ._array import Array, asarray, empty, zeros
 from ._device import Device, Graph, check, default_device, devices, fallbacks, per_replay
 from ._errors import CheckError, DeviceError, Error, FallbackWarning, InputError, UnsupportedError
 from ._expr import (WORDS as _WORDS, Vec, bitcast, cast, clamp, cross, dot, norm, round, rounded, rounded_product,
-                    safe_norm, safe_sqrt, uniform, where)
+                    safe_norm, safe_sqrt, stop_gradient, uniform, where, with_derivative)
+from ._gradient import Gradient, Tangent, grad, tangent
 from ._kernel import Kernel, bench, cases, kernel, verify
 from ._language import (At, Grid, Group, InOut, Out, barrier, break_, continue_, else_, for_, group_max, group_min,
                         group_sum, if_, local, return_, shared, var, while_)
 from ._options import options
 from ._records import compare, reproduce
+from ._tape import Tape
 from ._types import bf16, boolean, f16, f32, f64, i32, i64, u8, u32, u64
 
 globals().update(_WORDS)  # abs, min, max, fma, sqrt, exp, sin …
 
 __version__ = "0.1.0"
-_LAZY = ("urban", "pde", "solve", "flow", "forecast", "torch", "jax")
+_LAZY = ("urban", "pde", "solve", "flow", "forecast", "parallel", "torch", "jax")
 
 
 def __getattr__(name):

@@ -63,7 +63,7 @@ class Array:
         return host.tobytes()
 
     def _note_write(self):
-        """Tells torch's autograd that its tensor's memory changes, as an operation in place would."""
+        """Notifies torch's autograd that its tensor's memory changes, as an operation in place would."""
         if self._tensor is not None:
             self._tensor.detach().as_strided((0,), (1,)).zero_()
 

@@ -1,4 +1,4 @@
-"""Blocks of a kernel that Python's `with` and `for` open and close: each stands in its statement, and no name changes in it.
+"""Blocks of a kernel that Python's `with` and `for` open and close: each is one statement, and no name changes in it.
 
 A body is traced once. A name of Python that is bound anew inside would hold for the rest of the trace, not for the passes
 or lanes that come there, so that is refused; a variable (`lockstep.var`) is what they change.

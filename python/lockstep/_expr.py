@@ -339,6 +339,27 @@ def rounded(x):
     return Val(_core.rounded(core))
 
 
+def stop_gradient(x):
+    """x, with derivative 0."""
+    (core,) = lift((x,))
+    if core.type not in ("f32", "f64"):
+        raise InputError(f"stop_gradient of a traced {core.type}", caller(), "f32 or f64")
+    return Val(_core.stop_gradient(core))
+
+
+def with_derivative(value, *slopes):
+    """`value`, with the derivatives that the caller knows: pairs (x, slope) of an operand and the derivative by it.
+
+    For results of iterations, tables and fits, whose own derivative is wrong or dear. The bits are those of `value`
+    where all x and slopes are finite. Slopes are fixed: second derivatives see them as constants.
+    """
+    result = stop_gradient(value)
+    for x, slope in slopes:
+        # Minus zero, which leaves every number as it is; the derivative of abs at 0 is 1.
+        result = result - abs(-(stop_gradient(slope) * (x - stop_gradient(x))))
+    return result
+
+
 def rounded_product(a, b):
     """a * b, rounded: no later sum contracts it into an fma."""
     return Val(_core.rounded_product(*lift((a, b))))

@@ -11,6 +11,7 @@ from ._expr import Val
 from ._numpy import np
 
 
+tapes = []  # that keep the launches now
 _NUMBERS = (bool, int, float, _core.PerReplay)
 
 
@@ -41,6 +42,11 @@ class Bound:
     def __call__(self, *arguments, **named):
         if named or len(arguments) != len(self._kernel._parameters):
             arguments = self._kernel._complete(arguments, named)
+        if tapes:
+            return tapes[-1]._launch(self._kernel, self._device, self._extent, arguments)
+        if self._kernel.differentiable and any(getattr(a, "requires_grad", False) for a in arguments):
+            from . import _torch_kernels
+            return _torch_kernels.launch(self._kernel, self._device, self._extent, arguments)
         self._kernel._launch(self._device, self._extent, arguments)
 
 
@@ -53,7 +59,8 @@ class Kernel:
     its module are constants of a trace: a launch after they have changed traces anew.
     """
 
-    def __init__(self, function, domain=None, group=None, min_blocks=0, contract=True):
+    def __init__(self, function, domain=None, group=None, min_blocks=0, contract=True, differentiable=False):
+        self.differentiable = bool(differentiable)
         self._function = function
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.name = function.__name__
@@ -76,7 +83,7 @@ class Kernel:
         self._defaults = {p.name: p.default for p in names[1:] if p.default is not p.empty}
         self._parameters = [(p.name, self._parameter(p.name, hints)) for p in names[1:]]
         self._written = [k for k, (_, hint) in enumerate(self._parameters)
-                         if isinstance(hint, _language.BufferType) and hint.access != "read"]
+                         if hint.written]
         for name, hint in self._parameters:
             if name in self._defaults and isinstance(hint, _language.BufferType):
                 raise InputError(f"a default of {name}", f"kernel {self.name}", "defaults of numbers alone")
@@ -206,7 +213,7 @@ class Kernel:
                 array = asarray(value, device, copy=False, name=where)
                 if device is None:
                     device = array.device
-                if hint.access != "read" and array.readonly:
+                if hint.written and array.readonly:
                     raise InputError("a read-only array", where, "memory that can be written")
                 bound.append(array)
             else:
@@ -267,10 +274,11 @@ def _annotations(function):
     return hints
 
 
-def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=True):
+def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=True, differentiable=False):
     """Makes a kernel of a function. Its first parameter is the place: `at` (one lane per point) or, with
     group=(lanes…), a Group. The others are annotated: Grid, Out, InOut with [dtype, rank] (or without: taken from the
     arguments), or an element type for a number. contract=False keeps products rounded where a sum takes them.
+    differentiable=True: launches with PyTorch tensors that require gradients take part in torch.autograd.
 
         @lockstep.kernel
         def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
@@ -279,8 +287,8 @@ def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=Tru
         heat[device, (64, 64, 64)](now, next, 0.1)
     """
     if function is None:
-        return lambda f: Kernel(f, domain, group, min_blocks, contract)
-    return Kernel(function, domain, group, min_blocks, contract)
+        return lambda f: Kernel(f, domain, group, min_blocks, contract, differentiable)
+    return Kernel(function, domain, group, min_blocks, contract, differentiable)
 
 
 class Comparison(dict):
@@ -335,7 +343,7 @@ def verify(kernel, arguments=None, against=None, *, extent=None, device=None, si
     device, other = chosen(device), Device(against)
     if extent is None:
         extent = next(np.shape(a) for (_, h), a in zip(kernel._parameters, arguments)
-                      if isinstance(h, _language.BufferType) and h.access != "read")
+                      if h.written)
     results = []
     for where in (device, other):
         own = _copies(kernel, where, arguments)
@@ -343,7 +351,7 @@ def verify(kernel, arguments=None, against=None, *, extent=None, device=None, si
         results.append([a.numpy().copy() if isinstance(a, Array) else a for a in own])
     rows = Comparison()
     for (name, hint), got, expected in zip(kernel._parameters, *results):
-        if isinstance(hint, _language.BufferType) and hint.access != "read":
+        if hint.written:
             rows[name] = _compare(got, expected)
     return rows
 

@@ -157,6 +157,10 @@ class BufferType:
     def __init__(self, access, dtype=None, rank=None):
         self.access, self.dtype, self.rank = access, dtype, rank
 
+    @property
+    def written(self):
+        return self.access != "read"
+
     def __getitem__(self, key):
         kind, rank = key if isinstance(key, tuple) else (key, None)
         if isinstance(kind, int):
@@ -241,6 +245,10 @@ class TracedGrid(_NoSequence):
 
     def atomic_add(self, key, value):
         return self.atomic("add", key, value)
+
+    def unordered_atomic_add(self, key, value):
+        """Of f32 and f64, in the order in which the lanes come: the last bits of the sum differ from run to run."""
+        self.atomic("unordered_add", key, value)
 
 
 class Var(Val):
@@ -344,7 +352,7 @@ class else_(_blocks.Block):  # noqa: N801
 
     def open(self):
         if trace.last_if is None:
-            raise InputError("else_ without if_", caller(), "else_ right behind if_")
+            raise InputError("else_ without if_", caller(), "else_ directly after if_")
         return _core.open_else(trace.last_if)
 
     def close(self, block):
@@ -378,7 +386,7 @@ class for_(_blocks.Statement):  # noqa: N801
         names = _blocks.Names()
         try:
             yield Val(_core.loop_index(self._first))
-        except GeneratorExit:  # an error inside, or Python's break: the kernel's trace tells
+        except GeneratorExit:  # an error inside, or Python's break: the kernel's trace reports it
             trace.left_open.append(self.where)
             return
         names.check("for_")

@@ -7,6 +7,7 @@ class DType:
     """An element type. Compares equal to its NumPy type and to its name; bf16 has no NumPy type of its own."""
 
     __slots__ = ("name", "_numpy", "itemsize")
+    access, written = "number", False  # as a parameter of a kernel, like BufferType's
 
     def __init__(self, name, numpy, itemsize):
         self.name, self._numpy, self.itemsize = name, numpy, itemsize

@@ -6,7 +6,7 @@
     simulation.vorticity(), simulation.budget()
 
 Vorticity w = dv/dx - du/dy is (ny, nx), y slowest, in the units of the box (lengths lx, ly, 2 pi unless given) and of its
-time. With paths instead of arrays the functions are the program's commands of the same names and give what it tells.
+time. With paths instead of arrays the functions are the program's commands of the same names and return their results.
 Mathematics: docs/flow.md.
 """
 import os

@@ -1,4 +1,4 @@
-"""Losses of lockstep.pde as functions of JAX arrays, under `jit`, `grad` and `vmap`.
+"""Losses of lockstep.pde and launches of kernels as functions of JAX arrays, under `jit`, `grad` and `vmap`.
 
 The loss is a custom_vjp whose values come from the engine by the XLA FFI: a compiled program calls it without Python, on
 its own memory, on the CPU or on CUDA (in the order of XLA's stream; nothing waits for the device). With `device` given, or
@@ -13,6 +13,7 @@ import numpy as np
 
 from . import _core, pde
 from ._errors import InputError, UnsupportedError
+from ._jax_kernels import launch  # noqa: F401
 
 _FFI = getattr(jax, "ffi", None)
 _NAME = "lockstep_pde_loss"
@@ -28,7 +29,7 @@ def pde_loss(loss, *arrays, parameters=None, mask=None, device=None):
     """The loss of a lockstep.pde.Loss as a scalar with exact gradients by every array.
 
     arrays: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
-    lockstep.pde tells; None for a level that no residual mentions), of f32, f64, f16 or bf16. mask: a NumPy array
+    lockstep.pde specifies; None for a level that no residual mentions), of f32, f64, f16 or bf16. mask: a NumPy array
     (nz, ny, nx). parameters: numbers, or arrays of one element, which get gradients; those are read when the program runs,
     so that one compiled program serves all values. device: a name ("interp", "webgpu"): the engine then computes there,
     through the host. The loss lives as long as the programs that call it. Second derivatives are refused.

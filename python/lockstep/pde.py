@@ -10,6 +10,7 @@ A field is given at the time levels -1, 0, +1 that the residuals mention, as arr
 (components, nz, ny, nx) with component 0 = x; leading axes of one cell may be left out. The loss is
 sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
 """
+import contextlib
 import itertools
 import math
 import weakref
@@ -17,7 +18,7 @@ import weakref
 from . import _core
 from ._array import Array, asarray
 from ._device import Device, chosen, warn_fallbacks
-from ._errors import InputError, whole
+from ._errors import InputError, UnsupportedError, whole
 from ._expr import Value, Vec
 from ._numpy import np
 from ._options import described
@@ -191,23 +192,57 @@ class Loss:
 
     Kernels are traced on first use. Arrays may be NumPy's or a framework's, of f32, f64, f16 or bf16, all on one
     device; CUDA tensors are used where they are and in the order of their framework's stream.
+
+    ranks: of lockstep.parallel. The mesh is the whole grid, of three axes; each rank gives the fields of its planes along z
+    (`planes`), and every rank calls what evaluates the loss. It is that of the whole grid, and gradients are those of the
+    rank's planes, with the bits of any other number of ranks. Profiles are those of whole sides.
     """
 
-    def __init__(self, system, mesh):
-        self.system, self.mesh = system, mesh
+    def __init__(self, system, mesh, ranks=None):
+        self.system, self.mesh, self.ranks = system, mesh, ranks
         self._number = next(_numbers)
         _losses[self._number] = self
-        self._core = _core.Loss(system._core, list(mesh.cells), list(mesh.spacing), mesh.dt, mesh.boundary, mesh.order)
+        given = (system._core, list(mesh.cells), list(mesh.spacing), mesh.dt, mesh.boundary, mesh.order)
+        self._own = _core.Loss(*given) if ranks is None else _core.DividedLoss(*given, ranks._group)
+        self._planes = (0, mesh.shape[0]) if ranks is None else self._own.planes()
+
+    @property
+    def planes(self):
+        """The planes along z of this rank's fields, a range; without ranks all of them."""
+        return range(*self._planes)
+
+    @property
+    def _core(self):
+        """The loss of a whole grid, which knows more than one over ranks."""
+        if self.ranks is not None:
+            raise UnsupportedError("this call of a loss over ranks", "lockstep.pde.Loss",
+                                   "bind, value_and_gradients, trajectory, residuals, boundary_gradients, number_gradients or lockstep.torch, or a loss without ranks")
+        return self._own
+
+    def _evaluated(self):
+        """The loss of a whole grid or over ranks, whose group is in use."""
+        if self.ranks is not None:
+            self.ranks._group
+        return self._own
+
+    def _in_agreement(self):
+        """Around what a rank checks by itself before a call that evaluates the loss."""
+        return contextlib.nullcontext() if self.ranks is None else self.ranks._in_agreement()
 
     def __reduce__(self):
-        return Loss, (self.system, self.mesh)
+        return Loss, (self.system, self.mesh, self.ranks)
 
     def __deepcopy__(self, memo):
         return self  # nothing changes it
 
+    @property
+    def _cells(self):
+        """(nz, ny, nx) of the arrays of this rank."""
+        return (self._planes[1] - self._planes[0], *self.mesh.shape[1:])
+
     def _shape(self, name):
         components = self.system._core.components(name)
-        return self.mesh.shape if components == 1 else (components, *self.mesh.shape)
+        return self._cells if components == 1 else (components, *self._cells)
 
     def _array(self, value, name, shape, device, members=1):
         array = asarray(value, device, copy=False, name=name)
@@ -216,11 +251,16 @@ class Loss:
         whole = shape if members == 1 else (members * shape[0], *shape[1:]) if len(shape) == 4 else (members, *shape)
         fits = members != 1 or [n for n in array.shape if n != 1] == [n for n in shape if n != 1]
         if not (fits and array._buffer.contiguous and array.size == math.prod(whole)):
-            raise InputError(f"shape {array.shape}", name, f"{shape}" if members == 1 else f"({members}, *{shape})")
+            raise InputError(f"shape {array.shape}", name, (f"{shape}" if members == 1 else f"({members}, *{shape})") + self._of_rank())
         return Array(array._buffer.reshape(list(whole)), array.device, array.readonly)
 
+    def _of_rank(self):
+        """What an error says of the planes of a rank."""
+        first, end = self._planes
+        return "" if self.ranks is None else f", planes {first} to {end - 1} of {self.mesh.shape[0]} on rank {self.ranks.rank}"
+
     def _arrays(self, fields, device, members=1, in_time=False):
-        """Arrays by field and level, and their device. members: grids one after the other in each, components beside members.
+        """Arrays by field and level, and their device. members: consecutive grids in each, components next to members.
         in_time: any number of levels, all of them given."""
         device, arrays = None if device is None else Device(device), {}
         for name, levels in fields.items():
@@ -239,10 +279,11 @@ class Loss:
     def _given(self, fields, parameters, profiles, mask, device, **how):
         """What every call hands to the core, the device, and what must stay alive. Profiles are values along a side, of any shape
         that has as many."""
-        arrays, device = self._arrays(fields, device, **how)
-        mask = None if mask is None else self._array(mask, "mask", self.mesh.shape, device)
-        profiles = {n: asarray(p, device, copy=False, name=f"profile {n}") for n, p in (profiles or {}).items()}
-        core = (_buffers(arrays), numbers_of(parameters), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
+        with self._in_agreement():
+            arrays, device = self._arrays(fields, device, **how)
+            mask = None if mask is None else self._array(mask, "mask", self._cells, device)
+            profiles = {n: asarray(p, device, copy=False, name=f"profile {n}") for n, p in (profiles or {}).items()}
+            core = (_buffers(arrays), numbers_of(parameters), {n: p._buffer for n, p in profiles.items()}, mask and mask._buffer)
         return core, device, (arrays, mask, profiles)
 
     def bind(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
@@ -251,8 +292,9 @@ class Loss:
         sides by name. members: grids one after the other in every array (members, nz, ny, nx); the loss is their mean."""
         if members != 1 and (mask is not None or profiles):
             raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
+        loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device, members=members)
-        bound = self._core.bind(device._core, core, float(seed), members, gradients, path, list(wanted))
+        bound = loss.bind(device._core, core, float(seed), members, gradients, path, list(wanted))
         return BoundLoss(bound, device, keep)
 
     def __call__(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", device=None):
@@ -276,12 +318,14 @@ class Loss:
         """The sum of the losses centred at each level but the first and the last of T levels: fields {name: [T arrays]},
         or one array (T, …). parameters_in_time, profiles_in_time: T values instead of one. Gradients: all or none;
         BoundLoss.gradient(name, level) with levels 0 to T - 1."""
+        loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device, in_time=True)
-        in_time = {n: [asarray(p, device, copy=False, name=f"profile {n}") for p in row]
-                   for n, row in (profiles_in_time or {}).items()}
-        bound = self._core.bind_trajectory(
-            device._core, core, {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()},
-            {n: [p._buffer for p in row] for n, row in in_time.items()}, float(seed), gradients, path, list(wanted))
+        with self._in_agreement():
+            in_time = {n: [asarray(p, device, copy=False, name=f"profile {n}") for p in row]
+                       for n, row in (profiles_in_time or {}).items()}
+            numbers = {n: [float(v) for v in row] for n, row in (parameters_in_time or {}).items()}
+        bound = loss.bind_trajectory(device._core, core, numbers, {n: [p._buffer for p in row] for n, row in in_time.items()},
+                                     float(seed), gradients, path, list(wanted))
         return BoundLoss(bound, device, (keep, in_time))
 
     def trajectory(self, fields, **options):
@@ -293,32 +337,36 @@ class Loss:
 
     def residuals(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """The residuals of all terms, (K, nz, ny, nx)."""
+        loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return Array(self._core.residuals(device._core, core), device)
+        return Array(loss.residuals(device._core, core), device)
 
     def vjp(self, fields, cotangents, *, parameters=None, profiles=None, mask=None, device=None):
         """{field: [gradient at level -1, 0, +1]} for cotangents (K, nz, ny, nx) of the residuals."""
+        loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         given = asarray(cotangents, device, copy=False, name="cotangents")
-        found = self._core.vjp(device._core, core, given._buffer)
+        found = loss.vjp(device._core, core, given._buffer)
         return {name: [None if g is None else Array(g, device) for g in levels] for name, levels in found.items()}
 
     def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None, parameter_tangents=None,
             profile_tangents=None):
         """The residuals' derivative (K, nz, ny, nx) along tangents of the fields, shaped as those, and of parameters and
         profiles."""
+        loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
-        return Array(self._core.jvp(device._core, core, _buffers(along), numbers_of(parameter_tangents),
-                                    _flat(profile_tangents)), device)
+        return Array(loss.jvp(device._core, core, _buffers(along), numbers_of(parameter_tangents),
+                              _flat(profile_tangents)), device)
 
     def hessian_product(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None,
                         parameter_tangents=None, profile_tangents=None):
         """The loss' Hessian, by all fields, parameters and profiles, times tangents of these: ({field: [level -1, 0, +1]},
         {parameter: number}, {profile: numbers})."""
+        loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
-        found, by_parameter, by_profile = self._core.hessian_product(
+        found, by_parameter, by_profile = loss.hessian_product(
             device._core, core, _buffers(along), numbers_of(parameter_tangents), _flat(profile_tangents))
         return ({n: [None if g is None else Array(g, device) for g in row] for n, row in found.items()}, by_parameter,
                 by_profile)
@@ -326,21 +374,25 @@ class Loss:
     def number_gradients(self, fields, *, parameters=None, profiles=None, mask=None, cotangents=None, device=None):
         """({parameter: derivative of the loss}, {profile: by each of its numbers}); with cotangents (K, nz, ny, nx) of the
         residuals those of their product."""
+        loss = self._evaluated() if cotangents is None else self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        given = None if cotangents is None else asarray(cotangents, device, copy=False, name="cotangents")
-        return self._core.number_gradients(device._core, core, given and given._buffer)
+        if cotangents is None:
+            return loss.number_gradients(device._core, core)
+        return loss.number_vjp(device._core, core, asarray(cotangents, device, copy=False, name="cotangents")._buffer)
 
     def check(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", seed=1, device=None):
         """Compares residuals, loss, gradients and products with J and its transpose at these data with complex steps of
         plain C++ and each other, along random directions: {"passed", "checks": [{"what", "error", "bound", "passed"}]}."""
+        loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return _core.pde_check(self.system._core, self._core, device._core, core, int(seed), path)
+        return _core.pde_check(self.system._core, loss, device._core, core, int(seed), path)
 
     def boundary_gradients(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
         """Derivatives of the loss by the value of each dirichlet_face and ghost side: rows of field, component, axis, end (0
         low, 1 high), value, parameter (that gives it, or "") and cells (where a profile gives it)."""
+        loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
-        return self._core.boundary_gradients(device._core, core)
+        return loss.boundary_gradients(device._core, core)
 
 
 _numbers = itertools.count()
@@ -379,7 +431,7 @@ def examples():
 
 @described("pde.study")
 def study(*, device=None, progress=None, **options):
-    """Times of losses over sizes, boundaries, kernels and orders, beside the rate of a copy: system, copy_gbps, results (a row
+    """Times of losses over sizes, boundaries, kernels and orders, compared with the rate of a copy: system, copy_gbps, results (a row
     each). progress: called with the rows done and their number."""
     return _core.pde_study(chosen(device)._core, {**options, "progress": progress})
 
@@ -396,7 +448,7 @@ def convergence(*, device=None, **options):
 @described("pde.example")
 def example(name, *, out, device=None, progress=None, **options):
     """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and gives what the
-    program tells with "fields" {name: (components, ny, nx)}. progress: called with the windows done and their number."""
+    program reports, with "fields" {name: (components, ny, nx)}. progress: called with the windows done and their number."""
     device = chosen(device)
     found = _core.pde_example(device._core, {**options, "name": name, "out": out, "progress": progress})
     warn_fallbacks(device)

@@ -9,6 +9,7 @@
 The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals, rho the term's robust loss.
 """
 import os
+import re
 
 import numpy as np
 
@@ -35,6 +36,16 @@ class TermSet:
 
     def __init__(self, number, name, data, owner=None):
         self._id, self._owner, self.name, self.data = number, owner, name, data
+
+
+def _number_of(handle, core, where, kind):
+    """The number of a handle that `core` gave."""
+    if handle._owner is not core:
+        found, source = ("blocks", "add_blocks") if isinstance(handle, BlockSet) else ("terms", "add_terms")
+        if kind == "smoother":
+            found, source = ("blocks", "add_set") if isinstance(handle, BlockSet) else (found, f"{source} or add_kind")
+        raise InputError(f"{found} {handle.name!r} of another {kind}", where, f"{found} that this {kind}'s {source} gave")
+    return handle._id
 
 
 def _numbers(values, name, columns=None):
@@ -73,6 +84,27 @@ def _traced(function, owner, shapes):
     return call
 
 
+def _instances(name, blocks, indices, data):
+    blocks = tuple(blocks)
+    table = np.ascontiguousarray(indices, dtype=np.int32)
+    if table.ndim == 1:
+        table = table.reshape(-1, len(blocks))
+    if table.ndim != 2 or table.shape[1] != len(blocks):
+        raise InputError(f"indices of shape {table.shape}", f"terms {name}", f"(n, {len(blocks)})")
+    numbers = np.zeros((len(table), 0)) if data is None else _numbers(data, f"terms {name}, data")
+    if len(numbers) != len(table):
+        raise InputError(f"{len(numbers)} rows of data", f"terms {name}", f"{len(table)}, one for each instance")
+    return blocks, table, numbers
+
+
+def _loss_of(loss, core):
+    return (lambda s: loss(Value(s, core))._v) if callable(loss) else loss
+
+
+def _flat(function):
+    return None if function is None else lambda *a: np.ascontiguousarray(function(*a), dtype=np.float64).reshape(-1)
+
+
 class Problem:
     """Blocks of unknowns and residuals between them, in f64."""
 
@@ -82,14 +114,11 @@ class Problem:
 
     def _own(self, handle):
         """The number of a handle, which must be of this problem."""
-        if handle._owner is not self._core:
-            kind, source = ("blocks", "add_blocks") if isinstance(handle, BlockSet) else ("terms", "add_terms")
-            raise InputError(f"{kind} {handle.name!r} of another problem", "lockstep.solve.Problem",
-                             f"{kind} that this problem's {source} gave")
-        return handle._id
+        return _number_of(handle, self._core, "lockstep.solve.Problem", "problem")
 
     def add_blocks(self, name, values, manifold="euclidean"):
-        """Blocks of unknowns, values (count, size); manifold: euclidean, so2, so3, se2, se3 or sphere2."""
+        """Blocks of unknowns, values (count, size); manifold: euclidean, so2, so3, se2, se3 or sphere2, or several one after the
+        other, as "sphere2 x euclidean:1"."""
         text(name, "a name of blocks", "lockstep.solve.Problem.add_blocks", "a string")
         text(manifold, "a manifold", "lockstep.solve.Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2")
         array = _numbers(values, f"blocks {name}")
@@ -107,7 +136,7 @@ class Problem:
         "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
         rho'(0) = 1. energy: the one output is added to the cost as it is. Gives a TermSet.
         """
-        blocks, table, numbers = self._instances(name, blocks, indices, data)
+        blocks, table, numbers = _instances(name, blocks, indices, data)
         number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None),
                                       self._loss(loss), energy, [self._own(b) for b in blocks], table, numbers)
         return TermSet(number, name, numbers.shape[1], self._core)
@@ -119,29 +148,32 @@ class Problem:
         jacobian(*blocks, data): (residuals, numbers of all blocks); compared with differences when terms are added. Without
         it, derivatives are differences. Solvers by conjugate gradients refuse these terms. Gives a TermSet.
         """
-        blocks, table, numbers = self._instances(name, blocks, indices, data)
+        blocks, table, numbers = _instances(name, blocks, indices, data)
 
-        def flat(function):
-            return None if function is None else lambda *a: np.ascontiguousarray(function(*a), dtype=np.float64).reshape(-1)
-
-        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], int(residuals), flat(residual),
-                                           flat(jacobian), self._loss(loss), [self._own(b) for b in blocks], table, numbers)
+        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], int(residuals), _flat(residual),
+                                           _flat(jacobian), self._loss(loss), [self._own(b) for b in blocks], table, numbers)
         return TermSet(number, name, numbers.shape[1], self._core)
 
-    def _instances(self, name, blocks, indices, data):
-        blocks = tuple(blocks)
-        table = np.ascontiguousarray(indices, dtype=np.int32)
-        if table.ndim == 1:
-            table = table.reshape(-1, len(blocks))
-        if table.ndim != 2 or table.shape[1] != len(blocks):
-            raise InputError(f"indices of shape {table.shape}", f"terms {name}", f"(n, {len(blocks)})")
-        numbers = np.zeros((len(table), 0)) if data is None else _numbers(data, f"terms {name}, data")
-        if len(numbers) != len(table):
-            raise InputError(f"{len(numbers)} rows of data", f"terms {name}", f"{len(table)}, one for each instance")
-        return blocks, table, numbers
+    def add_factors(self, name, blocks, indices, measured=None, *, standard_deviations=None, covariance=None, information=None,
+                    loss="none"):
+        """Instances of a ready-made residual, such as "se3_between_log"; `factors()` lists all, docs/solve.md has their slots.
+
+        measured (n, k): a row for each instance, the numbers in the factor's order. What is known of its errors is given once
+        for all, or for each instance: standard_deviations (e,) or (n, e), covariance or information (e, e) or (n, e, e), of
+        rotations in radians. Gives a TermSet.
+        """
+        kind = _core.factor(text(name, "a factor", "lockstep.solve.Problem.add_factors", "its name, such as se3_between_log"))
+        blocks, table, _ = _instances(name, blocks, indices, None)
+        rows = np.zeros((len(table), 0)) if measured is None else _numbers(measured, f"factors {name}, measured", kind["measured"])
+        if len(rows) != len(table):
+            raise InputError(f"{len(rows)} measurements", f"factors {name}", f"{len(table)}, one for each instance")
+        data = _core.factor_rows(name, rows, *_weights(name, kind["errors"], len(table), standard_deviations=standard_deviations,
+                                                       covariance=covariance, information=information))
+        number = self._core.add_factors(name, [self._own(b) for b in blocks], table, data, loss)
+        return TermSet(number, name, data.shape[1], self._core)
 
     def _loss(self, loss):
-        return (lambda s: loss(Value(s, self._core))._v) if callable(loss) else loss
+        return _loss_of(loss, self._core)
 
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
@@ -186,7 +218,7 @@ class Problem:
 
     def marginalize(self, blocks, *, name="prior", first_estimates=(), device=None):
         """Takes blocks [(block set, number), …] out; what their terms said of the others stays as a prior,
-        1/2 |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised where the problem stands, or at
+        1/2 |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised at the current values, or at
         first_estimates [(block set, number, values), …]. Gives blocks (as given, those that stay), values, root, offset,
         constant (cost that no block takes away), free_directions and undetermined (directions of the blocks that left
         which no term held)."""
@@ -200,11 +232,22 @@ class Problem:
         return found
 
     def report(self, *, named=5, device=None):
-        """What the problem at its values tells of itself, as `lockstep solve doctor`: pieces that no residual connects, gauges
+        """Diagnoses the problem at its values, as `lockstep solve doctor`: disconnected parts, gauges
         and other directions that change no residual with the blocks that carry them, badly scaled columns of the Jacobian,
-        instances without effect, duplicates. `well` says that there is none of it; lists have the first `named`."""
+        instances without effect, duplicates; `well` says that there is none of it. Also outliers, influential instances and
+        those of high leverage. Lists have the first `named`."""
         device = chosen(device)
         found = Summary(self._core.report(device._core, int(named)))
+        warn_fallbacks(device)
+        return found
+
+    def influence(self, *, device=None):
+        """What each instance that counts does to the estimate, in the order of adding, in the linear problem at the values:
+        terms (names), instance, leverage (0 to 1), studentized (residual in units of its standard deviation, which the
+        other instances give) and cook (Cook's distance) as arrays; and rank, rows, step_gain (share of the cost that a
+        full step removes: 0 at a minimum)."""
+        device = chosen(device)
+        found = Summary(self._core.influence(device._core))
         warn_fallbacks(device)
         return found
 
@@ -225,7 +268,7 @@ class Problem:
         return self._core.first_column(self._own(blocks), int(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds of a component of a Euclidean block."""
+        """Bounds of a number that one tangent coordinate moves by itself: of Euclidean blocks and parts, and angles in [-pi, pi)."""
         self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def values(self, blocks):
@@ -255,7 +298,7 @@ class Problem:
 
     def evaluate(self, *, apply_loss=True, normal=False, device=None):
         """cost, gradient, residuals and jacobian at the problem's values. Rows: the residuals in the order of adding.
-        Columns: the tangent coordinates that move, set after set (`column` tells where a block begins). apply_loss:
+        Columns: the tangent coordinates that move, set after set (`column` gives the first one of a block). apply_loss:
         residuals and Jacobian times sqrt(rho'), so that J^T r is the gradient; else plain ones. normal: J^T J too.
         jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
         device = chosen(device)
@@ -281,6 +324,56 @@ class Problem:
         return self._core.marginals(chosen(device)._core, self._own(blocks), free_gauge)
 
 
+def _weights(name, errors, count, **given):
+    """(kind, rows of numbers): one row, or one for each instance."""
+    said = [(kind, value) for kind, value in given.items() if value is not None]
+    if not errors and not said:
+        return "none", np.zeros((1, 0))
+    if len(said) != (1 if errors else 0):
+        raise InputError(f"{len(said)} of {', '.join(given)}", f"factors {name}", "one of them" if errors else "none")
+    kind, value = said[0]
+    array, shape = np.asarray(value, dtype=np.float64), (errors,) if kind == "standard_deviations" else (errors, errors)
+    if kind == "standard_deviations" and errors == 1 and array.ndim <= 1 and array.shape in ((), (count,)):
+        array = array.reshape(-1, 1)
+    if array.shape not in (shape, (count, *shape), (1, *shape)):
+        raise InputError(f"{kind} of shape {array.shape}", f"factors {name}", f"{shape} or {(count, *shape)}")
+    return kind, np.ascontiguousarray(array.reshape(-1, int(np.prod(shape))))
+
+
+def factors():
+    """Ready-made residuals by name: slots (numbers of each block), measured (numbers of a measurement) and errors (numbers that a
+    weight is of; 1: one standard deviation)."""
+    return _core.factors()
+
+
+class ImuPreintegration(_core.ImuPreintegration):
+    """What rates and accelerations of a body add up to between two poses (Forster et al. 2017): rotation, velocity and position
+    in the frame of the first, without gravity; covariance (9, 9) and bias_jacobian (9, 6).
+
+    ImuPreintegration(gyroscope_noise, accelerometer_noise, bias=None): densities in rad/s/sqrt(Hz) and m/s^2/sqrt(Hz); bias: 6
+    numbers. add(gyroscope, accelerometer, seconds): (3,) or (n, 3) each, a number of seconds or n. row(gravity): what the factor
+    "imu_preintegrated" takes as `measured`.
+    """
+
+    def __init__(self, gyroscope_noise, accelerometer_noise, bias=None):
+        super().__init__(float(gyroscope_noise), float(accelerometer_noise), [] if bias is None else [float(b) for b in bias])
+
+    def add(self, gyroscope, accelerometer, seconds):
+        rates, forces = _numbers(gyroscope, "gyroscope", 3), _numbers(accelerometer, "accelerometer", 3)
+        try:
+            times = np.broadcast_to(np.asarray(seconds, dtype=np.float64), (len(rates),))
+        except ValueError:
+            times = ()
+        if len(times) != len(rates) or len(forces) != len(rates):
+            raise InputError(f"{len(rates)} rates, {len(forces)} accelerations, seconds of shape {np.shape(seconds)}",
+                             "lockstep.solve.ImuPreintegration", "as many of each, or one number of seconds")
+        for rate, force, time in zip(rates, forces, times):
+            super().add(list(rate), list(force), float(time))
+
+    def row(self, gravity):
+        return np.array(super().row([float(g) for g in gravity]))
+
+
 def _sparse(parts):
     try:
         from scipy import sparse
@@ -301,140 +394,6 @@ class Summary(dict):
 
     def __dir__(self):
         return list(self)
-
-
-class Result(Summary):
-    """x, cost, fun, jac, grad, optimality, active_mask, status, message, nfev, njev, success, and the Summary of the
-    minimisation as `summary`."""
-
-
-_STATUS = {"gradient_tolerance": 1, "function_tolerance": 2, "parameter_tolerance": 3, "max_iterations": 0, "stopped": -2,
-           "time_limit": -2, "no_descent": 4, "failure": -1}
-_METHODS = {"trf": "lm", "lm": "lm", "dogbox": "dogleg", "dogleg": "dogleg", "gn": "gn", "lbfgs": "lbfgs"}
-# SciPy's losses of one residual, by f_scale: arctan is a^2 atan(s / a^2), which is "arctan" here with the scale a^2.
-_SCIPY_LOSSES = {"linear": lambda a: "none", "huber": lambda a: f"huber:{a!r}", "soft_l1": lambda a: f"soft_l1:{a!r}",
-                 "cauchy": lambda a: f"cauchy:{a!r}", "arctan": lambda a: f"arctan:{a * a!r}"}
-_LEAST_SQUARES = "lockstep.solve.least_squares"
-
-
-def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12,
-                  x_scale="jac", loss="linear", f_scale=1.0, max_nfev=None, verbose=0, device=None, callback=None, **unknown):
-    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with SciPy's names and losses.
-
-    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each
-    array of `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp,
-    ls.where …). Without args, fun(p) gives all residuals. bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear,
-    huber, soft_l1, cauchy or arctan, of each residual by itself. method: trf and lm are Levenberg-Marquardt, dogbox is dogleg;
-    also gn and lbfgs. jac: derivatives are always exact; "2-point", "3-point" and "cs" mean the same. x_scale: "jac", or 1 for
-    damping by the identity. max_nfev: iterations. verbose: 0, 1 (a report at the end) or 2 (a line an iteration too).
-
-    Gives x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status (SciPy's numbers;
-    4: no step lowers the cost), message, nfev, njev, success and summary.
-    """
-    for name in unknown:
-        raise InputError(f"argument {name}", _LEAST_SQUARES, "those of its documentation: derivatives are exact, and the linear "
-                         "solver is an option of Problem.minimize")
-    start = np.atleast_1d(np.asarray(x0, dtype=np.float64))
-    if start.ndim != 1:
-        raise InputError(f"x0 of shape {start.shape}", _LEAST_SQUARES, "one axis")
-    if jac not in ("exact", "2-point", "3-point", "cs"):
-        raise InputError("jac as a function" if callable(jac) else f"jac {jac!r}", _LEAST_SQUARES,
-                         "none: fun is traced and differentiated exactly")
-    if not (isinstance(x_scale, str) and x_scale == "jac") and not (np.ndim(x_scale) == 0 and x_scale in (None, 1)):
-        raise InputError(f"x_scale {x_scale!r}", _LEAST_SQUARES, '"jac", which scales by the Jacobian, or 1')
-    for what, value, known in (("loss", loss, _SCIPY_LOSSES), ("method", method, _METHODS)):
-        if not isinstance(value, str) or value not in known:
-            raise InputError(f"{what} as a function" if callable(value) else f"{what} {value!r}", _LEAST_SQUARES, ", ".join(known))
-    if not (np.isfinite(f_scale) and f_scale > 0):
-        raise InputError(f"f_scale {f_scale}", _LEAST_SQUARES, "a finite number above 0")
-    if verbose not in (0, 1, 2):
-        raise InputError(f"verbose {verbose!r}", _LEAST_SQUARES, "0, 1 or 2")
-    problem = Problem()
-    block = problem.add_blocks("x", start.reshape(1, -1))
-    lower, upper = _bounds(bounds, start)
-    for k in range(len(start)):
-        if np.isfinite(lower[k]) or np.isfinite(upper[k]):
-            problem.bound(block, 0, k, lower[k], upper[k])
-    rows, outputs = _add_rows(problem, block, fun, args, kwargs or {}, _SCIPY_LOSSES[loss](float(f_scale)))
-
-    def each(row):
-        if verbose == 2:
-            print(f"{row['iteration']:5} cost {row['cost']:.6e} change {row['cost_change']:.2e} step {row['step_norm']:.2e}")
-        return callback(row) if callback is not None else None
-
-    damping = {"damping": "identity"} if x_scale == 1 and _METHODS[method] in ("lm", "dogleg") else {}
-    summary = problem.minimize(device=device, callback=each, method=_METHODS[method], function_tolerance=float(ftol or 0),
-                               parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0), **damping,
-                               max_iterations=int(max_nfev or 100 * (len(start) + 1)))
-    status = _STATUS[summary.termination]
-    message = summary.message or summary.termination.replace("_", " ")
-    x = problem.values(block)[0]
-    plain = problem.evaluate(apply_loss=False, device=device)
-    scaled = plain if loss == "linear" else problem.evaluate(device=device)
-    order = np.arange(rows * outputs).reshape(outputs, rows).T.ravel() if loss != "linear" else np.arange(rows * outputs)
-    grad = scaled.gradient
-    # Coleman and Li's scaling, as SciPy's: the distance to the bound that the negative gradient points to.
-    room = np.where((grad < 0) & np.isfinite(upper), upper - x, np.where((grad > 0) & np.isfinite(lower), x - lower, 1.0))
-    result = Result(x=x, cost=summary.final_cost, fun=plain.residuals[order], jac=_dense(scaled.jacobian, len(start))[order],
-                    grad=grad, optimality=float(np.max(np.abs(grad * room), initial=0.0)),
-                    active_mask=np.where(x <= lower, -1, np.where(x >= upper, 1, 0)), status=status, message=message,
-                    nfev=1 + len(summary.trace), njev=1 + sum(row["accepted"] for row in summary.trace), success=status > 0,
-                    summary=summary)
-    if verbose:
-        print(f"{message}: {result.nfev} evaluations, cost {summary.initial_cost:.6e} to {result.cost:.6e}, "
-              f"optimality {result.optimality:.2e}")
-    return result
-
-
-def _bounds(bounds, start):
-    """Lower and upper bounds by unknown."""
-    if bounds is None:
-        bounds = (-np.inf, np.inf)
-    if hasattr(bounds, "lb") and hasattr(bounds, "ub"):
-        bounds = (bounds.lb, bounds.ub)
-    try:
-        lower, upper = (np.broadcast_to(np.asarray(b, float), start.shape) for b in bounds)
-    except (TypeError, ValueError):
-        raise InputError(f"bounds {bounds!r}", _LEAST_SQUARES, f"(lower, upper), numbers or {len(start)} of them each") from None
-    return lower, upper
-
-
-def _add_rows(problem, block, fun, args, kwargs, loss):
-    """Terms of fun, a row of args each; gives (rows, residuals of a row). A loss is of one residual by itself, so each
-    residual of a row is a term of its own, set after set."""
-    columns = [np.asarray(a, dtype=np.float64) for a in args]
-    rows = len(columns[0]) if columns and columns[0].ndim else 1
-    for k, column in enumerate(columns):
-        if column.ndim == 0 or len(column) != rows:
-            raise InputError(f"args[{k}] of shape {column.shape}", _LEAST_SQUARES, f"{rows} rows, as args[0]")
-    data = np.ascontiguousarray(np.concatenate([c.reshape(rows, -1) for c in columns], axis=1)) if columns else np.zeros((1, 0))
-    whole = _traced(lambda *given: fun(*given, **kwargs), problem._core, [c.shape[1:] for c in columns])
-    count = 1
-
-    def one(number):
-        def residual(blocks, data):
-            nonlocal count
-            found = whole(blocks, data)
-            count = len(found)
-            return found if number is None else found[number:number + 1]
-
-        problem._core.add_terms("fun", [block.size], data.shape[1], residual, loss, False, [problem._own(block)],
-                                np.zeros((rows, 1), np.int32), data)
-
-    one(None if loss == "none" else 0)
-    for number in range(1, count if loss != "none" else 1):
-        one(number)
-    return rows, count
-
-
-def _dense(matrix, columns):
-    """A matrix that _sparse gave, as an array."""
-    if hasattr(matrix, "toarray"):
-        return matrix.toarray()
-    data, indices, first = matrix
-    out = np.zeros((len(first) - 1, columns))
-    out[np.repeat(np.arange(len(first) - 1), np.diff(first)), indices] = data
-    return out
 
 
 def read_g2o(file, *, loss="none"):
@@ -485,8 +444,68 @@ def _command(name, device, options, **more):
 @described("solve.fit")
 def fit(file, *, model, y, device=None, callback=None, **options):
     """A curve through the rows of a CSV, as `lockstep solve fit`: model is a text over columns and parameters. initial is
-    {name: start}, bounds {name: (lower, upper)}, or their texts."""
-    return _command("fit", device, options, file=file, model=model, y=y, callback=callback)
+    {name: start}, bounds {name: (lower, upper)}, constraints {name: formula}, or their texts.
+
+    file may also be a table: a pandas DataFrame, or a dictionary of columns; and a list of tables or of files, one for each
+    data set. The result has what the program prints, and fitted (the model by row, data set after data set); covariance,
+    correlations, bands and at are arrays. at: points where the curve and its bands are evaluated, a file or a table too.
+    """
+    source = _tables("fit", file, model, y, options)
+    points = options.get("at")
+    if points is not None and not isinstance(points, (str, os.PathLike)):
+        source["points"] = [_table(points, _used(model, y, options), "lockstep.solve.fit, at")]
+        options = {**options, "at": None}
+    device = chosen(device)
+    told, fitted = _core.solve_fit(device._core, _given(options, model=model, y=y, callback=callback, **source))
+    warn_fallbacks(device)
+    found, count = Summary(told, fitted=fitted), len(told["parameters"])
+    for name in ("covariance", "correlations"):
+        if found.get(name):
+            found[name] = np.array(found[name]).reshape(count, count)
+    for name in ("confidence", "prediction"):
+        if "bands" in found:
+            found["bands"][name] = np.array(found["bands"][name])
+    for name in ("fitted", "confidence", "prediction"):
+        if name in found.get("at", ()):
+            found["at"][name] = np.array(found["at"][name])
+    return found
+
+
+def _tables(call, file, model, y, options):
+    """Files or data sets as the core takes them."""
+    sets = list(file) if isinstance(file, (list, tuple)) else [file]
+    if all(isinstance(f, (str, os.PathLike)) for f in sets) and sets:
+        others = [os.fspath(f) for f in sets[1:]] + [os.fspath(f) for f in options.pop("others", None) or ()]
+        return {"file": sets[0], "others": others or None}
+    used = _used(model, y, options)
+    return {"tables": [_table(table, used, f"lockstep.solve.{call}, data set {k + 1}") for k, table in enumerate(sets)]}
+
+
+def _used(model, y, options):
+    """Names of columns that a fit may use."""
+    x = options.get("x") or ()
+    return {*re.findall(r"[A-Za-z_]\w*", model or ""), y, options.get("sigma"), *(x.split(",") if isinstance(x, str) else x)}
+
+
+def _table(table, used, where):
+    """(names, columns) of those columns of a data frame or a dictionary that a fit uses."""
+    names = getattr(table, "columns", None)
+    names = list(table) if names is None and hasattr(table, "keys") else names
+    if names is None:
+        raise InputError(f"a {type(table).__name__}", where,
+                         "a file, a data frame or a dictionary of columns")
+    kept = [name for name in names if name in used]
+    columns = []
+    for name in kept:
+        try:
+            columns.append(np.ascontiguousarray(table[name], dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InputError(f"column {name}", where, "numbers") from None
+        if columns[-1].ndim != 1:
+            raise InputError(f"column {name} of shape {columns[-1].shape}", where, "one axis")
+    if not kept:
+        raise InputError(f"columns {', '.join(map(str, names))}", where, "those that the model names")
+    return kept, columns
 
 
 @described("solve.posegraph")
@@ -503,8 +522,10 @@ def bundle(file=None, *, device=None, callback=None, **options):
 
 @described("solve.doctor")
 def doctor(file, *, device=None, **options):
-    """What a g2o or BAL file's problem tells of itself, as `lockstep solve doctor`."""
-    return _command("doctor", device, options, file=file)
+    """Diagnoses the problem of a g2o or BAL file, as `lockstep solve doctor`. With a model the problem is that of
+    `fit`, and file may be what it takes."""
+    source = _tables("doctor", file, options.get("model"), options.get("y"), options)
+    return _command("doctor", device, options, **source)
 
 
 @described("solve.sketch")
@@ -520,7 +541,7 @@ def mesh_energies():
 
 @described("solve.mesh")
 def mesh(shape, *, energy, handles=None, device=None, callback=None, **options):
-    """An energy of a triangle mesh minimised, as `lockstep solve mesh`; gives what the program tells with "positions" (n, 3)
+    """An energy of a triangle mesh minimised, as `lockstep solve mesh`; returns the program's results with "positions" (n, 3)
     and "triangles" (m, 3) of the mesh found: with parameterize the flat one, (u, v, 0).
 
     shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
@@ -557,3 +578,7 @@ read_obj = read_mesh
 
 def _set(problem, number, name):
     return None if number < 0 else problem._known(number, name, problem._core.values(number).shape[1])
+
+
+from ._least_squares import Result, least_squares  # noqa: E402, F401: it is made of what is above
+from ._smoother import Smoother, TermKind  # noqa: E402, F401  (needs what is above)

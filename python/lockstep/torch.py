@@ -6,6 +6,7 @@ device, contiguous. Parameters may be tensors too, of one element: their gradien
 reading them waits for their device.
 """
 import collections
+import typing
 
 import torch
 
@@ -39,7 +40,7 @@ class _Call:
         self.cuda, self.storage = like.device.type == "cuda", _NAMES[like.dtype]
         asked = [self.slots[k] for k, one in enumerate(self.wanted) if one]
         levels = {k % 3 for k in asked}
-        gradients = "none" if not asked else "t1" if levels == {1} else "all" if 0 in levels else "t1t2"
+        gradients = _level_gradients(levels)
         slots = [(self.names[k // 3], k % 3 - 1, list(loss._shape(self.names[k // 3])), one)
                  for k, one in zip(self.slots, self.wanted)]
         only = sorted({self.names[k // 3] for k in asked})
@@ -114,6 +115,12 @@ def _call_of(loss, tensors, wanted, mask, names, path, scale):
     return found
 
 
+def _refuse_second_derivative():
+    if torch.is_grad_enabled():
+        raise UnsupportedError("a second derivative", "lockstep.torch.pde_loss",
+                               "first derivatives: no create_graph=True; products with the Hessian are Loss.hessian_product, those with J and its transpose Loss.jvp and Loss.vjp")
+
+
 class _PdeLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, scale, mask, names, numbers, *tensors):
@@ -126,12 +133,58 @@ class _PdeLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, seed):
-        if torch.is_grad_enabled():
-            raise UnsupportedError("a second derivative", "lockstep.torch.pde_loss",
-                                   "first derivatives: no create_graph=True; products with the Hessian are Loss.hessian_product, those with J and its transpose Loss.jvp and Loss.vjp")
+        _refuse_second_derivative()
         slopes = None if ctx.slopes is None else ctx.slopes * seed.to(ctx.slopes)
         given = iter(_scaled(ctx.call, ctx.saved_tensors, seed, ctx.scale))
         return (None, None, None, None, slopes, *[next(given) if present else None for present in ctx.present])
+
+
+class _BoundLoss(torch.autograd.Function):
+    """A loss that is bound at each call: over ranks, and of trajectories. evaluate(numbers, tensors, requested) gives the loss and
+    the gradients of the numbers and the tensors, times `scale`, and None for those that are not requested."""
+
+    @staticmethod
+    def forward(ctx, evaluate, scale, numbers, *tensors):
+        wanted = ctx.needs_input_grad[2:]
+        value, gradients = evaluate(_detached(numbers), [_detached(t) for t in tensors], wanted)
+        ctx.scale, ctx.present = scale, [g is not None for g in gradients]
+        ctx.save_for_backward(*[g for g in gradients if g is not None])
+        like = _first(tensors)
+        return torch.tensor(value, dtype=torch.float64 if like.dtype == torch.float64 else torch.float32, device=like.device)
+
+    @staticmethod
+    def backward(ctx, seed):
+        _refuse_second_derivative()
+        given = iter(ctx.saved_tensors)
+        return None, None, *[_times(g, (seed / ctx.scale).to(g.device)) if g is not None else None
+                             for g in (next(given) if present else None for present in ctx.present)]
+
+
+def _level_gradients(asked):
+    """What Loss.bind computes for gradients by these levels, 0 to 2."""
+    return "none" if not asked else "t1" if asked == {1} else "all" if 0 in asked else "t1t2"
+
+
+def _loss_over_ranks(loss, tensors, names_of_numbers, numbers, mask, path, scale):
+    """pde_loss of the planes of this rank. The gradients of parameters are its K-th part: over K ranks they add up."""
+    names = list(loss.system.fields)
+
+    def evaluate(numbers, tensors, wanted):
+        fields = {name: tuple(tensors[3 * k:3 * k + 3]) for k, name in enumerate(names)}
+        asked = {k % 3 for k, one in enumerate(wanted[1:]) if one}
+        only = [name for k, name in enumerate(names) if any(wanted[3 * k + 1:3 * k + 4])]
+        given = {"parameters": dict(zip(names_of_numbers, [] if numbers is None else numbers.tolist())), "mask": mask}
+        bound = loss.bind(fields, gradients=_level_gradients(asked), path=path, wanted=only, seed=scale, **given)
+        bound.run()
+        slots = [(name, level) for name in names for level in (-1, 0, 1)]
+        found = [bound.gradient(*slot) if one else None for slot, one in zip(slots, wanted[1:])]
+        slopes = None
+        if wanted[0]:
+            by_name = loss.number_gradients(fields, **given)[0]
+            slopes = torch.tensor([by_name[n] for n in names_of_numbers], dtype=torch.float64) / loss.ranks.size * scale
+        return bound.loss, [slopes, *[None if g is None else from_lockstep(g).view_as(t) for g, t in zip(found, tensors)]]
+
+    return _BoundLoss.apply(evaluate, scale, numbers, *tensors)
 
 
 def _scaled(call, gradients, seed, scale):
@@ -179,8 +232,8 @@ def _make_op():
         return None
 
     @torch.library.custom_op("lockstep::pde_loss", mutates_args=())
-    def op(number: int, tensors: list[torch.Tensor], mask: torch.Tensor | None, present: str, names: str,
-           numbers: torch.Tensor, path: str, scale: float) -> list[torch.Tensor]:
+    def op(number: int, tensors: typing.List[torch.Tensor], mask: typing.Optional[torch.Tensor], present: str, names: str,
+           numbers: torch.Tensor, path: str, scale: float) -> typing.List[torch.Tensor]:  # the spelling that torch 2.6 reads
         return _evaluate_op(number, [t.detach() for t in tensors], mask, present, names, numbers.detach(), path, scale)
 
     @op.register_fake
@@ -223,26 +276,71 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
     """The loss of a lockstep.pde.Loss as a scalar tensor with exact gradients.
 
     tensors: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
-    lockstep.pde tells; None for a level that no residual mentions). mask: a tensor (nz, ny, nx) without gradient.
+    lockstep.pde specifies; None for a level that no residual mentions). mask: a tensor (nz, ny, nx) without gradient.
     gradient_scale: of the gradients while they wait for the backward pass in the tensors' type, above 1 where those of f16
     would vanish; what comes out is not scaled. parameters: numbers, or tensors of one element, which get gradients.
     Double backward is refused.
+
+    Of a loss with ranks, tensors have the planes of this rank, and every rank calls it. The result is the loss of the whole
+    grid, the gradients are those of the planes; of parameters each of K ranks has the K-th part, so that the ranks' gradients
+    add up. DistributedDataParallel divides their sum by K: call backward() of the loss times loss.ranks.size.
     """
     names_of_numbers, numbers = _numbers_of(parameters)
-    if _is_compiling():
+    if _is_compiling() and loss.ranks is None:
         return _op(loss._number, [t for t in tensors if t is not None], mask,
                    "".join("0" if t is None else "1" for t in tensors), ",".join(names_of_numbers),
                    torch.zeros(0, dtype=torch.float64) if numbers is None else numbers, path, float(gradient_scale))[0]
     names = list(loss.system.fields)
-    if len(tensors) != 3 * len(names):
-        raise InputError(f"{len(tensors)} tensors", "lockstep.torch.pde_loss",
-                         f"{3 * len(names)}: levels -1, 0, +1 of {', '.join(names)}")
-    labels = [f"{name} at level {level:+d}" for name in names for level in (-1, 0, 1)]
-    _check(tensors, labels)
+    with loss._in_agreement():
+        if len(tensors) != 3 * len(names):
+            raise InputError(f"{len(tensors)} tensors", "lockstep.torch.pde_loss",
+                             f"{3 * len(names)}: levels -1, 0, +1 of {', '.join(names)}")
+        _check(tensors, [f"{name} at level {level:+d}" for name in names for level in (-1, 0, 1)])
+        mask = None if mask is None else torch.as_tensor(mask).detach()
+    if loss.ranks is not None:
+        return _loss_over_ranks(loss, tensors, names_of_numbers, numbers, mask, path, float(gradient_scale))
     wanted = [t is not None and t.requires_grad and torch.is_grad_enabled() for t in tensors]
-    mask = None if mask is None else torch.as_tensor(mask).detach()
     call = _call_of(loss, tensors, wanted, mask, names_of_numbers, path, float(gradient_scale))
     return _PdeLoss.apply(call, float(gradient_scale), mask, names_of_numbers, numbers, *tensors)
+
+
+def trajectory_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_scale=1.0):
+    """The loss of a trajectory (lockstep.pde.Loss.bind_trajectory) as a scalar tensor with exact gradients.
+
+    tensors: for each field of the system, in the order in which they were made, its T levels (T, nz, ny, nx) or
+    (T, components, nz, ny, nx); of a loss with ranks the planes of this rank, as of pde_loss. parameters: numbers. Other
+    arguments as of pde_loss. Reads the loss, which waits for the device.
+    """
+    names = list(loss.system.fields)
+    with loss._in_agreement():
+        if len(tensors) != len(names) or any(t is None for t in tensors):
+            raise InputError(f"{len(tensors)} tensors", "lockstep.torch.trajectory_loss",
+                             f"{len(names)}: levels of {', '.join(names)}")
+        _check(tensors, names)
+        mask, scale = None if mask is None else torch.as_tensor(mask).detach(), float(gradient_scale)
+
+    def evaluate(_, tensors, wanted):
+        fields = {name: list(t) for name, t in zip(names, tensors)}
+        only = [name for name, one in zip(names, wanted[1:]) if one]
+        bound = loss.bind_trajectory(fields, parameters=parameters, mask=mask, gradients="all" if only else "none", path=path,
+                                     wanted=only, seed=scale)
+        bound.run()
+
+        def gradient(name, like):
+            levels = [bound.gradient(name, level) for level in range(len(like))]
+            return torch.stack([from_lockstep(g).view_as(t) for g, t in zip(levels, like)])
+
+        return bound.loss, [None, *[gradient(name, t) if one else None for name, t, one in zip(names, tensors, wanted[1:])]]
+
+    return _BoundLoss.apply(evaluate, scale, None, *tensors)
+
+
+def ranks(process_group=None, *, wait_limit=600.0):
+    """The processes of torch.distributed as ranks of lockstep.parallel, for any back end: messages of the host pass over
+    a gloo group that this call makes. process_group: a part of the processes, of dist.new_group(…, backend="gloo"). Every
+    process of the group calls it."""
+    from ._torch_ranks import ranks_of
+    return ranks_of(process_group, wait_limit)
 
 
 def _loss_of(system, shape, spacing, dt, boundary, order):
@@ -251,6 +349,7 @@ def _loss_of(system, shape, spacing, dt, boundary, order):
 
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "disable"):
     _loss_of = torch.compiler.disable(_loss_of)
+    _loss_over_ranks, trajectory_loss = torch.compiler.disable(_loss_over_ranks), torch.compiler.disable(trajectory_loss)
 
 
 def transport_loss(*, spacing=(1.0, 1.0, 1.0), dt=1.0, boundary="periodic", order=2, weights=(1.0, 1.0), mask=None,

@@ -4,10 +4,13 @@ from typing import Any
 
 import torch as _torch
 
-from . import Array, Device, pde
+from . import Array, Device, parallel, pde
 
 def pde_loss(loss: pde.Loss, *tensors: _torch.Tensor | None, parameters: Mapping[str, float | _torch.Tensor] | None = ...,
              mask: _torch.Tensor | None = ..., path: str = ..., gradient_scale: float = ...) -> _torch.Tensor: ...
+def trajectory_loss(loss: pde.Loss, *tensors: _torch.Tensor, parameters: Mapping[str, float] | None = ...,
+                    mask: _torch.Tensor | None = ..., path: str = ..., gradient_scale: float = ...) -> _torch.Tensor: ...
+def ranks(process_group: Any = ..., *, wait_limit: float = ...) -> parallel.Ranks: ...
 def transport_loss(*, spacing: Sequence[float] = ..., dt: float = ..., boundary: str = ..., order: int = ...,
                    weights: tuple[float, float] = ..., mask: _torch.Tensor | None = ..., path: str = ...,
                    **options: Any) -> Callable[..., _torch.Tensor]: ...

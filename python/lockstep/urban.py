@@ -210,7 +210,7 @@ def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_siz
 
 @described("urban.compute_walls")
 def walls(dsm, *, dem=None, pixel_size=None, nodata=None, device=None, **options):
-    """Walls beside ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 without a wall."""
+    """Walls next to ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 without a wall."""
     return _compute(_core.urban_walls, "walls", device, dict(dsm=dsm, dem=dem), pixel_size, nodata, options)
 
 
@@ -312,31 +312,111 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), dem=None,
     pressure]. outputs: of OUTPUTS. leaf_days: (first, last) or "first:last". progress: a function of (done, total).
 
     Gives each output as (times, rows, cols) float32 and "times", or a Dataset where dsm is xarray's. With out=FOLDER
-    the run writes its files there (formats nc, tif, npy; pictures, video) and what it tells comes back.
+    the run writes its files there (formats nc, tif, npy; pictures, video) and its results are returned.
     """
     device = chosen(device)
-    outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-    arguments = _options({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover, "wall_height": wall_height,
-                          "wall_aspect": wall_aspect, "progress": progress, "dsm": dsm, "outputs": outputs})
-    arrays, like = _city_arrays(arguments, nodata)
-    text = "" if _is_path(weather) else _weather_text(weather, arguments.get("utc_offset"))
-    if not text:
-        arguments["weather"] = os.fspath(weather)
+    arguments, arrays, text, like = _series({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover,
+                                             "wall_height": wall_height, "wall_aspect": wall_aspect, "progress": progress,
+                                             "dsm": dsm, "outputs": outputs}, weather, nodata)
     if out is not None:
-        found = _core.urban_run(device._core, {**arguments, "out": os.fspath(out)}, arrays, text)
+        found = _core.urban_run(device._core, {**_as_files(arguments, arrays, text, out), "out": os.fspath(out)})
         warn_fallbacks(device)
         return found
     if "poi" in arguments or "points" in arguments:
         raise InputError("points without a folder", "lockstep.urban.run, argument poi", "out=FOLDER, where their table is written")
     times, values = _core.urban_compute(device._core, arguments, arrays, text)
     warn_fallbacks(device)
-    grids = {name: values[:, k] if like is None else like.restored(values[:, k]) for k, name in enumerate(outputs)}
-    if like is not None and like.source is not None:
-        import xarray
-        stamps = np.array(times, "datetime64[ns]")
-        coordinates = {d: like.source.coords[d] for d in like.source.dims if d in like.source.coords}
-        return xarray.Dataset({n: (("time", *like.source.dims), g) for n, g in grids.items()}, {"time": stamps, **coordinates})
-    return {**grids, "times": times}
+    return _series_result({name: values[:, k] for k, name in enumerate(arguments["outputs"])}, times, like)
+
+
+def _series(given, weather, nodata):
+    """The arguments of a run as the core takes them: options, arrays by name or None, weather as a text or "", the DSM."""
+    outputs = given["outputs"]
+    given["outputs"] = [outputs] if isinstance(outputs, str) else list(outputs)
+    arguments = _options(given)
+    arrays, like = _city_arrays(arguments, nodata)
+    text = "" if _is_path(weather) else _weather_text(weather, arguments.get("utc_offset"))
+    if not text:
+        arguments["weather"] = os.fspath(weather)
+    return arguments, arrays, text, like
+
+
+def _as_files(arguments, arrays, text, out):
+    """The arguments with paths in place of arrays and a table, which are written to a folder inside of `out`."""
+    if not arrays and not text:
+        return arguments
+    folder = os.path.join(out, "inputs")
+    os.makedirs(folder, exist_ok=True)
+    arguments = dict(arguments)
+    for name, values in (arrays or {}).items():
+        arguments[name] = os.path.join(folder, name + ".npy")
+        np.save(arguments[name], values)
+    if text:
+        arguments["weather"] = os.path.join(folder, "weather.csv")
+        with open(arguments["weather"], "w", encoding="utf-8") as file:
+            file.write(text)
+    return arguments
+
+
+_UNITS = {"tmrt": "degC", "utci": "degC", "pet": "degC", "shadow": "1", "gvf": "1"}
+
+
+def _series_result(grids, times, like):
+    """Grids over time as those of the DSM: a dictionary, or a Dataset with its coordinates and CRS."""
+    if like is None or like.source is None:
+        return {**{name: grid if like is None else like.restored(grid) for name, grid in grids.items()}, "times": times}
+    import xarray
+    source = like.source
+    stamps = np.array(times, "datetime64[ns]")
+    coordinates = {name: c for name, c in source.coords.items() if set(c.dims) <= set(source.dims)}
+    mapping = {k: source.attrs[k] for k in ("grid_mapping",) if k in source.attrs}
+    return xarray.Dataset({name: (("time", *source.dims), like.restored(grid), {"units": _UNITS.get(name, "W m-2"), **mapping})
+                           for name, grid in grids.items()}, {"time": stamps, **coordinates})
+
+
+@described("urban.run")
+def run_tiles(dsm, *, weather, executor, out=None, outputs=("tmrt", "utci", "shadow"), dem=None, cdsm=None, tdsm=None,
+              land_cover=None, wall_height=None, wall_aspect=None, nodata=None, progress=None, device=None, **options):
+    """`run` tile by tile on the workers of an executor, with the same bits: concurrent.futures (processes by the start method
+    "spawn", threads) or a client of dask.distributed, or what else has `submit` and gives futures.
+
+    Arguments as those of `run`; files must have the same paths for all workers. tile: side of a tile, default 1024. device: of
+    each worker. out=FOLDER keeps each output as NAME.npy (times, rows, cols, row 0 north), which comes back mapped; tiles that
+    are there already are not computed again. progress: a function of (tiles done, tiles). With poi=FILE the result has also "points"
+    and "point_values", columns of (points, times), and the folder the poi.csv of `run`; a Dataset has the columns as point_NAME.
+    """
+    from ._tiles import TileGrids, run_on
+    if not hasattr(executor, "submit"):
+        raise InputError(f"{type(executor).__name__}", "lockstep.urban.run_tiles, argument executor", "something with submit()")
+    device = chosen(device)
+    arguments, arrays, text, like = _series({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover,
+                                             "wall_height": wall_height, "wall_aspect": wall_aspect, "dsm": dsm,
+                                             "outputs": outputs}, weather, nodata)
+    arguments.setdefault("tile", 1024)
+    city = _core.UrbanTiles(device._core, arguments, arrays, text)
+    tiles, times, key, points, table = city.tiles, city.times, city.key, city.points, city.point_table()
+    shapes = {name: (len(times), *city.shape) for name in arguments["outputs"]}
+    if points:
+        shapes[TileGrids.POINTS] = (len(points), len(times), city.point_values)
+    grids = TileGrids(None if out is None else os.fspath(out), shapes, key, [(p["row"], p["col"]) for p in points])
+    del city  # its memory is for the workers
+    run_on(executor, (key, device, arguments, arrays, text), tiles, grids, key, progress)
+    for k, values in enumerate(grids.grids.pop(TileGrids.POINTS, ())):
+        table.take(k, np.array(values))
+    if points and out is not None:
+        table.write(os.path.join(out, "poi.csv"))
+    if out is not None and (like is None or like.source is None):
+        found = {**grids.grids, "times": times}
+    else:
+        found = _series_result(grids.grids, times, like)
+    return _with_points(found, points, table) if points else found
+
+
+def _with_points(found, points, table):
+    columns = table.values(len(points))
+    if isinstance(found, dict):
+        return {**found, "points": points, "point_values": columns}
+    return found.assign_coords(point=[p["id"] for p in points]).assign({"point_" + name: (("point", "time"), values) for name, values in columns.items()})
 
 
 @described("urban.check")
@@ -360,7 +440,7 @@ def gates(device=None, **options):
 
 @described("urban.sample")
 def sample(out, *, pictures=False, progress=None, **options):
-    """Writes the sample city to a folder and tells the files."""
+    """Writes the sample city to a folder and returns the files."""
     return _core.urban_sample(_options({**options, "out": out, "pictures": pictures, "progress": progress}))
 
 
@@ -373,8 +453,19 @@ def umep(source, *, out, **options):
 
 @described("urban.sun")
 def sun(dsm, *, out, device=None, pictures=False, progress=None, **options):
-    """Hours of sun of a day (date=) or a period (start=, end=) of a city of files, with and without plants. Gives outputs, possible_hours, days."""
+    """Hours of sun of a day (date=), a period (start=, end=) or the days of a rule (rule=) of a city of files, with and without plants; of
+    walls too with facades=True. Gives outputs, possible_hours, days, and with them facades (file, area_m2, hours) and rule (grades)."""
     return _command(_core.urban_sun, device, {**options, "dsm": dsm, "out": out, "pictures": pictures, "progress": progress})
+
+
+@described("urban.plant")
+def plant(dsm, *, weather, trees, species, out, device=None, pictures=False, progress=None, **options):
+    """Where trees help most, in a city of files: sites chosen one by one, each by the model of `run` with the trees before it.
+
+    species: "height,trunk,crown" in metres. Writes new canopy and trunk rasters, trees.gpkg, curve.csv, runs before and after and their
+    comparison. Gives trees (x, y, gain, total), candidates, before, after, unit and the files' names."""
+    return _command(_core.urban_plant, device, {**options, "dsm": dsm, "weather": weather, "trees": trees, "species": species, "out": out,
+                                                "pictures": pictures, "progress": progress})
 
 
 @described("urban.compare")

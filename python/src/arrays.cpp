@@ -27,7 +27,7 @@ nb::object to_numpy(const Array& array) {
 Array array_of(const nb::object& values, const std::string& where) {
   nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> view;
   if (!nb::try_cast(values, view))
-    throw InputError("an object that is no array of numbers in C order", where, "a NumPy array");
+    throw InputError("an object that is not an array of numbers in C order", where, "a NumPy array");
   const nb::dlpack::dtype type = view.dtype();
   for (const Storage storage :
        {Storage::f32, Storage::f64, Storage::i32, Storage::u32, Storage::i64, Storage::u64, Storage::u8}) {

@@ -1,4 +1,4 @@
-// Arrays of NumPy both ways, results as dictionaries, and the argument `progress`.
+// Arrays of NumPy both ways, and the argument `progress`.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -17,11 +17,6 @@ inline std::function<void(int64_t, int64_t)> progress_of(const nb::dict& given) 
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
     if (kept) nb::handle(static_cast<PyObject*>(kept.get()))(done, total);
   };
-}
-
-/// A result's JSON as dictionaries and lists.
-inline nb::object from_json(const std::string& text) {
-  return nb::module_::import_("json").attr("loads")(text);
 }
 
 /// A NumPy array that owns `values`.

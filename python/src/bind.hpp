@@ -36,6 +36,8 @@ Storage storage_of(const std::string& name);
 Type type_of(const std::string& name);
 Shape shape_of(const std::vector<int64_t>& sizes);
 std::vector<int64_t> sizes_of(const Shape& shape);
+/// A buffer or a number as launches take it.
+Argument argument_of(nb::handle value);
 
 /// Keeps a Python object for threads that may not hold the interpreter's lock when they let go of it.
 template <class T = const void>
@@ -67,13 +69,14 @@ nb::dict dict_of(Parts&&... parts) {
   return d;
 }
 
-/// Options of a loss by their names: gradients "all", "t1", "t1t2" or "none"; a path; fields whose gradients are wanted.
+/// Options of a loss by their names: gradients "all", "t1", "t1t2" or "none"; a path; fields with requested gradients.
 pde::LossOptions loss_options(const std::string& gradients, const std::string& path,
                               const std::vector<std::string>& wanted);
 
 void bind_devices(nb::module_& module);
 void bind_dlpack(nb::module_& module);
 void bind_kernels(nb::module_& module);
+void bind_gradients(nb::module_& module);
 void bind_control(nb::module_& module);
 void bind_values(nb::module_& module);
 void bind_pde(nb::module_& module);
@@ -86,5 +89,6 @@ void bind_forecast(nb::module_& module);
 void bind_cases(nb::module_& module);
 void bind_xla(nb::module_& module);
 void bind_loss_call(nb::module_& module);
+void bind_parallel(nb::module_& module);
 
 }  // namespace lockstep::python

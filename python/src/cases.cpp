@@ -3,7 +3,6 @@
 
 #include "bind.hpp"
 #include "registry.hpp"
-#include "verify/case_results.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -55,17 +54,6 @@ void bind_cases(nb::module_& module) {
                for (const VerifyRow& row : found) rows.append(row_of(row));
                return rows;
              });
-  // (case, size, digest of the results); "" where the device does not run the case.
-  module.def("case_digests", [](const OpenDevice& open, const std::string& prefix) {
-    std::vector<std::tuple<std::string, std::string, std::string>> found;
-    const nb::gil_scoped_release free;
-    for (const Case* c : all_cases().match(prefix))
-      for (const std::string& size : c->small) {
-        stop_at_ctrl_c();
-        found.emplace_back(c->name, size, CaseResults(*c, size).digest(open.device()));
-      }
-    return found;
-  });
   module.def("bench_cases", [](const OpenDevice& open, const std::string& prefix,
                                const std::vector<std::string>& sizes, int iterations, int warmup) {
     std::vector<BenchRow> found;

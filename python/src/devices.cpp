@@ -69,18 +69,6 @@ nb::list list_devices() {
   return result;
 }
 
-Argument argument_of(nb::handle value) {
-  if (nb::isinstance<Buffer>(value)) return nb::cast<Buffer>(value);
-  if (nb::isinstance<PerReplay>(value)) return nb::cast<PerReplay>(value);
-  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
-  if (nb::isinstance<nb::int_>(value)) {
-    int64_t small;
-    if (nb::try_cast(value, small)) return small;
-    return nb::cast<uint64_t>(value);
-  }
-  return nb::cast<double>(value);
-}
-
 std::vector<Argument> arguments_of(const nb::list& arguments) {
   std::vector<Argument> list;
   list.reserve(nb::len(arguments));
@@ -102,7 +90,7 @@ PerReplay per_replay_of(std::string name, nb::handle value) {
         if constexpr (std::is_arithmetic_v<std::decay_t<decltype(number)>>)
           return per_replay(std::move(name), number);
         else
-          throw InputError("a value that is no number", "lockstep.per_replay", "a number");
+          throw InputError("a value that is not a number", "lockstep.per_replay", "a number");
       },
       argument_of(value));
 }
@@ -195,6 +183,18 @@ void bind_transfers(nb::class_<OpenDevice>& device) {
 }
 
 }  // namespace
+
+Argument argument_of(nb::handle value) {
+  if (nb::isinstance<Buffer>(value)) return nb::cast<Buffer>(value);
+  if (nb::isinstance<PerReplay>(value)) return nb::cast<PerReplay>(value);
+  if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
+  if (nb::isinstance<nb::int_>(value)) {
+    int64_t small;
+    if (nb::try_cast(value, small)) return small;
+    return nb::cast<uint64_t>(value);
+  }
+  return nb::cast<double>(value);
+}
 
 void bind_devices(nb::module_& module) {
   using Free = nb::call_guard<nb::gil_scoped_release>;

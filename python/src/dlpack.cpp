@@ -116,7 +116,7 @@ nb::tuple from_capsule(nb::object capsule) {
     PyCapsule_SetName(c, "used_dltensor");
     owner = owner_of(m);
   } else {
-    throw InputError("an object that is no fresh DLPack capsule", "lockstep.asarray",
+    throw InputError("an object that is not an unused DLPack capsule", "lockstep.asarray",
                      "the result of __dlpack__()");
   }
   const std::vector<int64_t> shape(tensor->shape, tensor->shape + tensor->rank);

@@ -12,6 +12,8 @@ void translate(const std::exception_ptr& error, void*) {
     const nb::object type = nb::module_::import_("lockstep._errors").attr(name);
     const nb::object raised = type(e.what());
     raised.attr("hint") = e.hint();
+    if (const auto* of_group = dynamic_cast<const parallel::GroupError*>(&e))
+      raised.attr("on_every_rank") = of_group->everywhere();
     PyErr_SetObject(type.ptr(), raised.ptr());
   };
   try {
@@ -48,6 +50,7 @@ NB_MODULE(_core, module) {
   bind_devices(module);
   bind_dlpack(module);
   bind_kernels(module);
+  bind_gradients(module);
   bind_control(module);
   bind_values(module);
   bind_pde(module);
@@ -60,4 +63,5 @@ NB_MODULE(_core, module) {
   bind_cases(module);
   bind_xla(module);
   bind_loss_call(module);
+  bind_parallel(module);
 }

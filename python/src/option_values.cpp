@@ -141,6 +141,28 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
   } catch (const OptionError& e) { throw e.in(list.in_python(call)); }
 }
 
+std::vector<std::string> words_of(const OptionList& list, const void* options, const nb::dict& arguments) {
+  std::vector<std::string> words;
+  std::set<const OptionGroup*> groups;
+  for (const Option& option : list.options()) {
+    const auto is_given = [&](const std::string& name) {
+      return arguments.contains(name.c_str()) && !arguments[name.c_str()].is_none();
+    };
+    if (!option.in_shell ||
+        !(is_given(option.name) || std::any_of(option.former.begin(), option.former.end(), is_given)))
+      continue;
+    if (const OptionGroup* group = list.group_of(option.name)) {
+      if (groups.insert(group).second) words.push_back("--" + group->flag + "=" + list.text(options, *group));
+    } else if (option.kind == Kind::flag) {
+      if (std::get<bool>(list.value(options, option.name)) != option.negated)
+        words.push_back("--" + option.flag);
+    } else if (const std::string text = list.text(options, option.name); !text.empty()) {
+      words.push_back(option.positional ? text : "--" + option.flag + "=" + text);
+    }
+  }
+  return words;
+}
+
 nb::list options_table(const OptionList& list) {
   nb::list rows;
   const Wording words = list.in_python("");

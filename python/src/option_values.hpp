@@ -12,6 +12,8 @@ namespace lockstep::python {
 /// rules; options in `had` count as given.
 void fill_options(const OptionList& list, void* options, const nb::dict& arguments, const std::string& call,
                   const std::set<std::string>& others = {}, Given had = {});
+/// The options that the arguments give, as words of the shell: "--dsm=dsm.tif", "--no-pictures".
+std::vector<std::string> words_of(const OptionList& list, const void* options, const nb::dict& arguments);
 /// A function's options: name, type, default, choices, help and the rest.
 nb::list options_table(const OptionList& list);
 

@@ -8,4 +8,5 @@ if missing:
     sys.exit(77)
 import pytest  # noqa: E402
 
-sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "-W", "error::pytest.PytestUnraisableExceptionWarning", *sys.argv[1:]]))
+if __name__ == "__main__":  # processes that a test spawns import this file
+    sys.exit(pytest.main(["-q", "-rs", "-p", "no:cacheprovider", "-W", "error::pytest.PytestUnraisableExceptionWarning", *sys.argv[1:]]))

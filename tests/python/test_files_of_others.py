@@ -3,10 +3,12 @@
 The inputs are others' as well: rasterio writes the DSM, of four projections in both hemispheres.
 """
 import datetime
+import shutil
 
 import numpy as np
 import pytest
 
+import lockstep as ls
 from conftest import HOST
 from lockstep import urban
 
@@ -73,6 +75,27 @@ def test_netcdf(result):
             assert of_cf.transform(*corner) == pytest.approx(corner, abs=1e-3)
 
 
+def test_a_damaged_chunk_is_found(result, tmp_path):
+    h5py = pytest.importorskip("h5py", reason="no h5py: chunks are not found")
+    epsg, (x, y), _, folder = result
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "areas.csv").write_text(f'name,wkt\na,"POLYGON (({x} {y}, {x + 40} {y}, {x + 40} {y - 20}, {x} {y}))"\n')
+
+    def stats():
+        return urban.stats(tmp_path / "run", areas=tmp_path / "areas.csv", areas_crs=f"EPSG:{epsg}", outputs=("tmrt",), out=tmp_path / "table.csv")
+
+    assert stats()["rows"]
+    with h5py.File(tmp_path / "run" / "run.nc") as run:
+        chunk = run["tmrt"].id.get_chunk_info_by_coord((1, 0, 0))
+    with open(tmp_path / "run" / "run.nc", "r+b") as file:
+        file.seek(chunk.byte_offset + chunk.size // 2)
+        byte, = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(ls.InputError, match="broken values at step 1, row 0"):
+        stats()
+
+
 def test_xarray(result):
     xarray = pytest.importorskip("xarray", reason="no xarray: run.nc is not opened by it")
     pytest.importorskip("netCDF4")
@@ -83,3 +106,21 @@ def test_xarray(result):
         # The roof of the block sees the sun.
         block = run.shadow.sel(x=corner[0] + PIXEL * 5.5, y=corner[1] - PIXEL * 5.5)
         assert (block == 1).all()
+
+
+def test_overviews_are_means(tmp_path):
+    """Of two by two pixels: those of sun and shade stay between 0 and 1."""
+    dsm = np.zeros((16, 600), "f4")
+    for col in range(3, 590, 17):
+        dsm[3:11, col:col + 6] = 4 + col % 9
+    with rasterio.open(tmp_path / "dsm.tif", "w", driver="GTiff", height=16, width=600, count=1, dtype="float32", crs="EPSG:3006",
+                       transform=rasterio.Affine(1, 0, 319000, 0, -1, 6400000)) as file:
+        file.write(dsm, 1)
+    (tmp_path / "w.csv").write_text("time,Ta,RH,wind,Kglobal\n2015-03-21T12:00,20,50,2,500\n")
+    urban.run(tmp_path / "dsm.tif", weather=tmp_path / "w.csv", utc_offset=1, outputs=("shadow",), format=["tif"], pictures=False, video=False,
+              patches=145, substeps=1, out=tmp_path / "out", device=HOST)
+    path = tmp_path / "out" / "shadow" / "shadow_20150321T1200.tif"
+    with rasterio.open(path) as whole, rasterio.open(path, overview_level=0) as half:
+        means = half.read(1)
+        np.testing.assert_allclose(means, whole.read(1).reshape(8, 2, 300, 2).mean((1, 3)), atol=1e-6)
+    assert len(np.unique(means)) > 2

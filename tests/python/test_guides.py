@@ -1,12 +1,16 @@
 """The Python of the guides runs: the blocks of a page one after the other, on what the page takes as given."""
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import textwrap
 
 import numpy as np
 import pytest
 
 import lockstep as ls
+import test_ranks
 from conftest import HOST, recurrent_model
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -78,6 +82,65 @@ def test_the_page_of_the_package(tmp_path, monkeypatch):
     run("docs/python.md", scope)
     np.testing.assert_allclose(scope["fit"].x, [2, 0.7], rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(np.diff(scope["problem"].values(scope["points"]), axis=0), axis=1), [1, 1.5], rtol=1e-6)
+
+
+def scripts_of(page, folder):
+    """Writes the blocks that begin with the name of a file."""
+    for _, code in blocks(page):
+        (folder / code.splitlines()[0].removeprefix("# ")).write_text(code, encoding="utf-8")
+
+
+def test_the_scripts_for_ranks(tmp_path):
+    scripts_of("docs/cluster.md", tmp_path)
+    alone = subprocess.run([sys.executable, "planes.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert alone.returncode == 0, alone.stderr
+    rank, value, _ = re.fullmatch(r"<(.*)> (\S+) \[(\S+)\]\n", alone.stdout).groups()
+    assert rank == "rank 0 of 1, one process"
+    if test_ranks.MPIRUN:
+        done = test_ranks.launched([sys.executable, "planes.py"], 2, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count(value) == 2, done.stdout  # mpirun mixes the pieces of lines
+
+
+def test_the_script_for_torchrun(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    scripts_of("docs/cluster.md", tmp_path)
+    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=environment)
+    assert done.returncode == 0, done.stderr
+    values = [float(line.split()[1]) for line in done.stdout.splitlines()]
+    assert len(values) == 20 and values[-1] < 0.8 * values[0]
+
+
+def test_the_page_for_users_of_gtsam():
+    scope = {}
+    run("docs/solve-from-gtsam.md", scope)
+    np.testing.assert_allclose(scope["loop"][:, :2], [[0, 0], [2, 0], [4, 0], [4, 2], [2, 2]], atol=1e-6)
+    assert scope["uncertain"].shape == (5, 3, 3)
+    np.testing.assert_allclose(scope["landmarks"], [[2, 2], [4, 2]], atol=1e-6)
+    np.testing.assert_allclose(scope["cube"], scope["corners"], atol=1e-4)
+    np.testing.assert_allclose(scope["after"], [0, 0, 0, np.cos(0.4), 0, 0, np.sin(0.4)], atol=1e-6)
+
+
+def test_the_page_for_users_of_scipy():
+    scope = {}
+    run("docs/solve-from-scipy.md", scope)
+    np.testing.assert_allclose(scope["free"].x, [1, 1], rtol=1e-6)
+    assert scope["bounded"].x[1] == 1.5 and scope["called"].cost < 1e-12 and scope["sparse"].final_cost < 1e-12
+    np.testing.assert_allclose(scope["robust"].x, [0.5, 2, -1], atol=0.1)
+    assert scope["curve"].parameters == pytest.approx({"a": 2.5, "b": 1.3, "c": 0.5}, rel=0.05)
+    assert scope["peak"].parameters["p_center"] == pytest.approx(4, rel=1e-2)
+    share = scope["mixed"].parameters["share"]
+    assert 0.5 * (1 - share) == pytest.approx(0.2, rel=0.05)  # the slope of the line, by a mixture of 0 and 1/2
+    assert scope["joint"].parameters["s"] == pytest.approx(0.5, rel=1e-2)
+
+
+def test_the_page_of_the_smoother(capsys):
+    scope = {}
+    run("docs/solve-smoothing.md", scope)
+    np.testing.assert_allclose(scope["smoother"].value(scope["points"], scope["point"]), [49 * 0.4, 49 * 0.1], rtol=1e-9)
+    assert capsys.readouterr().out.startswith("[19.6")
 
 
 def test_the_kernel_of_the_readme_prints_what_is_shown(capsys):

@@ -137,3 +137,78 @@ def test_arrays_of_jax_are_not_written(rng):
     with pytest.raises(ls.InputError, match="read-only"):
         double[ls.Device(HOST), 8](x)
     assert (x == 1).all()
+
+
+@ls.kernel
+def coupled(at, t: ls.Grid[ls.f32, 1], n: ls.Grid[ls.i32, 1], a: ls.f32, out: ls.Out[ls.f32, 1], other: ls.Out[ls.f32, 1]):
+    out[at] = ls.sin(a * t[at.x(+1)]) * t[at] * ls.cast(ls.f32, n[at])
+    other[at] = ls.exp(-t[at] * t[at.x(-1)])
+
+
+def theirs(t, n, a):
+    right, left = jnp.concatenate([t[1:], t[-1:]]), jnp.concatenate([t[:1], t[:-1]])
+    return jnp.sin(a * right) * t * n, jnp.exp(-t * left)
+
+
+def test_launches_are_functions_that_jit_grad_and_vmap_take(rng):
+    t, n, a = jnp.float32(rng.standard_normal(7)), jnp.int32(rng.integers(1, 4, 7)), jnp.float32(1.3)
+    weights = jnp.float32(rng.standard_normal(7))
+
+    def loss_of(function):
+        def loss(t, a):
+            out, other = function(t, n, a)
+            return (weights * out).sum() + (other ** 2).sum()
+        return loss
+
+    ours = loss_of(lambda t, n, a: hooks.launch(coupled, 7, t=t, n=n, a=a))
+    for got, expected in zip(jax.jit(jax.value_and_grad(ours, argnums=(0, 1)))(t, a)[1],
+                             jax.grad(loss_of(theirs), argnums=(0, 1))(t, a)):
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
+    many = jnp.float32(rng.standard_normal((3, 7)))
+    np.testing.assert_allclose(jax.vmap(jax.grad(ours), (0, None))(many, a), jax.vmap(jax.grad(loss_of(theirs)), (0, None))(many, a),
+                               rtol=2e-5, atol=2e-6)
+
+
+def test_second_derivatives_of_launches(rng):
+    t, n, a = jnp.float32(rng.standard_normal(5)), jnp.ones(5, jnp.int32), jnp.float32(0.7)
+
+    def penalty(function):
+        def of(t, a):
+            slope = jax.grad(lambda u: sum((o ** 2).sum() for o in function(u, n, a)))(t)
+            return (slope ** 2).sum()
+        return of
+
+    ours = penalty(lambda t, n, a: hooks.launch(coupled, 5, t=t, n=n, a=a))
+    for got, expected in zip(jax.jit(jax.grad(ours, argnums=(0, 1)))(t, a), jax.grad(penalty(theirs), argnums=(0, 1))(t, a)):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_third_derivatives_of_launches(rng):
+    t, n, a = jnp.float32(rng.standard_normal(4)), jnp.ones(4, jnp.int32), jnp.float32(0.7)
+
+    def third(function):
+        value = lambda t: sum((o ** 2).sum() for o in function(t, n, a))
+        second = lambda t: (jax.grad(lambda u: jax.grad(value)(u).sum())(t) * jnp.arange(4.0)).sum()
+        return jax.jit(jax.grad(second))(t)
+
+    np.testing.assert_allclose(third(lambda t, n, a: hooks.launch(coupled, 4, t=t, n=n, a=a)), third(theirs), rtol=1e-3, atol=1e-4)
+
+
+def test_launches_update_in_place_and_name_what_is_wrong():
+    @ls.kernel
+    def double(at, x: ls.InOut[ls.f32, 1], k: ls.f32 = 2.0):
+        x[at] = x[at] * k
+
+    x = jnp.arange(4, dtype=jnp.float32)
+    np.testing.assert_array_equal(hooks.launch(double, 4, x=x), 2 * np.arange(4))
+    np.testing.assert_array_equal(x, np.arange(4))
+    np.testing.assert_array_equal(jax.grad(lambda x: hooks.launch(double, 4, x=x, k=3.0).sum())(x), np.full(4, 3))
+    # d/dx of the sum over (2 x)^2, three times.
+    value = lambda x: (hooks.launch(double, 4, x=x) ** 2).sum()
+    slope = lambda x: (jax.grad(value)(x) ** 2).sum()
+    np.testing.assert_allclose(jax.grad(slope)(x), 128 * np.arange(4))
+    np.testing.assert_allclose(jax.grad(lambda x: (jax.grad(slope)(x) ** 2).sum())(x), 2 * 128 ** 2 * np.arange(4))
+    with pytest.raises(ls.InputError, match="argument y"):
+        hooks.launch(double, 4, x=x, y=x)
+    with pytest.raises(ls.InputError, match="no argument x"):
+        hooks.launch(double, 4)

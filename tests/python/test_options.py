@@ -23,7 +23,7 @@ DESCRIBED = {"flow.simulation": flow.Simulation.__init__, "flow.run": flow.run, 
              "urban.compute_shadows": urban.shadows, "urban.compute_walls": urban.walls,
              "urban.compute_svf": urban.svf, "urban.run": urban.run, "urban.check": urban.check, "urban.validate": urban.validate,
              "urban.gates": urban.gates, "urban.sample": urban.sample, "urban.umep": urban.umep,
-             "urban.sun": urban.sun, "urban.compare": urban.compare, "urban.stats": urban.stats, "urban.compute_pet": urban.pet}
+             "urban.sun": urban.sun, "urban.plant": urban.plant, "urban.compare": urban.compare, "urban.stats": urban.stats, "urban.compute_pet": urban.pet}
 # Parameters of their own: another default, or more kinds of values than a command takes.
 OWN = {"members", "precision", "max_error", "outputs", "pictures", "azimuth", "altitude", "dem", "cdsm", "tdsm", "land_cover", "wall_height",
        "wall_aspect"}
@@ -44,6 +44,7 @@ def calls(tmp_path):
             "urban.sample": lambda **o: urban.sample(tmp_path / "sample", **o),
             "urban.umep": lambda **o: urban.umep(tmp_path / "svf", out=tmp_path / "umep", **o),
             "urban.sun": lambda **o: urban.sun(tmp_path / "dsm.npy", out=tmp_path / "sun", device=HOST, **{"date": "2026-03-21", **o}),
+            "urban.plant": lambda **o: urban.plant(**{**files, "trees": 1, "species": "3,1,2", "out": tmp_path / "trees", **o}),
             "urban.compare": lambda **o: urban.compare(tmp_path / "a", tmp_path / "b", out=tmp_path / "change", **o),
             "urban.stats": lambda **o: urban.stats(tmp_path / "a", areas=tmp_path / "areas.csv", out=tmp_path / "t.csv", **o),
             "urban.compute_pet": lambda **o: urban.pet(20.0, ta=20, rh=40, wind=1, **o),

@@ -81,7 +81,7 @@ def test_every_public_name_is_documented():
     assert not [n for n in names if not getattr(getattr(ls, n), "__doc__", None)]
 
 
-APPLICATIONS = ("urban", "pde", "solve", "flow", "forecast")
+APPLICATIONS = ("urban", "pde", "solve", "flow", "forecast", "parallel")
 
 
 def test_every_function_of_the_applications_is_documented():

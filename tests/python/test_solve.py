@@ -102,9 +102,9 @@ def test_least_squares_at_bounds_and_with_scipys_arguments(rng, capsys):
 
 
 @pytest.mark.parametrize("arguments, text", [
-    ({"jac": lambda p: p}, "jac as a function"), ({"jac": "4-point"}, "jac '4-point'"), ({"x_scale": [1.0, 2.0]}, "x_scale"),
+    ({"jac": lambda p: p}, r"jac of shape \(1, 2\)"), ({"jac": "4-point"}, "jac '4-point'"), ({"x_scale": [1.0, 2.0, 3.0]}, "x_scale"),
     ({"x_scale": "unit"}, "x_scale 'unit'"), ({"loss": "tukey"}, "loss 'tukey'"), ({"loss": lambda z: z}, "loss as a function"),
-    ({"f_scale": 0}, "f_scale 0"), ({"verbose": 3}, "verbose 3"), ({"tr_solver": "lsmr"}, "argument tr_solver"),
+    ({"f_scale": 0}, "f_scale 0"), ({"verbose": 3}, "verbose 3"), ({"tr_solver": "qr"}, "tr_solver 'qr'"), ({"workers": 2}, "argument workers"), ({"tr_options": {"a": 1}}, "argument tr_options"),
     ({"diff_step": 1e-3}, "argument diff_step"), ({"method": "newton"}, "method 'newton'"), ({"bounds": ([0, 0, 0], [1, 1, 1])}, "bounds"),
     ({"bounds": 3}, "bounds 3")])
 def test_least_squares_refuses_by_name(arguments, text):
@@ -276,6 +276,38 @@ def test_a_report_names_what_floats(device, tmp_path):
     graph = tmp_path / "pair.g2o"
     graph.write_text("VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 1 0 0\nEDGE_SE2 0 1 1 0 0 1 0 0 1 0 1\n")
     assert solve.doctor(graph, device=device).well
+
+
+def test_influence_is_that_of_dense_algebra(device):
+    """A bent line through 40 points with one that is wrong: the hat matrix of NumPy's QR, and fits without each point."""
+    rng = np.random.default_rng(5)
+    x = np.sort(rng.uniform(0, 3, 40))
+    y = 2 * np.exp(-0.7 * x) + 0.02 * rng.standard_normal(40)
+    y[11] += 0.4
+    problem = solve.Problem()
+    p = problem.add_blocks("p", [[1.0, 1.0]])
+    problem.add_terms("curve", lambda p, d: p[0] * ls.exp(-p[1] * d[0]) - d[1], (p,), np.zeros((40, 1)), np.stack([x, y], 1))
+    problem.minimize(device=device)
+    found = problem.influence(device=device)
+    a, b = problem.values(p)[0]
+    jacobian = np.stack([np.exp(-b * x), -a * x * np.exp(-b * x)], 1)
+    residuals = a * np.exp(-b * x) - y
+    hat = np.square(np.linalg.qr(jacobian)[0]).sum(1)
+    np.testing.assert_allclose(found.leverage, hat, rtol=1e-9)
+    squares = residuals @ residuals
+    for k in range(40):
+        kept = np.arange(40) != k
+        step, rest = np.linalg.lstsq(jacobian[kept], -residuals[kept], rcond=None)[:2]
+        np.testing.assert_allclose(found.studentized[k], np.sqrt((squares - rest[0]) / (rest[0] / 37)), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(found.cook[k], np.square(jacobian @ step).sum() / (2 * squares / 38), rtol=1e-4, atol=1e-9)
+    assert (found.rank, found.rows) == (2, 40) and found.step_gain < 1e-6
+    report = problem.report(device=device)
+    assert [o["instance"] for o in report.outliers] == [11] and report.outlier_count == 1
+    fitted = solve.doctor({"x": x, "y": y}, model="a*exp(-b*x)", y="y", device=device)
+    assert [o["instance"] for o in fitted.outliers] == [11] and fitted.fit["undetermined"] == []
+    np.testing.assert_allclose(fitted.fit["parameters"]["b"], b, rtol=1e-6)
+    with pytest.raises(ls.InputError, match="argument y"):
+        solve.doctor({"x": x, "y": y}, model="a*exp(-b*x)", device=device)
 
 
 def test_losses_by_name_and_by_expression():

@@ -163,7 +163,7 @@ class FlatPath:
         return found / np.maximum(np.asarray(scales)[which], 1e-300)[:, None]
 
     def followed(self, mlp, rows, scales, intervals, most):
-        """The sum of the next differences that the network foretells, none beyond `most` times the largest it comes from."""
+        """The sum of the next differences that the network predicts, none beyond `most` times the largest it comes from."""
         a, inner, bias, v = (w.tolist() for w in mlp.parts())
         unit = torch.from_numpy(np.repeat(np.asarray(scales), self.rows)[:, None]).to(self.sums).to(self.newest.device)
         x = [self.ring[row].to(self.sums) / unit.clamp_min(1e-30) for row in rows[:mlp.taps]]
@@ -187,7 +187,7 @@ class FlatPath:
 
 
 class Path:
-    """The last snapshots of parameters. Differences count from the newest; they stand in a ring of each FlatPath."""
+    """The last snapshots of parameters. Differences count from the newest; they are in a ring of each FlatPath."""
 
     def __init__(self, parameters, most, narrow):
         self.most, self.count, self.head = most, 0, 0

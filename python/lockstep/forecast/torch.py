@@ -12,7 +12,7 @@
         loss = trainer.step(closure)
 
 Between steps the path of the parameters is extrapolated, tensor by tensor, from snapshots; forward passes on held-out
-examples decide whether a jump is kept, and a jump that does not pay is taken back bit for bit. docs/forecast.md tells
+examples decide whether a jump is kept, and a jump that does not pay is taken back bit for bit. docs/forecast.md says
 how, and where that wins and where not.
 """
 import contextlib
@@ -413,7 +413,7 @@ class PredictiveTrainer:
                 self._put(kept)
 
     def state_dict(self):
-        """All that the trainer knows, for load_state_dict(); the model's and the optimiser's stand in theirs."""
+        """The state of the trainer, for load_state_dict(); those of the model and the optimiser are separate."""
         kept = {k: v for k, v in self.__dict__.items()
                 if k not in ("optimizer", "held_out", "parameters", "buffers", "options")}
         state = copy.deepcopy({k: asdict(v) if isinstance(v, (Totals, _Pending)) else

@@ -1,6 +1,8 @@
 // Turbulence simulations, the codec, the surrogate, and the whole runs from files to files.
 #include "arrays.hpp"
+#include "documents.hpp"
 #include "lockstep/flow/codec.hpp"
+#include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/pipeline.hpp"
 #include "lockstep/flow/run.hpp"
 #include "lockstep/flow/surrogate.hpp"
@@ -32,23 +34,23 @@ struct PredictOptions {
 void describe(Schema<PredictOptions>& s) {
   s.of("flow::Rollout");
   s.option("precision", &PredictOptions::precision, "of the states", precisions());
-  s.option("rollout", &PredictOptions::rollout, "by single steps, or by blocks that double");
+  s.option("rollout", &PredictOptions::rollout, "by single steps, or by blocks of doubling length");
 }
 
 /// The call of a command: JSON of what the library's function gives.
 template <class Options, class Work>
 nb::object call(OpenDevice& open, const nb::dict& arguments, const char* name, Work work) {
-  return from_json(with_options<Options>(
-      arguments, name, [&](const Options& options) { return to_json(work(*open.context, options)); }));
+  return from_document(with_options<Options>(
+      arguments, name, [&](const Options& options) { return document_of(work(*open.context, options)); }));
 }
 
 nb::object run_files(OpenDevice& open, const nb::dict& arguments) {
-  return from_json(with_options<RunOptions>(arguments, "lockstep.flow.run",
-                                            [&, progress = progress_of(arguments)](RunOptions& options) {
-                                              options.on_progress = progress;
-                                              return to_json(run(*open.context, options));
-                                            },
-                                            {"progress"}));
+  return from_document(with_options<RunOptions>(arguments, "lockstep.flow.run",
+                                                [&, progress = progress_of(arguments)](RunOptions& options) {
+                                                  options.on_progress = progress;
+                                                  return document_of(run(*open.context, options));
+                                                },
+                                                {"progress"}));
 }
 
 nb::list budgets_of(const Solver& solver) {
@@ -263,7 +265,7 @@ void bind_flow(nb::module_& module) {
     return call<RolloutRunOptions>(open, given, "lockstep.flow.rollout", &rollout_run);
   });
   module.def("flow_compare", [](const std::string& a, const std::string& b) {
-    return from_json(freely([&] { return to_json(compare_runs(a, b)); }));
+    return from_document(freely([&] { return document_of(compare_runs(a, b)); }));
   });
 }
 

@@ -1,10 +1,12 @@
 // Forecasts of training runs: curves, rollouts, states as features, training, and what decides on jumps.
 #include "arrays.hpp"
+#include "documents.hpp"
 #include "forecast/predict/jump/fit.hpp"
 #include "forecast/predict/policy/bandit.hpp"
 #include "forecast/predict/policy/corrector.hpp"
 #include "forecast/predict/policy/monitor.hpp"
 #include "io/series/logs/training_log.hpp"
+#include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/run.hpp"
 #include "option_values.hpp"
 
@@ -19,15 +21,15 @@ using Numbers = std::vector<double>;
 
 nb::object curve(const Numbers& steps, const Numbers& losses, const std::string& title,
                  const nb::dict& arguments) {
-  return from_json(with_options<CurveRunOptions>(arguments, "lockstep.forecast.curve",
-                                                 [&](const CurveRunOptions& o) {
-                                                   const CurveForecast found =
-                                                       forecast_curve(steps, losses, o.curve, title);
-                                                   if (!o.out.empty())
-                                                     draw_forecast(o.out, steps, losses, found, title);
-                                                   return to_json(found);
-                                                 },
-                                                 {}, {"log"}));
+  return from_document(with_options<CurveRunOptions>(arguments, "lockstep.forecast.curve",
+                                                     [&](const CurveRunOptions& o) {
+                                                       const CurveForecast found =
+                                                           forecast_curve(steps, losses, o.curve, title);
+                                                       if (!o.out.empty())
+                                                         draw_forecast(o.out, steps, losses, found, title);
+                                                       return document_of(found);
+                                                     },
+                                                     {}, {"log"}));
 }
 
 /// {column: (steps, values)}; columns with a flaw are left out.
@@ -44,9 +46,9 @@ nb::dict read_log(const std::string& file) {
 }
 
 nb::object sweep(const Numbers& steps, const std::vector<Numbers>& losses, const nb::dict& arguments) {
-  return from_json(with_options<SweepOptions>(
+  return from_document(with_options<SweepOptions>(
       arguments, "lockstep.forecast.sweep",
-      [&](const SweepOptions& o) { return to_json(stop_sweep({steps, losses}, o)); }));
+      [&](const SweepOptions& o) { return document_of(stop_sweep({steps, losses}, o)); }));
 }
 
 // ── states ──
@@ -130,11 +132,11 @@ nb::object rollout(OpenDevice& open, const nb::dict& arrays, const nb::dict& arg
   constexpr auto kCall = "lockstep.forecast.rollout";
   RolloutRunOptions options;
   if (nb::len(arrays) > 0) options.given = model_of(arrays);
-  return from_json(with_options<RolloutRunOptions>(
+  return from_document(with_options<RolloutRunOptions>(
       arguments, kCall,
       [&](const RolloutRunOptions& o) {
         if (o.given) check(*o.given, o.rollout.form, o.rollout.heads, kCall);
-        return to_json(run_rollout(*open.context, o));
+        return document_of(run_rollout(*open.context, o));
       },
       {}, {}, options));
 }
@@ -145,8 +147,8 @@ nb::object train(OpenDevice& open, const nb::dict& arguments) {
   constexpr auto kCall = "lockstep.forecast.train";
   TrainRunOptions options;
   options.train.on_progress = progress_of(arguments);
-  return from_json(with_options<TrainRunOptions>(
-      arguments, kCall, [&](const TrainRunOptions& o) { return to_json(run_train(*open.context, o)); },
+  return from_document(with_options<TrainRunOptions>(
+      arguments, kCall, [&](const TrainRunOptions& o) { return document_of(run_train(*open.context, o)); },
       {"progress"}, {"out"}, options));
 }
 

@@ -1,6 +1,9 @@
 // Losses of partial differential equations on a device's buffers.
 #include "arrays.hpp"
+#include "documents.hpp"
 #include "lockstep/pde/commands.hpp"
+#include "lockstep/pde/divided.hpp"
+#include "lockstep/pde/documents.hpp"
 #include "option_values.hpp"
 #include "pde/kernels/plan.hpp"
 
@@ -82,7 +85,7 @@ nb::object example(OpenDevice& open, const nb::dict& arguments) {
   pde::ExampleResult result = with_options<pde::ExampleOptions>(
       arguments, kCall, [&](const pde::ExampleOptions& o) { return pde::run_example(*open.context, o); },
       {"progress"}, {}, options);
-  nb::dict d = nb::cast<nb::dict>(from_json(pde::to_json(result))), fields;
+  nb::dict d = nb::cast<nb::dict>(from_document(pde::document_of(result))), fields;
   const size_t ny = size_t(result.cells[0]), nx = size_t(result.cells[1]);
   for (auto& [name, values] : result.train.fields) {
     const size_t components = values.size() / (ny * nx);
@@ -93,17 +96,17 @@ nb::object example(OpenDevice& open, const nb::dict& arguments) {
 }
 
 nb::object study(OpenDevice& open, const nb::dict& arguments) {
-  return from_json(
+  return from_document(
       with_options<pde::StudyOptions>(arguments, "lockstep.pde.study",
                                       [&, progress = progress_of(arguments)](const pde::StudyOptions& o) {
-                                        return to_json(pde::run_study(open.device(), o, progress));
+                                        return document_of(pde::run_study(open.device(), o, progress));
                                       },
                                       {"progress"}));
 }
 nb::object convergence(OpenDevice& open, const nb::dict& arguments) {
-  return from_json(with_options<pde::ConvergenceOptions>(
+  return from_document(with_options<pde::ConvergenceOptions>(
       arguments, "lockstep.pde.convergence",
-      [&](const pde::ConvergenceOptions& o) { return to_json(pde::run_convergence(*open.context, o)); }));
+      [&](const pde::ConvergenceOptions& o) { return document_of(pde::run_convergence(*open.context, o)); }));
 }
 
 template <class T>
@@ -194,13 +197,40 @@ pde::LossOptions loss_options(const std::string& gradients, const std::string& p
 
 namespace {
 
-pde::BoundLoss bind_trajectory(const pde::Loss& loss, const OpenDevice& open,
-                               const std::tuple<std::map<std::string, std::vector<Buffer>>, Parameters,
-                                                Profiles, std::optional<Buffer>>& data,
-                               const std::map<std::string, std::vector<double>>& parameters_in_time,
-                               const std::map<std::string, std::vector<Buffer>>& profiles_in_time,
-                               double seed, const std::string& gradients, const std::string& path,
-                               const std::vector<std::string>& wanted) {
+/// Fields of all levels, parameters, profiles, mask.
+using LevelsData =
+    std::tuple<std::map<std::string, std::vector<Buffer>>, Parameters, Profiles, std::optional<Buffer>>;
+
+/// Arrays of the planes of a rank are bound as those of a whole grid.
+pde::BoundLoss bound(const pde::Loss& loss, const Device& device, const pde::Inputs& inputs,
+                     const pde::LossOptions& options) {
+  return loss.bind(device, inputs, options);
+}
+pde::BoundLoss bound(const pde::Loss& loss, const Device& device, const pde::TrajectoryInputs& inputs,
+                     const pde::LossOptions& options) {
+  return loss.bind_trajectory(device, inputs, options);
+}
+pde::BoundPlanes bound(const pde::DividedLoss& loss, const Device& device, const auto& inputs,
+                       const pde::LossOptions& options) {
+  return loss.bind_planes(device, inputs, options);
+}
+
+template <class Loss>
+auto bind(const Loss& loss, const OpenDevice& open, const Data& data, double seed, int64_t members,
+          const std::string& gradients, const std::string& path, const std::vector<std::string>& wanted) {
+  pde::Inputs inputs = inputs_of(data);
+  inputs.seed = seed;
+  inputs.members = members;
+  const pde::LossOptions options = loss_options(gradients, path, wanted);
+  return freely([&] { return bound(loss, open.device(), inputs, options); });
+}
+
+template <class Loss>
+auto bind_trajectory(const Loss& loss, const OpenDevice& open, const LevelsData& data,
+                     const std::map<std::string, std::vector<double>>& parameters_in_time,
+                     const std::map<std::string, std::vector<Buffer>>& profiles_in_time, double seed,
+                     const std::string& gradients, const std::string& path,
+                     const std::vector<std::string>& wanted) {
   pde::TrajectoryInputs inputs;
   std::optional<Buffer> mask;
   std::tie(inputs.fields, inputs.parameters, inputs.profiles, mask) = data;
@@ -209,8 +239,7 @@ pde::BoundLoss bind_trajectory(const pde::Loss& loss, const OpenDevice& open,
   if (mask) inputs.mask = *mask;
   inputs.seed = seed;
   const pde::LossOptions options = loss_options(gradients, path, wanted);
-  const nb::gil_scoped_release free;
-  return loss.bind_trajectory(open.device(), inputs, options);
+  return freely([&] { return bound(loss, open.device(), inputs, options); });
 }
 
 /// Numbers of parameters and profiles as Python has them: two dictionaries.
@@ -222,15 +251,6 @@ nb::tuple numbers_of(pde::Loss::Numbers numbers) {
     profiles[nb::str(name.c_str())] = to_numpy(std::move(values), {count});
   }
   return nb::make_tuple(parameters, profiles);
-}
-
-nb::tuple number_gradients(const pde::Loss& loss, const OpenDevice& open, const Data& data,
-                           const std::optional<Buffer>& cotangents) {
-  const pde::Inputs inputs = inputs_of(data);
-  return numbers_of(freely([&] {
-    return cotangents ? loss.number_vjp(open.device(), inputs, *cotangents)
-                      : loss.number_gradients(open.device(), inputs);
-  }));
 }
 
 nb::tuple hessian_product(const pde::Loss& loss, const OpenDevice& open, const Data& data,
@@ -247,16 +267,14 @@ nb::tuple hessian_product(const pde::Loss& loss, const OpenDevice& open, const D
 nb::object check(const pde::System& system, const pde::Loss& loss, const OpenDevice& open, const Data& data,
                  uint32_t seed, const std::string& path) {
   const pde::Inputs inputs = inputs_of(data);
-  return from_json(freely([&] {
-    return pde::to_json(
+  return from_document(freely([&] {
+    return pde::document_of(
         pde::check(system, loss.mesh(), open.device(), inputs, {.seed = seed, .path = path_of(path)}));
   }));
 }
 
 /// The gradient of each number of the boundary, as rows for NumPy.
-nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open, const Data& data) {
-  const pde::Inputs inputs = inputs_of(data);
-  auto found = freely([&] { return loss.boundary_gradients(open.device(), inputs); });
+nb::list rows_of(std::vector<pde::Loss::BoundaryGradient> found) {
   nb::list rows;
   for (pde::Loss::BoundaryGradient& g : found) {
     const size_t cells = g.cells.size();
@@ -266,27 +284,60 @@ nb::list boundary_gradients(const pde::Loss& loss, const OpenDevice& open, const
   return rows;
 }
 
-void bind_bound_loss(nb::module_& module) {
-  using pde::BoundLoss;
+/// The members that losses bound on whole grids and on the planes of a rank share.
+template <class Bound>
+void bind_bound_loss(nb::module_& module, const char* name) {
   using Free = nb::call_guard<nb::gil_scoped_release>;
-  nb::class_<BoundLoss>(module, "BoundLoss")
-      .def("run", &BoundLoss::run, Free())
-      .def("terms", &BoundLoss::terms, Free())
-      .def("term_names", &BoundLoss::term_names)
+  nb::class_<Bound>(module, name)
+      .def("run", &Bound::run, Free())
+      .def("terms", &Bound::terms, Free())
+      .def("term_names", &Bound::term_names)
       .def("gradient",
-           [](const BoundLoss& b, const std::string& field, int level) -> std::optional<Buffer> {
+           [](const Bound& b, const std::string& field, int level) -> std::optional<Buffer> {
              Buffer g = b.gradient(field, level);
              if (!g) return {};
              return g;
            })
-      .def_prop_ro("path", [](const BoundLoss& b) { return std::string(pde::name(b.path())); });
+      .def_prop_ro("path", [](const Bound& b) { return std::string(pde::name(b.path())); });
+}
+
+void bind_divided_loss(nb::module_& module) {
+  using pde::DividedLoss;
+  nb::class_<DividedLoss>(module, "DividedLoss")
+      .def("__init__",
+           [](DividedLoss* self, const pde::System& system, const std::vector<int64_t>& cells,
+              const std::vector<double>& spacing, double dt, const std::string& boundary, int order,
+              const parallel::Group& group) {
+             new (self)
+                 DividedLoss(system, mesh_of(three(cells), three(spacing), dt, boundary, order), group);
+           })
+      .def("planes", [](const DividedLoss& loss) { return std::pair(loss.own().begin, loss.own().end); })
+      .def("bind", &bind<DividedLoss>)
+      .def("bind_trajectory", &bind_trajectory<DividedLoss>)
+      .def("residuals",
+           [](const DividedLoss& loss, const OpenDevice& open, const Data& data) {
+             const pde::Inputs inputs = inputs_of(data);
+             return freely([&] { return loss.residuals_of_planes(open.device(), inputs); });
+           })
+      .def(
+          "number_gradients",
+          [](const DividedLoss& loss, const OpenDevice& open, const Data& data) {
+            const pde::Inputs inputs = inputs_of(data);
+            return numbers_of(freely([&] { return loss.number_gradients_of_planes(open.device(), inputs); }));
+          })
+      .def("boundary_gradients", [](const DividedLoss& loss, const OpenDevice& open, const Data& data) {
+        const pde::Inputs inputs = inputs_of(data);
+        return rows_of(freely([&] { return loss.boundary_gradients_of_planes(open.device(), inputs); }));
+      });
 }
 
 }  // namespace
 
 void bind_pde(nb::module_& module) {
   bind_system(module);
-  bind_bound_loss(module);
+  bind_bound_loss<pde::BoundLoss>(module, "BoundLoss");
+  bind_bound_loss<pde::BoundPlanes>(module, "BoundPlanes");
+  bind_divided_loss(module);
   using pde::Loss;
   nb::class_<Loss>(module, "Loss")
       .def("__init__",
@@ -294,17 +345,8 @@ void bind_pde(nb::module_& module) {
               const std::vector<double>& spacing, double dt, const std::string& boundary, int order) {
              new (self) Loss(system, mesh_of(three(cells), three(spacing), dt, boundary, order));
            })
-      .def("bind",
-           [](const Loss& loss, const OpenDevice& open, const Data& data, double seed, int64_t members,
-              const std::string& gradients, const std::string& path, const std::vector<std::string>& wanted) {
-             pde::Inputs inputs = inputs_of(data);
-             inputs.seed = seed;
-             inputs.members = members;
-             const pde::LossOptions options = loss_options(gradients, path, wanted);
-             const nb::gil_scoped_release free;
-             return loss.bind(open.device(), inputs, options);
-           })
-      .def("bind_trajectory", &bind_trajectory)
+      .def("bind", &bind<Loss>)
+      .def("bind_trajectory", &bind_trajectory<Loss>)
       .def("residuals",
            [](const Loss& loss, const OpenDevice& open, const Data& data) {
              const pde::Inputs inputs = inputs_of(data);
@@ -325,10 +367,21 @@ void bind_pde(nb::module_& module) {
              const nb::gil_scoped_release free;
              return loss.jvp(open.device(), inputs, directions, {along, profiles_along});
            })
-      .def("number_gradients", &number_gradients, nb::arg("device"), nb::arg("data"),
-           nb::arg("cotangents").none())
+      .def("number_gradients",
+           [](const Loss& loss, const OpenDevice& open, const Data& data) {
+             const pde::Inputs inputs = inputs_of(data);
+             return numbers_of(freely([&] { return loss.number_gradients(open.device(), inputs); }));
+           })
+      .def("number_vjp",
+           [](const Loss& loss, const OpenDevice& open, const Data& data, const Buffer& cotangents) {
+             const pde::Inputs inputs = inputs_of(data);
+             return numbers_of(freely([&] { return loss.number_vjp(open.device(), inputs, cotangents); }));
+           })
       .def("hessian_product", &hessian_product)
-      .def("boundary_gradients", &boundary_gradients);
+      .def("boundary_gradients", [](const Loss& loss, const OpenDevice& open, const Data& data) {
+        const pde::Inputs inputs = inputs_of(data);
+        return rows_of(freely([&] { return loss.boundary_gradients(open.device(), inputs); }));
+      });
   module.def("pde_check", &check);
   module.def("pde_examples", &pde::example_names);
   module.def("pde_example", &example);

@@ -1,12 +1,19 @@
 // Nonlinear least squares with residuals traced from Python, and readers of the usual problem files.
+#include <array>
+#include <charconv>
 #include <cmath>
 
+#include "applications/solve_terms.hpp"
 #include "arrays.hpp"
+#include "documents.hpp"
 #include "io/meshes/mesh.hpp"
 #include "lockstep/solve/covariance.hpp"
 #include "lockstep/solve/doctor.hpp"
+#include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/evaluation.hpp"
+#include "lockstep/solve/factors.hpp"
 #include "lockstep/solve/files.hpp"
+#include "lockstep/solve/imu.hpp"
 #include "lockstep/solve/marginalize.hpp"
 #include "lockstep/solve/run.hpp"
 #include "option_values.hpp"
@@ -17,21 +24,32 @@ namespace {
 using autodiff::Value;
 using namespace lockstep::solve;
 
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-std::span<const T> span_of(const Matrix<T>& m) {
-  return {m.data(), m.shape(0) * m.shape(1)};
-}
+}  // namespace
 
+/// `size`: the numbers of a block, those of a part "euclidean" without its own size are what the others leave.
 Manifold manifold_of(const std::string& name, int size) {
+  constexpr std::string_view kBetween = " x ";
+  if (const size_t at = name.find(kBetween); at != std::string::npos) {
+    const std::string first = name.substr(0, at), rest = name.substr(at + kBetween.size());
+    if (first == "euclidean")
+      throw InputError("manifold " + name, "Problem.add_blocks", "a size of the first part: euclidean:2");
+    const Manifold own = manifold_of(first, size);
+    return product(own, manifold_of(rest, size - own.ambient));
+  }
   if (name == "euclidean") return euclidean(size);
+  if (name.starts_with("euclidean:")) {
+    int own = 0;
+    const char* const end = name.data() + name.size();
+    if (const auto read = std::from_chars(name.data() + 10, end, own); read.ptr == end && own > 0)
+      return euclidean(own);
+  }
   if (name == "so2") return so2();
   if (name == "so3") return so3();
   if (name == "se2") return se2();
   if (name == "se3") return se3();
   if (name == "sphere2") return sphere2();
-  throw InputError("manifold " + name, "Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2");
+  throw InputError("manifold " + name, "Problem.add_blocks",
+                   "euclidean, so2, so3, se2, se3 or sphere2, or several: sphere2 x euclidean:1");
 }
 
 /// A residual that Python traces: a function of a list of blocks (lists of Values) and a list of data.
@@ -55,6 +73,8 @@ std::function<std::vector<Value>(const TermArguments&)> residual_of(nb::object f
     return outputs;
   };
 }
+
+namespace {
 
 nb::dict row_of(const Iteration& i) {
   return dict_of("iteration", i.iteration, "cost", i.cost, "cost_change", i.cost_change, "gradient_max",
@@ -122,6 +142,24 @@ nb::list instances(const Problem& p, OpenDevice& open) {
   return rows;
 }
 
+nb::dict influence(const Problem& p, OpenDevice& open) {
+  const Influence found = freely([&] { return influence_by_instance(p, *open.context); });
+  std::vector<std::string> terms;
+  std::vector<int64_t> instance;
+  std::vector<double> leverage, studentized, cook;
+  for (const InstanceInfluence& i : found.instances) {
+    terms.push_back(i.terms), instance.push_back(i.instance);
+    leverage.push_back(i.leverage), studentized.push_back(i.studentized), cook.push_back(i.cook);
+  }
+  const size_t n = terms.size();
+  return dict_of("terms", terms, "instance", to_numpy(std::move(instance), {n}), "leverage",
+                 to_numpy(std::move(leverage), {n}), "studentized", to_numpy(std::move(studentized), {n}),
+                 "cook", to_numpy(std::move(cook), {n}), "step_gain", found.step_gain, "rank", found.rank,
+                 "rows", found.rows);
+}
+
+}  // namespace
+
 /// rho(s) by a name with its scale, or by a function of a Value.
 RobustLoss loss_of(const nb::object& loss) {
   if (nb::isinstance<nb::str>(loss)) return parse_robust_loss(nb::cast<std::string>(loss));
@@ -130,6 +168,8 @@ RobustLoss loss_of(const nb::object& loss) {
     return nb::cast<Value>(nb::handle(static_cast<PyObject*>(kept.get()))(nb::cast(s)));
   });
 }
+
+namespace {
 
 int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
               nb::object residual, const nb::object& loss, bool energy, const std::vector<int>& sets,
@@ -146,9 +186,72 @@ int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots
   return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
 }
 
+int add_factors(Problem& p, const std::string& name, const std::vector<int>& sets,
+                const Matrix<int32_t>& indices, const Matrix<double>& numbers, const nb::object& loss) {
+  std::vector<BlockSet> blocks;
+  for (int id : sets) blocks.push_back({id});
+  return p.add_terms(factor_named(name).make(loss_of(loss)), blocks, span_of(indices), span_of(numbers)).id;
+}
+nb::dict factor_of(const Factor& f) {
+  return dict_of("name", std::string(f.name), "slots", f.make({}).slots, "measured", f.measured, "errors",
+                 f.errors);
+}
+/// Rows of data: of each measurement with its weight, or with the only one.
+nb::object factor_rows(const std::string& name, const Matrix<double>& measured, const std::string& kind,
+                       const Matrix<double>& weights) {
+  const Factor& f = factor_named(name);
+  const auto weigh = kind == "standard_deviations" ? &w_from_standard_deviations
+                     : kind == "covariance"        ? &w_from_covariance
+                                                   : &w_from_information;
+  const size_t rows = measured.shape(0), own = measured.shape(1), width = weights.shape(1);
+  std::vector<double> data, w;
+  for (size_t row = 0; row < rows; ++row) {
+    const std::span<const double> z(measured.data() + row * own, own);
+    if (width > 0 && (row == 0 || weights.shape(0) > 1))
+      w = weigh(std::span<const double>(weights.data() + row * width, width));
+    const std::vector<double> one = f.row(z, w);
+    data.insert(data.end(), one.begin(), one.end());
+  }
+  const size_t size = rows ? data.size() / rows : size_t(f.make({}).data);
+  return to_numpy(std::move(data), {rows, size});
+}
+template <size_t N>
+std::vector<double> array_numbers(const std::array<double, N>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+void bind_factors(nb::module_& module) {
+  module.def("factor", [](const std::string& name) { return factor_of(factor_named(name)); });
+  module.def("factor_rows", &factor_rows);
+  module.def("factors", [] {
+    nb::dict all;
+    for (const Factor& f : factors()) all[nb::str(std::string(f.name).c_str())] = factor_of(f);
+    return all;
+  });
+  nb::class_<ImuPreintegration>(module, "ImuPreintegration")
+      .def(
+          "__init__",
+          [](ImuPreintegration* to, double gyroscope, double accelerometer, const std::vector<double>& bias) {
+            new (to) ImuPreintegration({gyroscope, accelerometer}, bias);
+          })
+      .def("add", [](ImuPreintegration& i, const std::vector<double>& gyroscope,
+                     const std::vector<double>& accelerometer,
+                     double seconds) { i.add(gyroscope, accelerometer, seconds); })
+      .def("row",
+           [](const ImuPreintegration& i, const std::vector<double>& gravity) { return i.data(gravity); })
+      .def_prop_ro("seconds", &ImuPreintegration::seconds)
+      .def_prop_ro("rotation", [](const ImuPreintegration& i) { return array_numbers(i.rotation()); })
+      .def_prop_ro("velocity", [](const ImuPreintegration& i) { return array_numbers(i.velocity()); })
+      .def_prop_ro("position", [](const ImuPreintegration& i) { return array_numbers(i.position()); })
+      .def_prop_ro("covariance", [](const ImuPreintegration& i) { return to_numpy(i.covariance(), {9, 9}); })
+      .def_prop_ro("bias_jacobian",
+                   [](const ImuPreintegration& i) { return to_numpy(i.bias_jacobian(), {9, 6}); });
+}
+
 nb::object numpy_of(std::span<const double> numbers) {
   return to_numpy(std::vector<double>(numbers.begin(), numbers.end()), {numbers.size()});
 }
+
+}  // namespace
 
 /// A function of Python on arrays of the blocks' numbers and one of data, which fills an array.
 std::function<void(const HostInstance&, std::span<double>)> host_function(nb::object function) {
@@ -167,6 +270,8 @@ std::function<void(const HostInstance&, std::span<double>)> host_function(nb::ob
     std::copy_n(numbers.data(), out.size(), out.begin());
   };
 }
+
+namespace {
 
 int add_host_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
                    int residuals, nb::object residual, nb::object jacobian, const nb::object& loss,
@@ -237,7 +342,7 @@ void bind_readers(nb::module_& module) {
 /// A run of the program's `solve`, from files to files: work(options).
 template <class Run, class Work>
 auto with_run(const nb::dict& arguments, const char* call, Work work,
-              const std::set<std::string>& others = {}, const Given& had = {}) {
+              const std::set<std::string>& others = {}, const Given& had = {}, Run options = {}) {
   std::set<std::string> all = others;
   all.insert("callback");
   return with_options<Run>(
@@ -246,13 +351,13 @@ auto with_run(const nb::dict& arguments, const char* call, Work work,
         o.options.callback = callback;
         return work(o);
       },
-      all, had);
+      all, had, std::move(options));
 }
 template <class Run>
 void bind_run(nb::module_& module, const char* name, const char* call) {
   module.def(name, [call](OpenDevice& open, const nb::dict& arguments) {
-    return from_json(
-        with_run<Run>(arguments, call, [&](const Run& o) { return to_json(run(*open.context, o)); }));
+    return from_document(
+        with_run<Run>(arguments, call, [&](const Run& o) { return document_of(run(*open.context, o)); }));
   });
 }
 
@@ -269,21 +374,54 @@ nb::object mesh_run(OpenDevice& open, const nb::dict& arguments) {
         return run(*open.context, o);
       },
       {"vertices", "triangles"}, given ? Given{"mesh"} : Given{});
-  return nb::make_tuple(from_json(to_json(found)), to_numpy(found.found.vertices),
+  return nb::make_tuple(from_document(document_of(found)), to_numpy(found.found.vertices),
                         to_numpy(found.found.triangles));
+}
+
+/// Data sets of arrays: [(names, [column, …]), …].
+std::vector<FitTable> tables_of(const nb::object& given) {
+  std::vector<FitTable> tables;
+  for (const nb::handle table : given) {
+    FitTable& to = tables.emplace_back();
+    to.names = nb::cast<std::vector<std::string>>(table[0]);
+    for (const nb::handle column : table[1]) {
+      const auto numbers =
+          nb::cast<nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(column);
+      to.columns.emplace_back(numbers.data(), numbers.data() + numbers.size());
+    }
+  }
+  return tables;
+}
+/// Puts the data sets of a call into `to`. Gives the options that they replace: none where there is no data set.
+Given take_tables(const nb::dict& arguments, FitModel& to) {
+  if (arguments.contains("tables")) to.given = tables_of(arguments["tables"]);
+  return to.given.empty() ? Given{} : Given{"file"};
+}
+nb::object fit_run(OpenDevice& open, const nb::dict& arguments) {
+  FitRun options;
+  const Given had = take_tables(arguments, options);
+  if (arguments.contains("points")) options.at_given = tables_of(arguments["points"])[0];
+  FitRunResult found = with_run<FitRun>(
+      arguments, "lockstep.solve.fit", [&](const FitRun& o) { return run(*open.context, o); },
+      {"tables", "points"}, had, std::move(options));
+  const size_t rows = found.fitted.size();
+  return nb::make_tuple(from_document(document_of(found)), to_numpy(std::move(found.fitted), {rows}));
 }
 
 void bind_runs(nb::module_& module) {
   module.def("solve_mesh", &mesh_run);
   module.def("mesh_energies", &mesh_energies);
-  bind_run<FitRun>(module, "solve_fit", "lockstep.solve.fit");
+  module.def("solve_fit", &fit_run);
   bind_run<PoseGraphRun>(module, "solve_posegraph", "lockstep.solve.posegraph");
   bind_run<BundleRun>(module, "solve_bundle", "lockstep.solve.bundle");
   bind_run<SketchRun>(module, "solve_sketch", "lockstep.solve.sketch");
   module.def("solve_doctor", [](OpenDevice& open, const nb::dict& arguments) {
-    return from_json(with_options<DoctorRun>(arguments, "lockstep.solve.doctor", [&](const DoctorRun& o) {
-      return to_json(run(*open.context, o));
-    }));
+    DoctorRun options;
+    const Given had = take_tables(arguments, options);
+    return from_document(with_options<DoctorRun>(
+        arguments, "lockstep.solve.doctor",
+        [&](const DoctorRun& o) { return document_of(run(*open.context, o)); }, {"tables"}, had,
+        std::move(options)));
   });
 }
 
@@ -325,13 +463,15 @@ void bind_solve(nb::module_& module) {
             return p.add_blocks(name, manifold_of(manifold, int(values.shape(1))), span_of(values)).id;
           })
       .def("add_terms", &add_terms)
+      .def("add_factors", &add_factors)
       .def("add_host_terms", &add_host_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
       .def("marginalize", &marginalize_blocks)
       .def("report",
            [](const Problem& p, OpenDevice& open, int named) {
-             return from_json(freely([&] { return to_json(diagnose(p, *open.context, named)); }));
+             return from_document(freely([&] { return document_of(diagnose(p, *open.context, named)); }));
            })
+      .def("influence", &influence)
       .def("erase_terms", [](Problem& p, int terms) { p.erase(TermSet{terms}); })
       .def("erase_blocks",
            [](Problem& p, int set, const std::vector<int64_t>& blocks) { p.erase(BlockSet{set}, blocks); })
@@ -386,6 +526,8 @@ void bind_solve(nb::module_& module) {
       .def("instances", &instances)
       .def("covariance", &covariance_of)
       .def("marginals", &marginals_of);
+  bind_factors(module);
+  bind_smoother(module);
   bind_runs(module);
   bind_readers(module);
 }

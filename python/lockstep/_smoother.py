@@ -1,0 +1,144 @@
+"""Incremental smoothing: lockstep.solve.Smoother."""
+import numpy as np
+
+from . import _core
+from ._device import chosen, warn_fallbacks
+from ._errors import InputError, text
+from .solve import BlockSet, Problem, Summary, TermSet, _flat, _instances, _loss_of, _number_of, _numbers, _traced
+
+_WHERE = "lockstep.solve.Smoother"
+_SIZES = {"so2": 1, "so3": 4, "se2": 3, "se3": 7, "sphere2": 3}
+
+
+class TermKind:
+    """A residual over sets of blocks, of one Smoother."""
+
+    __slots__ = ("_id", "_owner", "name", "blocks", "data")
+
+    def __init__(self, number, name, blocks, data, owner=None):
+        self._id, self._owner, self.name, self.blocks, self.data = number, owner, name, blocks, data
+
+
+class Smoother:
+    """A problem to which blocks and terms are added while its minimiser is kept up to date: an update linearises what moved and
+    eliminates the affected part of the square-root factor only. Calls that raise leave it as it was.
+
+    lag: blocks whose time is further back leave, and a prior keeps what their terms said. relinearize: a block is linearised
+    anew where a coordinate moved by more than this many units of its set. propagate: smaller changes of steps are not passed
+    on.
+    """
+
+    def __init__(self, *, lag=np.inf, relinearize=0.05, propagate=1e-5, device=None):
+        self._device = chosen(device)
+        self._core = _core.Smoother(self._device._core, float(lag), float(relinearize), float(propagate))
+        self._sets = []
+
+    def _own(self, handle):
+        return _number_of(handle, self._core, _WHERE, "smoother")
+
+    def add_set(self, name, manifold="euclidean", *, size=None, unit=1.0):
+        """A set without blocks; manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: of a coordinate,
+        for the thresholds."""
+        text(name, "a name of blocks", f"{_WHERE}.add_set", "a string")
+        text(manifold, "a manifold", f"{_WHERE}.add_set", "euclidean, so2, so3, se2, se3 or sphere2")
+        width = _SIZES.get(manifold, size)
+        if width is None or (size is not None and size != width):
+            raise InputError(f"size {size} of {manifold}", f"{_WHERE}.add_set",
+                             "the numbers of a block" if manifold not in _SIZES else str(width))
+        number = self._core.add_set(name, manifold, int(width), float(unit))
+        self._sets.append(BlockSet(number, name, int(width), self._core))
+        return self._sets[-1]
+
+    def append_blocks(self, blocks, values, time=None):
+        """Blocks at the end of a set, with guesses of their values; gives the number of the first. Times do not decrease; None:
+        the latest so far."""
+        array = _numbers(np.atleast_2d(values), f"blocks {blocks.name}", blocks.size)
+        return self._core.append_blocks(self._own(blocks), array, float("nan") if time is None else float(time))
+
+    def touch(self, blocks, block, time):
+        """Gives a block a later time, so that it stays longer."""
+        self._core.touch(self._own(blocks), int(block), float(time))
+
+    def fix(self, blocks, block):
+        """Holds a block that no update had."""
+        self._core.fix(self._own(blocks), int(block))
+
+    def fix_coordinates(self, blocks, block, coordinates):
+        """Holds tangent coordinates of a block at its estimate; those given before are free again."""
+        self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
+
+    def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
+        """Bounds of a number, as Problem.bound takes them. The prior holds a block at the bound at which it left."""
+        self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
+
+    def add_kind(self, name, residual, blocks, data=0, *, loss="none"):
+        """A residual for add_terms(): residual and loss as Problem.add_terms has them, `data` numbers an instance."""
+        blocks = tuple(blocks)
+        number = self._core.add_kind(name, [b.size for b in blocks], int(data), _traced(residual, self._core, None),
+                                     _loss_of(loss, self._core), [self._own(b) for b in blocks])
+        return TermKind(number, name, blocks, int(data), self._core)
+
+    def add_host_kind(self, name, residual, blocks, data=0, *, residuals=1, jacobian=None, loss="none"):
+        """The same of a function of numbers, as Problem.add_host_terms has it."""
+        blocks = tuple(blocks)
+        number = self._core.add_host_kind(name, [b.size for b in blocks], int(data), int(residuals), _flat(residual),
+                                          _flat(jacobian), _loss_of(loss, self._core), [self._own(b) for b in blocks])
+        return TermKind(number, name, blocks, int(data), self._core)
+
+    def add_terms(self, kind, indices, data=None):
+        """One instance per row of `indices` (n, blocks of the kind); data (n, k). Gives a TermSet."""
+        own = self._own(kind)
+        if data is not None and np.ndim(data) == 1:
+            data = np.reshape(data, (-1, max(kind.data, 1)))
+        _, table, numbers = _instances(kind.name, kind.blocks, indices, data)
+        return TermSet(self._core.add_terms(own, table, numbers), kind.name, kind.data, self._core)
+
+    def erase(self, terms):
+        """Takes the instances out; what left with a block stays in the prior."""
+        self._core.erase(self._own(terms))
+
+    def weigh(self, terms, weights):
+        """Each instance counts weight times 1/2 rho(|r|^2): one number of 0 or more, or one by instance. Those that left with a
+        block keep the weight they had."""
+        self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
+
+    def update(self):
+        """Takes in what was added: relinearized, eliminated (blocks), cliques (of the tree) and left (blocks)."""
+        found = Summary(self._core.update())
+        warn_fallbacks(self._device)
+        return found
+
+    def solve(self, max_iterations=100):
+        """Takes in what was added and iterates to the minimum that Problem.minimize finds; gives the number of iterations."""
+        found = self._core.solve(int(max_iterations))
+        warn_fallbacks(self._device)
+        return found
+
+    def value(self, blocks, block):
+        """The estimate of a block."""
+        return self._core.value(self._own(blocks), int(block))
+
+    def values(self, blocks):
+        """The estimates of a set's blocks by number, (count, size)."""
+        return self._core.values(self._own(blocks), blocks.size)
+
+    def block_numbers(self, blocks):
+        """The numbers of a set's blocks in the order of `values`."""
+        return np.asarray(self._core.block_numbers(self._own(blocks)), dtype=np.int64)
+
+    def instance_count(self):
+        """Priors of blocks that left included."""
+        return self._core.instance_count()
+
+    def cost(self):
+        """At the estimates."""
+        return self._core.cost()
+
+    def covariance(self, blocks):
+        """The joint covariance of the tangent coordinates of [(block set, number), …], as of the last update."""
+        return self._core.covariance([(self._own(s), int(k)) for s, k in blocks])
+
+    def problem(self):
+        """(problem, [its block sets]): the same as a Problem, with blocks by number."""
+        problem = Problem(_core_problem=self._core.problem())
+        return problem, [problem._known(s._id, s.name, s.size) for s in self._sets]

@@ -1,0 +1,177 @@
+"""Gradients through many launches without a framework."""
+
+from . import _kernel
+from ._array import Array, asarray, empty, zeros
+from ._errors import InputError
+from ._gradient import FLOATS, Derivatives, wide
+from ._language import At, Grid, InOut
+
+_WHERE = "lockstep.Tape"
+
+
+@_kernel.kernel
+def _add(at: At, x: InOut, y: Grid):
+    x[at] = x[at] + y[at]
+
+
+class Number(float):
+    """A number of launches on a tape whose derivative is computed: `Tape.number`."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _is_float(dtype):
+    return dtype.name in FLOATS
+
+
+def _key(array):
+    """The memory of an array; that of WebGPU has no address."""
+    return (array.device.name, array._buffer.native or id(array), array.nbytes)
+
+
+def _flat(array):
+    return Array(array._buffer.reshape([array.size]), array.device)
+
+
+class _Record:
+    __slots__ = ("kernel", "device", "extent", "keys", "values", "numbers", "outputs", "others")
+
+    def __init__(self, kernel, device, extent):
+        self.kernel, self.device, self.extent = kernel, device, extent
+        self.keys, self.values, self.numbers, self.outputs, self.others = {}, {}, {}, [], {}
+
+
+class Tape:
+    """Keeps the launches of kernels in its block, for gradients through all of them.
+
+        with ls.Tape() as tape:
+            a = tape.number(0.1)
+            heat[device, n](t0, t1, a)
+            heat[device, n](t1, t2, a)
+        by_t0, by_a = tape.gradient({t2: seed}, (t0, a))
+
+    Arguments are lockstep.Array. Memory that a later launch of the block overwrites is copied before. What other code
+    writes to the arrays between the block and `gradient` is not seen. An array that a kernel only writes (Out) has no
+    derivative by what it held before: kernels that write parts of an array take it as InOut.
+    """
+
+    def __init__(self, *, memory_bytes=0):
+        self._records, self._memory_bytes = [], memory_bytes
+        self._live = {}  # memory: (record, parameter) that still refer to it
+        self._keep = []  # arrays, so that no address is used twice
+
+    def __enter__(self):
+        _kernel.tapes.append(self)
+        return self
+
+    def __exit__(self, *error):
+        _kernel.tapes.remove(self)
+
+    def number(self, value):
+        """`value` as an argument of launches, by which `gradient` may be asked."""
+        return Number(value)
+
+    def _launch(self, kernel, device, extent, arguments):
+        record = _Record(kernel, device, extent)
+        for (name, hint), value in zip(kernel._parameters, arguments):
+            where = f"{_WHERE}, kernel {kernel.name}, argument {name}"
+            if hint.access == "number":
+                record.values[name] = float(value) if isinstance(value, Number) else value
+                if isinstance(value, Number):
+                    record.numbers[name] = value
+                continue
+            if not isinstance(value, Array):
+                raise InputError(f"a {type(value).__name__}", where, "a lockstep.Array: lockstep.asarray(x)")
+            key = _key(value)
+            self._expect_whole(key, where)
+            record.keys[name] = key
+            if hint.written:
+                self._copy_before(key, value)
+                if _is_float(value.dtype):
+                    record.outputs.append(name)
+                elif hint.access == "write":
+                    record.others[name] = (value.shape, value.dtype)
+            if hint.access != "write":
+                record.values[name] = value.copy() if hint.access == "read_write" else value
+                if hint.access == "read":
+                    self._live.setdefault(key, []).append((record, name))
+            self._keep.append(value)
+        kernel._launch(device, extent, [float(a) if isinstance(a, Number) else a for a in arguments])
+        self._records.append(record)
+
+    def _expect_whole(self, key, where):
+        for device, address, size in {k for r in self._records for k in r.keys.values()}:
+            if (device, address, size) != key and device == key[0] and address < key[1] + key[2] and key[1] < address + size:
+                raise InputError("a part of an array that the tape has as a whole", where, "arrays that do not overlap")
+
+    def _copy_before(self, key, array):
+        """Records that read this memory get a copy of it as it is now."""
+        copy = None
+        for record, name in self._live.pop(key, ()):
+            copy = copy or array.copy()
+            record.values[name] = copy
+
+    def gradient(self, seeds, by):
+        """Derivatives of a loss by what the arrays `by` held before the first launch, and by numbers.
+
+        seeds: {array: the loss's derivative by it at the end}, arrays of its shape. by: arrays, and numbers of
+        `Tape.number`. The result is a list: arrays of f32 or f64, and a float for each number.
+        """
+        wanted = {_key(a) for a in by if isinstance(a, Array)}
+        numbers = {id(n): 0.0 for n in by if isinstance(n, Number)}
+        for a in by:
+            if not isinstance(a, (Array, Number)):
+                raise InputError(f"a {type(a).__name__} in by", f"{_WHERE}.gradient", "arrays, and numbers of Tape.number")
+        cotangents = {}
+        for array, seed in seeds.items():
+            own = asarray(seed, array.device, copy=True, name=f"{_WHERE}.gradient, seed")
+            if own.shape != array.shape or own.dtype.name != wide(array.dtype).name:
+                raise InputError(f"a seed of {own.dtype.name} and shape {own.shape}", f"{_WHERE}.gradient",
+                                 f"{wide(array.dtype).name} and shape {array.shape}")
+            cotangents[_key(array)] = own
+        flows = self._flows(wanted, numbers)
+        for record, names in zip(reversed(self._records), reversed(flows)):
+            self._back(record, names, cotangents, numbers)
+        return [numbers[id(a)] if isinstance(a, Number) else
+                cotangents.get(_key(a)) or zeros(a.shape, wide(a.dtype), a.device) for a in by]
+
+    def _flows(self, wanted, numbers):
+        """For each launch the arguments that depend on the inputs of the derivatives."""
+        active, flows = set(wanted), []
+        for record in self._records:
+            names = [n for n, key in record.keys.items()
+                     if n in record.values and key in active and _is_float(record.values[n].dtype)]
+            names += [n for n, value in record.numbers.items() if id(value) in numbers]
+            flows.append(names)
+            for n in record.outputs:
+                key = record.keys[n]
+                if names:
+                    active.add(key)
+                elif n not in record.values:
+                    active.discard(key)
+        return flows
+
+    def _back(self, record, names, cotangents, numbers):
+        seeds = {n: cotangents.pop(record.keys[n], None) for n in record.outputs}
+        given = [s for s in seeds.values() if s is not None]
+        if not given or not names:
+            # An update in place without influence on a requested derivative has no cotangent.
+            return
+        device = record.device or given[0].device
+        for n in record.outputs:
+            if seeds[n] is None:
+                like = next(a for a in self._keep if _key(a) == record.keys[n])
+                seeds[n] = zeros(like.shape, wide(like.dtype), device)
+
+        scratch = {n: empty(shape, dtype, device) for n, (shape, dtype) in record.others.items()}
+        found = Derivatives(record.kernel, device, record.extent, memory_bytes=self._memory_bytes).reverse(
+            {**record.values, **scratch}, seeds, names)
+        for n, gradient in found.items():
+            if n in record.numbers:
+                numbers[id(record.numbers[n])] += float(gradient.numpy()[0])
+                continue
+            earlier = cotangents.get(record.keys[n])
+            if earlier is None:
+                cotangents[record.keys[n]] = gradient
+            else:
+                _add._launch(device, [earlier.size], [_flat(earlier), _flat(gradient)])

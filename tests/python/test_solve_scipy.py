@@ -1,0 +1,108 @@
+"""least_squares with SciPy's arguments, on the problems of its documentation."""
+import numpy as np
+import pytest
+
+import lockstep as ls
+from conftest import HOST
+from lockstep import solve
+
+
+def rosenbrock(x):
+    return np.array([10 * (x[1] - x[0] ** 2), 1 - x[0]])
+
+
+def rosenbrock_jacobian(x):
+    return np.array([[-20 * x[0], 10], [-1, 0]])
+
+
+def tridiagonal(x):
+    """Broyden's tridiagonal function."""
+    f = (3 - x) * x + 1
+    f[1:] -= x[:-1]
+    f[:-1] -= 2 * x[1:]
+    return f
+
+
+def peer(*arguments, **named):
+    optimize = pytest.importorskip("scipy.optimize")
+    return optimize.least_squares(*arguments, **{"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15, **named})
+
+
+TIGHT = dict(ftol=1e-15, xtol=1e-15, gtol=1e-15, device=HOST)
+
+
+@pytest.mark.parametrize("given", [dict(traced=False), dict(jac=rosenbrock_jacobian), dict()])
+def test_rosenbrock_free_and_bounded(given):
+    function = rosenbrock if given else lambda p: (10 * (p[1] - p[0] ** 2), 1 - p[0])
+    found = solve.least_squares(function, [2, 2], **given, **TIGHT)
+    np.testing.assert_allclose(found.x, [1, 1], rtol=1e-8)
+    assert found.cost < 1e-18 and found.jac.shape == (2, 2)
+    np.testing.assert_allclose(found.jac, rosenbrock_jacobian(found.x), atol=1e-6)
+    bounded = solve.least_squares(function, [2, 2], bounds=([-np.inf, 1.5], np.inf), **given, **TIGHT)
+    expected = peer(rosenbrock, [2, 2], rosenbrock_jacobian, bounds=([-np.inf, 1.5], np.inf))
+    np.testing.assert_allclose(bounded.x, expected.x, rtol=1e-6)
+    assert bounded.cost == pytest.approx(expected.cost, rel=1e-9)
+    assert list(bounded.active_mask) == [0, -1]
+
+
+def test_broydens_function_with_its_sparsity():
+    n = 60
+    pattern = np.eye(n) + np.eye(n, k=1) + np.eye(n, k=-1)
+    for solver in (None, "exact"):
+        found = solve.least_squares(tridiagonal, -np.ones(n), jac_sparsity=pattern, traced=False, tr_solver=solver, **TIGHT)
+        assert found.cost < 1e-20
+    np.testing.assert_allclose(found.x, peer(tridiagonal, -np.ones(n)).x, atol=1e-8)
+    with pytest.raises(ls.InputError, match=r"jac_sparsity of shape \(3, 3\)"):
+        solve.least_squares(tridiagonal, -np.ones(n), jac_sparsity=np.eye(3), traced=False, device=HOST)
+
+
+@pytest.mark.parametrize("loss", ["linear", "soft_l1", "cauchy"])
+@pytest.mark.parametrize("how", ["traced", "called", "with a Jacobian"])
+def test_a_curve_with_outliers(rng, loss, how):
+    t = np.linspace(0, 3, 15)
+    y = 0.5 + 2 * np.exp(-t) + 0.05 * rng.standard_normal(15)
+    y[[3, 9]] += 1.5
+
+    def numbers(x, t, y):
+        return x[0] + x[1] * np.exp(x[2] * t) - y
+
+    def jacobian(x, t, y):
+        return np.stack([np.ones_like(t), np.exp(x[2] * t), x[1] * t * np.exp(x[2] * t)], 1)
+
+    start, more = [1.0, 1.0, 0.0], dict(loss=loss, f_scale=0.1, args=(t, y))
+    if how == "traced":
+        found = solve.least_squares(lambda x, t, y: x[0] + x[1] * ls.exp(x[2] * t) - y, start, **more, **TIGHT)
+    else:
+        found = solve.least_squares(numbers, start, **({"jac": jacobian} if how == "with a Jacobian" else {"traced": False}), **more, **TIGHT)
+    expected = peer(numbers, start, **more)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-5)
+    assert found.cost == pytest.approx(expected.cost, rel=1e-9)
+    np.testing.assert_allclose(found.fun, expected.fun, atol=1e-5)
+    np.testing.assert_allclose(found.grad, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_units_of_the_unknowns(traced):
+    """x_scale changes the path, not the minimum, its Jacobian or its bounds."""
+    function = (lambda p: (10 * (p[1] - p[0] ** 2), 1 - p[0])) if traced else rosenbrock
+    for scale in ([1e-3, 1e3], 5.0):
+        found = solve.least_squares(function, [2, 2], x_scale=scale, bounds=([-np.inf, 1.5], [3, np.inf]), traced=traced, **TIGHT)
+        assert found.x[1] == 1.5 and list(found.active_mask) == [0, -1]
+        assert found.x[0] == pytest.approx(1.2243690, rel=1e-5)
+        np.testing.assert_allclose(found.jac, rosenbrock_jacobian(found.x), atol=1e-5)
+        np.testing.assert_allclose(found.grad, rosenbrock_jacobian(found.x).T @ found.fun, atol=1e-5)
+
+
+def test_pose_bounds_hold_for_angles_and_euclidean_parts():
+    problem = solve.Problem()
+    pose = problem.add_blocks("pose", [[0.0, 0.0, 0.0]], "se2")
+    problem.add_factors("se2_pose_prior", (pose,), [[0]], [[2.0, -1.0, 1.5]], standard_deviations=[0.1, 0.1, 0.1])
+    problem.bound(pose, 0, 0, -1, 1.25)
+    problem.bound(pose, 0, 2, -0.5, 0.75)
+    problem.minimize(device=HOST)
+    np.testing.assert_allclose(problem.values(pose), [[1.25, -1, 0.75]], atol=1e-9)
+    with pytest.raises(ls.InputError, match="two angles"):
+        problem.bound(pose, 0, 2, 0, 4)
+    turn = problem.add_blocks("turn", [[1.0, 0, 0, 0]], "so3")
+    with pytest.raises(ls.InputError, match="a bound of number 1 of turn"):
+        problem.bound(turn, 0, 1, 0, 1)
