@@ -10,15 +10,18 @@ import { fileURLToPath } from "node:url";
 const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".json": "application/json",
   ".svg": "image/svg+xml", ".wasm": "application/wasm" };
 
-/** Serves a folder on 127.0.0.1. `replace` gives other contents for some paths. */
-export async function serve(folder, replace = new Map()) {
+/** Serves a folder on 127.0.0.1. `replace` gives other contents for some paths; `isolated`: with the headers of web/serve. */
+export async function serve(folder, replace = new Map(), isolated = false) {
   const asked = [];
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     asked.push(path);
     try {
       const body = replace.get(path) ?? (await readFile(join(fileURLToPath(folder), path === "/" ? "index.html" : path)));
-      response.writeHead(200, { "content-type": types[extname(path === "/" ? ".html" : path)] ?? "application/octet-stream" });
+      response.writeHead(200, {
+        "content-type": types[extname(path === "/" ? ".html" : path)] ?? "application/octet-stream",
+        ...(isolated && { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" }),
+      });
       response.end(body);
     } catch {
       response.writeHead(404).end();
@@ -28,18 +31,22 @@ export async function serve(folder, replace = new Map()) {
   return { origin: `http://127.0.0.1:${server.address().port}`, asked, close: () => server.close() };
 }
 
+/** Flags of a browser with WebGPU in software; compiling there may take long on a busy machine. */
+export const webgpu = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--disable-gpu-watchdog"];
+
 /** One browser; pages are sessions of the DevTools protocol. */
 export class Browser {
   #next = 1;
   #waiting = new Map();
   #events = new EventEmitter();
 
-  static async start(program) {
+  /** `flags`: more than the usual ones. */
+  static async start(program, flags = []) {
     const browser = new Browser();
     browser.profile = await mkdtemp(join(tmpdir(), "lockstep-browser-"));
     browser.process = spawn(program, [
       "--headless=new", "--no-sandbox", "--remote-debugging-pipe", `--user-data-dir=${browser.profile}`, "--no-first-run", "--disable-quic",
-      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--hide-scrollbars", "about:blank",
+      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--hide-scrollbars", ...flags, "about:blank",
     ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     let pending = "";
     browser.process.stdio[4].on("data", (data) => {

@@ -16,6 +16,8 @@ void cases();
 void bench(const char* name, const char* size);
 /// Every operation on every type, and fma in all its branches.
 void operations();
+/// Accesses of rows.
+void rows();
 /// Random kernels on the CPU device against the interpreter.
 void random_kernels(uint64_t seed, int count, bool math);
 

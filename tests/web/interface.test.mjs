@@ -131,8 +131,11 @@ test("bytes that are no request are answered", async () => {
   const { wasiImports } = await import(new URL("lockstep/wasi.js", site));
   const module = await WebAssembly.compile(await readFile(new URL("lockstep/lockstep.wasm", site)));
   let core;
-  const none = { instantiate: () => 0, release: () => {}, trace: () => 0 };
-  core = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiImports(module, () => core.exports.memory, () => {}), lockstep: none });
+  const asked = WebAssembly.Module.imports(module).filter(({ module: from }) => from === "lockstep");
+  const none = Object.fromEntries(asked.map(({ name }) => [name, () => 0]));
+  const memory = new WebAssembly.Memory({ initial: 256, maximum: 65536 });
+  const lockstep = { ...none, threads: () => 1 };
+  core = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: wasiImports(module, () => memory, () => {}), lockstep, env: { memory } });
   const { exports } = core;
   exports._initialize();
   const answer = (bytes) => {

@@ -1,5 +1,5 @@
-// No arguments: all tests, with a sample of random kernels. "fuzz SEED COUNT [math]": random kernels only. "cases",
-// "operations": those only. "bench CASE SIZE": one time. Exit code 1 where something failed.
+// No arguments: all tests, with a sample of random kernels. "fuzz SEED COUNT [math]": random kernels only. "cases":
+// those only. "operations": those and rows. "bench CASE SIZE": one time. Exit code 1 where something failed.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -29,9 +29,11 @@ int main(int argc, char** argv) {
       cases();
     } else if (command == "operations") {
       operations();
+      rows();
     } else {
       exceptions();
       operations();
+      rows();
       random_kernels(1000, 200, false);
       random_kernels(5000, 20, true);
       cases();

@@ -1,48 +1,22 @@
 // The pages in a real Chromium: they load under their policy, ask nobody else for anything, and show what the core computed.
 import assert from "node:assert/strict";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
-import { Browser, serve } from "./browser.mjs";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { serve } from "./browser.mjs";
 import { site } from "./site.mjs";
+import { drops, visitor } from "./visit.mjs";
 
-let browser, server;
-before(async () => {
-  browser = await Browser.start(process.env.WEB_BROWSER);
-  server = await serve(site);
-});
-after(async () => {
-  await browser.close();
-  server.close();
-});
-
-/** Opens a page, waits, runs `look`, and checks that nothing went wrong on the way. */
-async function visit(path, options, look, from = server) {
-  const page = await browser.page(options);
-  try {
-    await page.open(`${from.origin}/${path}`);
-    await look(page);
-    assert.deepEqual(page.errors, []);
-    const elsewhere = page.addresses.filter((address) => !address.startsWith(`${from.origin}/`) && !address.startsWith("data:"));
-    assert.deepEqual(elsewhere, [], "requests that leave the origin");
-    assert.ok(page.addresses.length > 0);
-    const width = await page.evaluate("document.scrollingElement.scrollWidth");
-    assert.ok(width <= (options.width ?? 1100), `${width} pixels wide`);
-    const name = `${path.replace(/\W+/g, "_")}${options.phone ? "_phone" : ""}${options.dark ? "_dark" : ""}.png`;
-    if (process.env.WEB_SCREENSHOTS && from === server) {
-      await mkdir(process.env.WEB_SCREENSHOTS, { recursive: true });
-      await writeFile(`${process.env.WEB_SCREENSHOTS}/${name}`, await page.screenshot());
-    }
-  } finally {
-    await page.close();
-  }
-}
+const open = visitor({ ready: "location.protocol !== 'about:'", excused: ["data:image/svg+xml;"] });  // Chromium's own calendar, on the page "City"
+/** Pictures are named after their pages, but those of another server. */
+const visit = (path, options, look, from) =>
+  open(path, { ...options, name: from ? "" : `${path.replace(/\W+/g, "_")}${options.phone ? "_phone" : ""}${options.dark ? "_dark" : ""}` }, look, from);
 const verdict = "document.getElementById('verdict').textContent";
 const rows = (kind) => `document.querySelectorAll('#rows tr[data-verdict="${kind}"]').length`;
 
 test("the first page leads to the others", () =>
   visit("index.html", {}, async (page) => {
     const links = await page.until("document.querySelectorAll('main a').length > 1 && [...document.querySelectorAll('main a')].map((a) => a.getAttribute('href'))");
-    assert.deepEqual(links, ["equal.html", "residuals.html"]);
+    assert.deepEqual(links, ["meshes.html", "city.html", "turbulence.html", "equal.html", "residuals.html"]);
     for (const link of links) assert.ok((await readFile(new URL(link, site), "utf8")).includes("Content-Security-Policy"));
   }));
 
@@ -75,19 +49,58 @@ test("equal bits: by keyboard on a dark phone", () =>
 
 test("equal bits: one wrong digest is seen, and missing ones are said", async () => {
   const stored = JSON.parse(await readFile(new URL("digests.json", site), "utf8"));
-  const names = Object.keys(stored.digests).filter((name) => name.startsWith("engine."));
-  stored.digests[names[3]] = stored.digests[names[3]].replace(/^./, (digit) => (digit === "0" ? "1" : "0"));
-  delete stored.digests[names[5]];
+  const names = Object.keys(stored[0].digests).filter((name) => name.startsWith("engine."));
+  const wrongly = (digest) => digest.replace(/^./, (digit) => (digit === "0" ? "1" : "0"));
+  // Another machine that has two results, of which one differs.
+  stored.push({ device: "NVIDIA H900, driver 1", architecture: "sm_900", digests: { [names[1]]: stored[0].digests[names[1]], [names[7]]: wrongly(stored[0].digests[names[7]]) } });
+  stored[0].digests[names[3]] = wrongly(stored[0].digests[names[3]]);
+  for (const { digests } of stored) delete digests[names[5]];
   const wrong = await serve(site, new Map([["/digests.json", JSON.stringify(stored)]]));
   try {
     await visit("equal.html?cases=engine.", {}, async (page) => {
       await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`, 300);
-      assert.match(await page.evaluate(verdict), /^1 of \d+ problems differ from the native program\. \d+ could not be compared/);
-      assert.equal(await page.evaluate(rows("different")), 1);
+      assert.match(await page.evaluate(verdict), /^2 of \d+ problems differ from the native program\. \d+ could not be compared/);
+      assert.equal(await page.evaluate(rows("different")), 2);
+      const texts = await page.evaluate("[...document.querySelectorAll('#rows tr[data-verdict=different]')].map((row) => row.innerText).join('\\n')");
+      assert.match(texts, /[0-9a-f]{12} CPU; [0-9a-f]{12} H900|[0-9a-f]{12} CPU.*; [0-9a-f]{12} H900/);
+      assert.match(await page.evaluate("document.getElementById('machines').textContent"), /NVIDIA H900, driver 1 \(sm_900\)/);
       assert.equal(await page.evaluate(rows("no native result")), 1);
-    }, wrong);
+    }, { server: wrong });
   } finally {
     wrong.close();
+  }
+});
+
+test("threads where the page is cross-origin isolated, and one with the reason elsewhere", async (t) => {
+  const isolated = await serve(site, new Map(), true), machines = "document.getElementById('machines').textContent";
+  try {
+    for (const [from, expected] of [[{ server: isolated }, /WebAssembly, \d+ threads? \(wasm-simd128\)\. Native/], [undefined, /WebAssembly, 1 thread \(.*One thread: the page is not cross-origin isolated\./]])
+      await visit("equal.html?cases=primitives.", {}, async (page) => {
+        await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`, 300);
+        assert.match(await page.evaluate(verdict), /^Equal: /);
+        assert.match(await page.evaluate(machines), expected);
+        assert.equal(await page.evaluate("crossOriginIsolated"), from !== undefined);
+      }, from);
+    await visit("index.html", {}, async (page) => {
+      const runs = JSON.parse(await page.evaluate(`(async () => {
+        const { load } = await import("./lockstep/lockstep.js"), runs = [];
+        for (const options of [{ threads: 1, fused: false }, { threads: 1 }, { threads: 3, fused: false }, { threads: 3 }]) {
+          const lockstep = await load(options), device = await lockstep.open("cpu");
+          await lockstep.threads();
+          const rows = [];
+          for (const [cases, size] of [["engine.heat", "64x64x64"], ["engine.heat_f64", "64x64x64"], ["math.pow", "65536"], ["primitives.matmul", "128x128x128"]])
+            rows.push(...await lockstep.digests(device, { cases, sizes: [size] }));
+          runs.push({ rows, byWorkers: (await lockstep.threads()).byWorkers });
+          lockstep.close();
+        }
+        return JSON.stringify(runs);
+      })()`));
+      for (const run of runs) assert.deepEqual(run.rows, runs[0].rows);
+      assert.ok(runs[2].byWorkers > 0 && runs[3].byWorkers > 0);
+      t.diagnostic(`${runs[0].rows.length} problems, ${runs[3].byWorkers} parts by workers`);
+    }, { server: isolated });
+  } finally {
+    isolated.close();
   }
 });
 
@@ -118,5 +131,52 @@ test("residuals: derivatives, kernel, dragging, keys and errors", () =>
     await page.until("document.getElementById('minimum').textContent.includes('to (2.00000, -1.00000)')");
   }));
 
+const texts = drops / 10;  // each is compiled and drawn
+test(`residuals: ${texts} damaged expressions never break the page`, (t) =>
+  visit("residuals.html", { width: 640 }, async (page) => {
+    await page.until(`${verdict}.startsWith("Drag")`);
+    const count = await page.evaluate(`(async () => {
+      let seed = 7;
+      const random = (n) => { seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0; return Math.floor(seed / 4294967296 * n); };
+      const area = document.getElementById("text"), verdict = document.getElementById("verdict"), count = { read: 0, refused: 0 };
+      const clean = ["10*(y - x^2)\\n1 - x", "sin(x*y)", "sqrt(x^2 + y^2) - 2\\nx", "exp(-x) - y\\nlog(1 + y^2)"];
+      const pieces = ["(", ")", "1e999", "^", "^-2", "*", "/0", "x", "y", "q", "sin(", ",", "\\n", "\\0", "\u{1f600}", "--", "0.1.2", "pow(x,y)", " "];
+      for (let n = 0; n < ${texts}; ++n) {
+        let text = [...clean[random(clean.length)]];
+        for (let times = random(4); times > 0; --times) {
+          const at = random(text.length + 1), how = random(3);
+          if (how === 0) text.splice(at, random(4));
+          else if (how === 1) text.splice(at, 0, ...pieces[random(pieces.length)]);
+          else text.splice(at, 0, ...text.slice(random(text.length + 1), random(text.length + 1)));
+        }
+        area.value = text.join("");
+        area.dispatchEvent(new Event("input"));
+        await new Promise((resume) => setTimeout(resume, 0));
+        const { className, textContent } = verdict;
+        if (!textContent || /stopped|internal|undefined|TypeError|not a function|while the core/i.test(textContent)) throw new Error(JSON.stringify(area.value) + ": " + textContent);
+        count[className.includes("bad") ? "refused" : "read"]++;
+      }
+      return count;
+    })()`);
+    t.diagnostic(JSON.stringify(count));
+    assert.ok(count.read > texts / 20 && count.refused > texts / 20, JSON.stringify(count));
+    await page.evaluate("{ const t = document.getElementById('text'); t.value = 'x - 2\\ny + 1'; t.dispatchEvent(new Event('input')); }");
+    await page.until("document.getElementById('minimum').textContent.includes('to (2.00000, -1.00000)')");
+  }));
+
 test("residuals on a dark phone", () =>
   visit("residuals.html", { width: 390, height: 844, dark: true, phone: true }, (page) => page.until("document.getElementById('minimum').textContent")));
+
+const addresses = ["index.html", "meshes.html", "city.html?device=cpu&example=96", "turbulence.html?device=cpu&points=128", "equal.html", "residuals.html"];
+test("pages are accessible", { skip: process.env.AXE ? false : "axe-core is not installed (scripts/fetch_python_peers.sh)" }, async () => {
+  const script = await readFile(process.env.AXE, "utf8");
+  for (const address of addresses)
+    for (const dark of [false, true])
+      await visit(address, { dark }, async (page) => {
+        await page.until(address === "index.html" ? "document.readyState === 'complete'" : `!/^Loading|^$/.test(${verdict})`);
+        await page.evaluate(script + ";0");
+        const found = await page.evaluate(`axe.run().then((r) => r.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+          .map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" | ")))`);
+        assert.deepEqual(found, [], `${address}${dark ? ", dark" : ""}`);
+      });
+});

@@ -1,12 +1,15 @@
 // node run.mjs PROGRAM.wasm [ARGUMENTS]: runs a WASI program with kernels as modules beside it; its exit code is this one's.
 import { readFile } from "node:fs/promises";
 import { WASI } from "node:wasi";
+import { fuses } from "../../web/lockstep/engine.js";
 
 const wasi = new WASI({ version: "preview1", args: process.argv.slice(2), env: {}, returnOnExit: true });
 const module = await WebAssembly.compile(await readFile(process.argv[2]));
 let core;
 const free = [];
 const lockstep = {
+  fuses: () => (fuses() ? 1 : 0),
+  threads: () => 1,
   instantiate(address, size, helper) {
     const { memory, __indirect_function_table: table } = core.exports;
     try {
@@ -26,5 +29,8 @@ const lockstep = {
     free.push(place);
   },
 };
+for (const { module: from, name } of WebAssembly.Module.imports(module))
+  if (from === "lockstep") lockstep[name] ??= () => 0; // no WebGPU here
+if (fuses()) console.log("fma is the engine's");
 core = await WebAssembly.instantiate(module, { ...wasi.getImportObject(), lockstep });
 process.exitCode = wasi.start(core);

@@ -1,6 +1,6 @@
 // lockstep.d.ts names what the module has, and nothing else.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { Grid, load, Out, site } from "./site.mjs";
 
@@ -21,6 +21,21 @@ function present(object) {
 }
 const only = (a, b) => [...a].filter((name) => !b.has(name)).sort();
 
+test("the package has the layout that npm packs: what it exports, imports and declares is in it", async () => {
+  const folder = new URL("lockstep/", site), names = await readdir(folder);
+  const described = JSON.parse(await readFile(new URL("package.json", folder), "utf8"));
+  assert.match(described.version, /^\d+\.\d+\.\d+$/);
+  assert.notEqual(described.version, "0.0.0");
+  const packed = names.filter((name) => name === "package.json" || described.files.some((pattern) => pattern === name || (pattern === "*.js" && name.endsWith(".js"))));
+  assert.deepEqual(only(new Set(names), new Set(packed)), [], "files that npm leaves out");
+  const exported = Object.values(described.exports).flatMap((target) => (typeof target === "string" ? target : Object.values(target)));
+  for (const path of [described.main, described.types, ...exported, ...described.files.filter((name) => !name.includes("*"))])
+    assert.ok(packed.includes(path.replace(/^\.\//, "")), path);
+  for (const name of packed.filter((file) => file.endsWith(".js")))
+    for (const [, quoted] of (await readFile(new URL(name, folder), "utf8")).replace(/^ *\/\/.*$/gm, "").matchAll(/(?:from |import\(|new URL\()"([^"]+)"/g))
+      assert.ok(quoted.startsWith("node:") || quoted === "." || packed.includes(quoted.replace(/^\.\//, "")), `${name} imports ${quoted}`);
+});
+
 test("every name is declared, and every declared name is there", async () => {
   const ls = await load(), device = await ls.open("cpu"), buffer = device.array("f32", 2);
   const seen = {};
@@ -31,10 +46,13 @@ test("every name is declared, and every declared name is there", async () => {
   ls.kernel({ out: Out("f32") }, (group) => { seen.Group = present(group); }, { group: [32] });
   Object.assign(seen, { Lockstep: present(ls), Device: present(device), Buffer: present(buffer), Kernel: present(kernel),
     Residual: present(ls.residual(device, ["x"], ["x"])) });
+  const mesh = ls.mesh(new TextEncoder().encode("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"), "a.obj");
+  Object.assign(seen, { Mesh: present(mesh), MeshProblem: present(await ls.meshProblem(mesh, { energy: "springs", device: "cpu" })),
+    Flow: present(await ls.flow({ device: "cpu", nx: 8, ny: 8, dt: 0.01 })), City: present(await ls.sampleCity({ device: "cpu", rows: 16, cols: 16 })) });
   const internal = { Lockstep: ["request"], Device: ["handle"], Buffer: ["handle"], Kernel: ["handle", "parameters"], Val: ["toJSON"], At: ["x", "y", "z"],
-    Group: [], Var: [], TracedBuffer: [], TracedArray: [], Residual: [] };
+    Group: [], Var: [], TracedBuffer: [], TracedArray: [], Residual: [], Mesh: ["handle"], MeshProblem: ["handle"], Flow: ["handle"], City: ["handle"] };
   for (const [name, names] of Object.entries(seen)) {
-    const types = declared(["Device", "Buffer", "Kernel"].includes(name) ? "class" : "interface", name);
+    const types = declared(["Device", "Buffer", "Kernel", "Mesh", "MeshProblem", "Flow", "City"].includes(name) ? "class" : "interface", name);
     types.delete("private");
     assert.deepEqual(only(types, names), [], `${name}: declared, but not there`);
     assert.deepEqual(only(names, types), internal[name], `${name}: there, but not declared`);

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <new>
-#include <string_view>
 
 namespace lockstep::web {
 
@@ -64,6 +63,24 @@ std::vector<int64_t> wholes(const Json& request, const char* name, size_t most) 
   return all;
 }
 
+namespace {
+char* memory_at(const Json& request, int64_t bytes) {
+  const int64_t address = whole(request, "address", 1, UINT32_MAX);
+  if (address > int64_t(__builtin_wasm_memory_size(0)) * 65536 - bytes)
+    throw InputError("an address", "lockstep.js", "one of the core's memory");
+  return reinterpret_cast<char*>(uintptr_t(address));
+}
+}  // namespace
+
+char* page_memory(const Json& request, int64_t bytes) {
+  whole(request, "bytes", bytes, bytes);
+  return memory_at(request, bytes);
+}
+std::string_view page_bytes(const Json& request) {
+  const int64_t bytes = whole(request, "bytes", 0, INT32_MAX);
+  return {memory_at(request, bytes), size_t(bytes)};
+}
+
 Number number_of(const Json& value) {
   if (value.is_boolean()) return {Number::Kind::boolean, 0, value.get<bool>(), value.get<bool>()};
   const std::string& text = value.is_string() ? value.get_ref<const std::string&>() : "";
@@ -105,6 +122,10 @@ const Calls& all_calls() {
     add_kernel_calls(calls);
     add_case_calls(calls);
     add_residual_calls(calls);
+    add_mesh_calls(calls);
+    add_array_calls(calls);
+    add_turbulence_calls(calls);
+    add_city_calls(calls);
     return calls;
   }();
   return all;

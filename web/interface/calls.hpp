@@ -1,4 +1,4 @@
-// The core as pages see it: calls with a JSON object in and out, handles for what stays inside. Whatever a page hands in, the
+// The core as pages see it: calls with JSON objects in and out, handles for objects inside. For any input of a page, the
 // answer is a result or an error; errors are objects with the parts of the program's own (what, where, expected, hint).
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/error.hpp"
@@ -22,6 +23,10 @@ void add_device_calls(Calls& calls);
 void add_kernel_calls(Calls& calls);
 void add_case_calls(Calls& calls);
 void add_residual_calls(Calls& calls);
+void add_mesh_calls(Calls& calls);
+void add_array_calls(Calls& calls);
+void add_turbulence_calls(Calls& calls);
+void add_city_calls(Calls& calls);
 
 /// Runs one call; the answer is {"result": …} or {"error": {…}}.
 std::string answer(const Calls& calls, const std::string& request);
@@ -59,6 +64,12 @@ std::string text(const Json& request, const char* name);
 int64_t whole(const Json& request, const char* name, int64_t low, int64_t high);
 /// An array of whole numbers, at most `most` of them.
 std::vector<int64_t> wholes(const Json& request, const char* name, size_t most);
+
+/// Memory of the core that the page allocated, as the members `address` and `bytes` name it. Throws InputError unless all of it
+/// is there, and where `bytes` is not that many.
+char* page_memory(const Json& request, int64_t bytes);
+/// Memory of any length, which the page frees after the call.
+std::string_view page_bytes(const Json& request);
 
 /// A number as JSON holds it to the last bit: "f" and 16 hexadecimal digits of an f64, "i" or "u" and decimal digits, or a
 /// bool.

@@ -28,7 +28,7 @@ const Case& case_named(const Json& request) {
 Json cases(const Json&) {
   Json all = Json::array();
   for (const Case& c : registry().all())
-    all.push_back({{"name", c.name}, {"dtype", c.dtype}, {"sizes", c.small}});
+    all.push_back({{"name", c.name}, {"dtype", c.dtype}, {"sizes", c.small}, {"benchSizes", c.bench}});
   return all;
 }
 
@@ -59,12 +59,22 @@ Json digest(const Json& request) {
   return results.digest(objects().devices.at(member(request, "device")));
 }
 
+Json bench(const Json& request) {
+  const BenchRow row = bench_case(case_named(request), text(request, "size"),
+                                  objects().devices.at(member(request, "device")), 0, {.reference = false});
+  return {
+      {"case", row.name},      {"size", row.size},     {"dtype", row.dtype}, {"median_ms", row.median_ms},
+      {"p95_ms", row.p95_ms},  {"min_ms", row.min_ms}, {"bytes", row.bytes}, {"iterations", row.iterations},
+      {"skipped", row.skipped}};
+}
+
 }  // namespace
 
 void add_case_calls(Calls& calls) {
   calls["cases"] = cases;
   calls["verify"] = verify;
   calls["digest"] = digest;
+  calls["bench"] = bench;
 }
 
 }  // namespace lockstep::web

@@ -42,11 +42,48 @@ Json info_of(const Device& device) {
             {"f16", limits.f16}}}};
 }
 
+/// A limit that a page may lower.
+struct LoweredLimit {
+  const char* name;
+  int64_t Limits::* value;
+};
+constexpr LoweredLimit kLowered[] = {{"group_lanes", &Limits::group_lanes},
+                                     {"binding_bytes", &Limits::binding_bytes},
+                                     {"bindings", &Limits::bindings},
+                                     {"buffer_bytes", &Limits::buffer_bytes},
+                                     {"shared_bytes", &Limits::shared_bytes}};
+
+void lower(Limits& limits, const Json& wanted) {
+  for (const LoweredLimit& limit : kLowered)
+    if (wanted.contains(limit.name)) limits.*limit.value = whole(wanted, limit.name, 1, limits.*limit.value);
+  if (wanted.contains("groups")) limits.groups.fill(whole(wanted, "groups", 1, limits.groups[0]));
+}
+
+/// The first device of a list that works, and why those before it do not.
 Json open(const Json& request) {
-  const Device device = Device::open(text(request, "names"));
-  Json info = info_of(device);
-  info["handle"] = objects().devices.add(device);
-  return info;
+  const bool automatic = text(request, "names") == "auto";  // a software adapter does not count
+  const std::string names = automatic ? "webgpu,cpu" : text(request, "names");
+  const Json limits = request.value("limits", Json::object());
+  DeviceOptions options;
+  if (!limits.empty()) options.lower_limits = [&](Limits& all) { lower(all, limits); };
+  Json refused = Json::array();
+  for (size_t begin = 0;;) {
+    const size_t end = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, end - begin);
+    try {
+      const Device device = Device::open(name, options);
+      if (automatic && device.info().software)
+        throw UnsupportedError("a software adapter", "webgpu", "a hardware adapter, or webgpu by its name");
+      Json info = info_of(device);
+      info["handle"] = objects().devices.add(device);
+      info["refused"] = refused;
+      return info;
+    } catch (const UnsupportedError& error) {
+      refused.push_back({{"name", name}, {"reason", error.problem()}});
+      if (end == names.size()) throw;
+    }
+    begin = end + 1;
+  }
 }
 
 Json allocate(const Json& request) {
@@ -145,6 +182,7 @@ void add_device_calls(Calls& calls) {
   calls["prepare"] = [](const Json& r) {
     return device_of(r).prepare(objects().kernels.at(member(r, "kernel"))), Json();
   };
+  calls["synchronize"] = [](const Json& r) { return device_of(r).synchronize(), Json(); };
   calls["reduce"] = reduce;
   calls["objects"] = [](const Json&) {
     return Json{{"devices", objects().devices.size()},

@@ -1,4 +1,4 @@
-// Devices, buffers and launches. Launches return at once; what waits is a promise, so that devices that work beside the page fit in.
+// Devices, buffers and launches. Launches return at once; what waits is a promise, so that devices that work concurrently with the page fit in.
 import { InputError } from "./errors.js";
 import { elementTypes, Kernel } from "./kernel.js";
 import { numberFor } from "./numbers.js";
@@ -42,18 +42,19 @@ export class Buffer {
     const elements = ArrayBuffer.isView(data) ? data : Elements.from(data);
     if (elements.length !== this.elements)
       throw new InputError(`${elements.length} elements`, `upload to a buffer of ${this.shape.join(" x ")}`, `${this.elements} elements`);
-    this.#core.withMemory(this.bytes, (address) => {
-      this.#core.bytes(address, this.bytes).set(new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength));
-      this.#core.call("write", { device: this.device.handle, buffer: this.handle, address, bytes: this.bytes });
-    });
+    const given = new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
+    this.#core.withBytes(given, (address, bytes) => this.#core.call("write", { device: this.device.handle, buffer: this.handle, address, bytes }));
     return this;
   }
   /** Device to host, after the work before it. */
   async download() {
-    const bytes = this.#core.withMemory(this.bytes, (address) => {
-      this.#core.call("read", { device: this.device.handle, buffer: this.handle, address, bytes: this.bytes });
-      return this.#core.bytes(address, this.bytes).slice();
-    });
+    const request = { device: this.device.handle, buffer: this.handle };
+    const bytes = this.device.waits
+      ? await this.#core.callWaiting("read", request, this.bytes)
+      : this.#core.withMemory(this.bytes, (address) => {
+        this.#core.call("read", { ...request, address, bytes: this.bytes });
+        return this.#core.bytes(address, this.bytes).slice();
+      });
     return new arrays[this.type](bytes.buffer);
   }
   dispose() {
@@ -67,8 +68,10 @@ export class Device {
   constructor(core, { handle, ...info }) {
     this.#core = core;
     this.handle = handle;
-    /** name, kind, description, architecture, limits. */
+    /** name, kind, description, architecture, limits; refused: devices that were asked for first, with the reasons. */
     this.info = info;
+    /** Whether results arrive later than calls return: what gives them is to be awaited before the next call. */
+    this.waits = info.kind === "webgpu";
     core.watch(this, "close", { device: handle });
   }
   /** A buffer of zeros, or of `data`. Sizes slowest axis first. */
@@ -97,12 +100,19 @@ export class Device {
     const values = kernel.parameters.map((p, k) => this.#argument(kernel, p, named ? given[0][p.name] : given[k]));
     this.#core.call("launch", { device: this.handle, kernel: kernel.handle, extent: shapeOf(extent, `kernel ${kernel.name}`, 3), arguments: values });
   }
+  /** A call about this device, which it may make wait. */
+  async _ask(name, request = {}) {
+    const whole = { ...request, device: this.handle };
+    return this.waits ? this.#core.callWaiting(name, whole) : this.#core.call(name, whole);
+  }
   /** Compiles ahead of the first launch. */
   async prepare(kernel) {
-    this.#core.call("prepare", { device: this.handle, kernel: kernel.handle });
+    await this._ask("prepare", { kernel: kernel.handle });
   }
-  /** Waits for the work so far. */
-  async synchronize() {}
+  /** Waits for the work so far; what failed in it is thrown. */
+  async synchronize() {
+    await this._ask("synchronize");
+  }
 
   copy(from, to) {
     this.#core.call("copy", { device: this.handle, from: from?.handle, to: to?.handle });

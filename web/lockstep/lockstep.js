@@ -9,23 +9,29 @@
 //   });
 //   device.launch(heat, [64, 64], now, then, 0.1);
 import * as cases from "./cases.js";
+import { makeCity, makeSampleCity } from "./city.js";
 import { Core } from "./core.js";
 import { Device } from "./device.js";
 import { flowFunctions } from "./flow.js";
 import { Kernel } from "./kernel.js";
 import { TracedArray, Var } from "./memory.js";
+import { Mesh, MeshProblem } from "./mesh.js";
 import { Residual } from "./residual.js";
+import { makeFlow } from "./turbulence.js";
 import { addMethods, constant, valueFunctions } from "./values.js";
 
 export { Buffer, Device } from "./device.js";
 export { DeviceError, InputError, InternalError, LockstepError, UnsupportedError } from "./errors.js";
 export { Grid, InOut, Kernel, Out } from "./kernel.js";
+export { Mesh, MeshProblem } from "./mesh.js";
+export { City } from "./city.js";
+export { Flow } from "./turbulence.js";
 
 /** What the core keeps for an object of the page ends with it. */
 function watched(core) {
-  const release = (call, request) => {
+  const release = (call, request) => core.whenIdle(() => {
     if (!core.stopped) core.call(call, request);
-  };
+  });
   const registry = new FinalizationRegistry(({ call, request }) => release(call, request));
   core.watch = (object, call, request) => registry.register(object, { call, request }, object);
   core.unwatch = (object, call, request) => {
@@ -42,9 +48,14 @@ class Lockstep {
     addMethods(core.functions);
     Object.assign(this, core.functions, flowFunctions(core));
   }
-  /** Opens the first device of a comma-separated list that works: "cpu" (WebAssembly SIMD), "interp", "auto". */
-  async open(names = "auto") {
-    return new Device(this.#core, this.#core.call("open", { names: String(names) }));
+  /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
+   * others did not is in info.refused. options.limits lowers limits. */
+  async open(names = "auto", { limits = {} } = {}) {
+    const request = { names: String(names), limits };
+    const core = this.#core, asks = /webgpu|auto/.test(request.names);
+    const opened = asks ? await core.callWaiting("open", request) : core.call("open", request);
+    for (const { name, reason } of opened.refused) core.print(`[GPU] ${name} failed: ${reason}. CPU fallback.`);
+    return new Device(core, opened);
   }
   /** Traces a kernel. `parameters` names each buffer and number; `body` gets the place (`at`, or with options.group a group) and
    * them. options: name, rank (of the domain), group (lanes), contract. */
@@ -56,6 +67,26 @@ class Lockstep {
   residual(device, variables, expressions) {
     return new Residual(this.#core, device, variables, expressions);
   }
+
+  /** A triangle mesh of a file's bytes; its name ends in .obj, .ply or .stl. */
+  mesh(bytes, name) { return new Mesh(this.#core, bytes, name); }
+  /** An energy of a mesh: "springs", "bend", "smooth", "arap", "developable" … `fixed` and `handles` are vertices that are held,
+   * the latter where minimise() says. Device "auto" is WebGPU on hardware where there is some. */
+  async meshProblem(mesh, { energy, device = "auto", fixed = [], handles = [], start = mesh.positions }) {
+    const request = { mesh: mesh.handle, energy, device, fixed, handles, start: Array.from(start) };
+    return new MeshProblem(this.#core, await this.#core.callWaiting("mesh_problem", request), handles);
+  }
+
+  /** Turbulence on a periodic box. Settings are those of `lockstep flow run`: nx, ny, viscosity, closure, forcing,
+   * forcing_wavenumber, forcing_amount, drag, cfl or dt, initial, seed …; `device`; `field`: { name, bytes } of an .npy file. */
+  flow(settings = {}) { return makeFlow(this.#core, settings); }
+
+  /** A city of height grids: dsm, and dem, cdsm (canopies), tdsm (trunks) where there are some; pixel_size in metres; `device`. */
+  city(grids) { return makeCity(this.#core, grids); }
+  /** The made-up city of `lockstep urban sample`: rows, cols, pixel_size, seed. */
+  sampleCity(options = {}) { return makeSampleCity(this.#core, options); }
+  /** Where the sun is (degrees) at a local time such as "2015-06-21T12:00", `utc_offset` hours ahead of universal time. */
+  sun(time, latitude, longitude, utc_offset) { return this.#core.call("sun", { time, latitude, longitude, utc_offset }); }
 
   /** A number as a value of a type: "f32", "f64", "i32", "u32", "i64", "u64", "bool". */
   constant(type, number) { return constant(this.#core, type, number); }
@@ -69,6 +100,12 @@ class Lockstep {
   cases() { return this.#core.call("cases"); }
   verify(device, options) { return cases.verify(this.#core, device, options); }
   digests(device, options) { return cases.digests(this.#core, device, options); }
+  bench(device, options) { return cases.bench(this.#core, device, options); }
+
+  /** Threads of kernels on "cpu": resolved when the workers take part, with count, and the reason where it is 1. */
+  threads() { return this.#core.threadsReady(); }
+  /** Ends the workers. Nothing of this core can be used any more. */
+  close() { this.#core.end(); }
 
   /** Bytes of the core's memory, and how many objects it holds for the page. */
   usage() { return { memoryBytes: this.#core.memoryBytes, ...this.#core.call("objects") }; }
@@ -76,8 +113,9 @@ class Lockstep {
   request(call, members) { return this.#core.call(call, members); }
 }
 
-/** Loads the core. options.wasm: its address, bytes or module (lockstep.wasm beside this file otherwise); options.print: where its
- * log lines go. */
-export async function load({ wasm = new URL("lockstep.wasm", import.meta.url), print = console.warn } = {}) {
-  return new Lockstep(watched(await Core.load(wasm, print)));
+/** Loads the core. options.wasm: its address, bytes or module (lockstep.wasm next to this file otherwise); options.print: where its
+ * log lines go; options.threads: of kernels on "cpu", all of the processor's up to 8 unless it says otherwise; options.fused:
+ * false for fma without relaxed SIMD, with the same bits. */
+export async function load({ wasm = new URL("lockstep.wasm", import.meta.url), print = console.warn, ...options } = {}) {
+  return new Lockstep(watched(await Core.load(wasm, print, options)));
 }

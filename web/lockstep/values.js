@@ -75,7 +75,7 @@ export const isTraced = (value) => typeof value?._operand === "function";
 export function operand(value, type) {
   return isTraced(value) ? value._operand() : numberFor(type, value);
 }
-/** The type that numbers beside these take. */
+/** The type of numbers combined with these. */
 export function typeOf(values) {
   const traced = values.find((v) => isTraced(v));
   if (!traced) throw new InputError("numbers without a traced value", authorsPlace(), "at least one traced operand");

@@ -1,4 +1,4 @@
-// What the core's C library asks of its host: a clock and somewhere to write lines. Everything else is refused, as a page has
+// What the core's C library asks of its host: a clock, random numbers and somewhere to write lines. Everything else is refused, as a page has
 // neither files nor an environment.
 
 const success = 0, badDescriptor = 8, notSupported = 52;
@@ -25,6 +25,13 @@ export function wasiImports(module, memory, print) {
     },
     clock_time_get(_clock, _precision, time) {
       view().setBigUint64(time, BigInt(Math.round(performance.now() * 1e6)), true);
+      return success;
+    },
+    random_get(address, size) {
+      // 65,536 bytes at a time, as the browser's function takes them.
+      const bytes = new Uint8Array(size);
+      for (let at = 0; at < size; at += 65536) globalThis.crypto.getRandomValues(bytes.subarray(at, at + 65536));
+      new Uint8Array(memory().buffer, address, size).set(bytes);
       return success;
     },
     environ_sizes_get(count, bytes) {

@@ -1,8 +1,8 @@
 // Expressions in x and y: their derivatives and kernel, the landscape of their squares, and a path to a minimum.
 import { load } from "./lockstep/lockstep.js";
 import { minimise } from "./minimise.js";
+import { at, say } from "./page.js";
 
-const at = (id) => document.getElementById(id);
 const examples = [
   ["Rosenbrock's valley", "10*(y - x^2)\n1 - x"],
   ["Two circles", "hypot(x + 1, y) - 1.5\nhypot(x - 1, y - 0.5) - 1.2"],
@@ -12,10 +12,6 @@ const examples = [
 const reach = 3, cells = 160;
 let lockstep, device, residual, landscape, start = [-1.5, 2], drawing = 0;
 
-function say(text, kind = "") {
-  at("verdict").textContent = text;
-  at("verdict").className = `verdict ${kind}`;
-}
 const digits = (value) => (Number.isFinite(value) ? value.toPrecision(6) : String(value));
 const place = (k) => ((k + 0.5) / cells * 2 - 1) * reach;
 

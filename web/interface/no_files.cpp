@@ -1,0 +1,71 @@
+// The page has no files: what applications read by a file's name is refused, and no finished tile is kept.
+#include "core/files/folder.hpp"
+#include "core/files/folder_lock.hpp"
+#include "core/record/journal.hpp"
+#include "io/arrays/frames.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
+#include "io/pictures/map_picture.hpp"
+#include "io/rasters/crs.hpp"
+#include "io/rasters/gdal/gdal_raster.hpp"
+#include "io/rasters/raster_bands.hpp"
+#include "io/series/weather/weather.hpp"
+#include "io/text/file.hpp"
+#include "lockstep/error.hpp"
+#include "urban/run/files/city_files.hpp"
+#include "urban/series/outputs/points.hpp"
+#include "urban/tiles/tile_store.hpp"
+
+namespace lockstep {
+
+namespace {
+[[noreturn]] void refuse_file(const std::filesystem::path& file) {
+  throw InputError("file " + file.native(), "web", "its contents: a page has no files");
+}
+}  // namespace
+
+void journal::note(std::vector<std::filesystem::path> Entries::*, const std::filesystem::path&) {}
+FolderLock::~FolderLock() = default;
+InputFolder::InputFolder(const std::filesystem::path& folder) { refuse_file(folder); }
+InputFolder::~InputFolder() = default;
+std::filesystem::path InputFolder::name_of(const std::filesystem::path& file) { return file; }
+
+namespace io {
+
+InputFile::InputFile(const std::filesystem::path& file, const char*) { refuse_file(file); }
+InputFile::~InputFile() = default;
+bool read_at(int, uint64_t, std::span<std::byte>) { return false; }
+std::vector<std::byte> read_file(const std::filesystem::path& file, const char*) { refuse_file(file); }
+std::string read_text_file(const std::filesystem::path& file, const char*) { refuse_file(file); }
+std::vector<BandLabel> band_labels(const std::filesystem::path& file) { refuse_file(file); }
+std::optional<StoredArray> find_stored(const InputFile&, std::string_view) { return {}; }
+bool is_netcdf(const std::filesystem::path&) { return false; }
+std::unique_ptr<RasterReader> open_gdal_reader(const std::filesystem::path& file, const RasterReadOptions&) {
+  refuse_file(file);
+}
+WeatherTable read_era5(const std::filesystem::path& file, const WeatherPlace&) { refuse_file(file); }
+// Grids of a page name no system of coordinates.
+bool is_same_crs(const std::string& wkt, const std::string& other) { return wkt == other; }
+std::string crs_title(std::string_view wkt) { return std::string(wkt); }
+LonLat centre_lon_lat(const RasterGrid&) { return {}; }
+
+}  // namespace io
+
+namespace urban {
+
+LoadedCity read_city(const CityFiles& files) { refuse_file(files.dsm); }
+Raster read_layer(const std::filesystem::path& file, const CityFiles&, LoadedCity&, LayerValues) {
+  refuse_file(file);
+}
+std::vector<SeriesPoint> read_points(const std::filesystem::path& file, const io::RasterGrid&) {
+  refuse_file(file);
+}
+
+Hash128 hash_in_parts(std::span<const std::byte> data) { return hash128(data); }
+TileStore::TileStore(std::filesystem::path, std::string_view, bool) {}
+void TileStore::begin(int64_t) {}
+void TileStore::save(const Tile&, std::span<const std::byte>) const {}
+bool TileStore::load(const Tile&, std::span<std::byte>) const { return false; }
+
+}  // namespace urban
+
+}  // namespace lockstep

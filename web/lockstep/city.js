@@ -1,0 +1,92 @@
+// Cities as height grids: shadows, sky view factors, hours of radiation and comfort.
+import { takeGrid, takeNpy } from "./arrays.js";
+import { pause } from "./core.js";
+import { InputError } from "./errors.js";
+
+/** A city. Made by lockstep.city and lockstep.sampleCity. Each promise is to be awaited before the next call. */
+export class City {
+  #core;
+  constructor(core, { handle, rows, cols, pixel_size, missing, plants, relief, doubts = [], ...status }) {
+    this.#core = core;
+    this.handle = handle;
+    /** Pixels, metres of one, pixels without a height, whether there are plants, metres from the lowest point to the highest,
+     * and doubts about the grids. */
+    Object.assign(this, { rows, cols, pixelSize: pixel_size, missing, plants, relief, doubts });
+    this.#note(status);
+    core.watch(this, "free_city", { city: handle });
+  }
+  #note({ device, fallbacks, notes }) {
+    Object.assign(this, { device, fallbacks, notes });
+  }
+  async #ask(call, members = {}) {
+    const answer = await this.#core.callWaiting(call, { city: this.handle, ...members });
+    if (answer?.device) this.#note(answer);
+    return answer;
+  }
+  async #grids(call, members, planes = 1) {
+    const bytes = await this.#core.callWaiting(call, { city: this.handle, ...members }, 4 * planes * this.rows * this.cols);
+    return new Float32Array(bytes.buffer);
+  }
+  /** A grid that the city was given: "dsm", "dem", "cdsm", "tdsm". */
+  grid(name) {
+    return this.#grids("city_grid", { name });
+  }
+  /** 1 where no building, and where no plant, hides a sun at these angles (degrees, clockwise from the grid's north; above 0). */
+  async shadows(azimuth, altitude) {
+    const both = await this.#grids("city_shadows", { azimuth, altitude }, 2), pixels = this.rows * this.cols;
+    await this.#ask("city_status");
+    return { buildings: both.subarray(0, pixels), vegetation: both.subarray(pixels) };
+  }
+  async #tiles(count, call, onTile) {
+    for (let tile = 0; tile < count; ++tile) {
+      await this.#ask(call, { tile });
+      if ((await onTile?.(tile + 1, count)) === false) return false;
+      await pause();
+    }
+    return true;
+  }
+  /** Sky view factors, tile by tile: onTile gets how many are done, and ends the work with false. */
+  async sky({ side = 64, onTile } = {}) {
+    const { tiles } = await this.#ask("begin_sky", { side });
+    await this.#tiles(tiles, "sky_tile", onTile);
+    return this.svf();
+  }
+  /** The sky view factors so far; NaN elsewhere. */
+  svf() {
+    return this.#grids("city_svf");
+  }
+  /** Hours of weather (the text of an EPW, UMEP or CSV file), tile by tile as above. Options are those of `lockstep urban run`:
+   * latitude, longitude, utc_offset, start, end, outputs ("tmrt,utci,shadow") …; `convergence` is the direction of the grid's north
+   * (degrees clockwise from true north). */
+  async series({ weather, convergence = 0, side = 64, onTile, ...options }) {
+    if (typeof weather !== "string" || !weather.trim()) throw new InputError("weather", "city.series", "the text of an EPW, UMEP or CSV file");
+    const { times, outputs, tiles } = await this.#ask("begin_series", { weather, convergence, side, options });
+    const grid = (output, step) => this.#grids("series_grid", { output: outputs.indexOf(output), step });
+    const finished = await this.#tiles(tiles, "series_tile", (done, count) => onTile?.(done, count, { times, outputs, grid }));
+    return { times, outputs, finished, grid };
+  }
+  dispose() {
+    this.#core.unwatch(this, "free_city", { city: this.handle });
+  }
+}
+
+const layers = ["dsm", "dem", "cdsm", "tdsm"];
+
+/** Grids are { values, rows, cols } with a Float32Array from the north-west corner on, or { name, bytes } of an .npy file. */
+export async function makeCity(core, { device = "auto", pixel_size = 1, canopy = "above-ground", ...grids }) {
+  const taken = {};
+  try {
+    for (const [name, grid] of Object.entries(grids)) {
+      if (!layers.includes(name)) throw new InputError(`grid ${name}`, "lockstep.city", layers.join(", "));
+      if (grid) taken[name] = (grid.bytes ? takeNpy(core, grid.bytes, grid.name) : takeGrid(core, grid, `lockstep.city, ${name}`)).handle;
+    }
+    if (!taken.dsm) throw new InputError("a city without heights", "lockstep.city", "dsm, a grid of ground and buildings");
+    return new City(core, await core.callWaiting("city", { device, pixel_size, canopy, ...taken }));
+  } finally {
+    for (const array of Object.values(taken)) core.whenIdle(() => core.call("free_array", { array }));
+  }
+}
+/** The city that `lockstep urban sample` makes of a seed. */
+export async function makeSampleCity(core, { device = "auto", rows = 192, cols = 192, pixel_size = 1, seed = 1 }) {
+  return new City(core, await core.callWaiting("sample_city", { device, rows, cols, pixel_size, seed }));
+}
