@@ -28,9 +28,10 @@ import math
 import os
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
+
+import marked
 
 # Student's t, two-sided 95 %, by degrees of freedom; the next lower entry where there is none.
 T95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 9: 2.262, 14: 2.145, 19: 2.093, 23: 2.069, 29: 2.045, 39: 2.023}
@@ -239,13 +240,6 @@ def document(result):
     return "\n".join(lines)
 
 
-def written(path, text):
-    """The document with the tables between its marks."""
-    content = pathlib.Path(path).read_text()
-    begin, end = content.index(MARKS[0]) + len(MARKS[0]), content.index(MARKS[1])
-    return content[:begin] + "\n" + text + content[end:]
-
-
 def stored(result):
     """The file's text: a line for each seed, numbers of six digits."""
     def rounded(value):
@@ -285,11 +279,7 @@ def main():
     text = document(result)
     if not a.docs:
         return print(text)
-    whole = written(a.docs, text)
-    if not a.check:
-        pathlib.Path(a.docs).write_text(whole)
-    elif whole != pathlib.Path(a.docs).read_text():
-        sys.exit(f"{a.docs} has other tables than {a.source}: run {os.path.basename(__file__)} --from {a.source} --docs {a.docs}")
+    marked.place(text, MARKS, a.docs, a.source, a.check)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 
+import marked
+
 # Student's t, two-sided 95 %, by degrees of freedom; the next lower entry where there is none.
 T95 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201,
        12: 2.179, 13: 2.160, 14: 2.145, 15: 2.131, 16: 2.120, 17: 2.110, 18: 2.101, 19: 2.093, 24: 2.064, 29: 2.045, 39: 2.023}
@@ -211,13 +213,6 @@ def document(result):
     return head + "\n".join(markdown(task, found) for task, found in result["tasks"].items())
 
 
-def written(path, text):
-    with open(path, encoding="utf-8") as file:
-        old = file.read()
-    begin, end = (old.index(mark) for mark in MARKS)
-    return old, old[:begin + len(MARKS[0])] + "\n" + text + old[end:]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
@@ -236,14 +231,8 @@ def main():
             result = json.load(file)
     else:
         result = run(a)
-    if not a.docs:
-        return
-    old, new = written(a.docs, document(result))
-    if a.check and old != new:
-        sys.exit(f"{a.docs} has other tables than {a.source}: run {os.path.basename(__file__)} --from {a.source} --docs {a.docs}")
-    if not a.check:
-        with open(a.docs, "w", encoding="utf-8") as file:
-            file.write(new)
+    if a.docs:
+        marked.place(document(result), MARKS, a.docs, a.source, a.check)
 
 
 def run(a):

@@ -3,7 +3,7 @@
 
 usage: urban_substeps.py --cost [--program build/bin/lockstep] [--device cuda:0] [--size 512] [--parts 6,12] [--rounds 5] [--out FILE.json]
        urban_substeps.py --error [--program …] [--device cpu] [--size 96] [--seeds 5] [--out FILE.json]
-       urban_substeps.py --from FILE.json [--docs docs/urban.md] [--check]
+       urban_substeps.py --from FILE.json [--docs docs/urban-model.md] [--check]
 
 21 June over sample cities with trees at 59.3 degrees north, an hourly file of a clear day, Tmrt, UTCI and shadow to .npy.
 --cost: parts of an hour beside one sun an hour; after one warm run of each, rounds in alternating order. The series is the time of all
@@ -20,21 +20,24 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
+
+import marked
 
 MARKS = "<!-- substeps -->", "<!-- /substeps -->"
 FINEST, COARSER = 60, (1, 2, 3, 4, 6, 12, 20)
 GRIDS = ("dsm", "dem", "cdsm")
 
 
-def weather(path):
-    """24 hours of a clear day, times the ends of intervals."""
+def weather(path, warmth=(18, 6), humidity=(60, 20), wind=2):
+    """24 hours of a clear day, times the ends of intervals; means and swings of temperature (C) and humidity (%)."""
     with open(path, "w", encoding="utf-8") as file:
         file.write("time,Ta,RH,wind,Kglobal\n")
         for hour in range(1, 25):
             course = math.cos(2 * math.pi * (hour - 15) / 24)
             stamp = "2015-06-22T00:00" if hour == 24 else "2015-06-21T%02d:00" % hour
-            file.write("%s,%.1f,%.0f,2,%.0f\n" % (stamp, 18 + 6 * course, 60 - 20 * course, max(0.0, 560 * math.cos(2 * math.pi * (hour - 12.5) / 24) + 260)))
+            file.write("%s,%.1f,%.0f,%g,%.0f\n" % (stamp, warmth[0] + warmth[1] * course, humidity[0] - humidity[1] * course, wind, max(0.0, 560 * math.cos(2 * math.pi * (hour - 12.5) / 24) + 260)))
 
 
 class City:
@@ -123,8 +126,9 @@ def document(result):
         times = ["%.2f (%.2f to %.2f)" % tuple(ratio[n][key]) if n in ratio and n != "1" else "1" if n == "1" else "" for key in ("series", "process")]
         lines.append(f"| {n} | {rmse:.2f} | {most:.1f} | {largest:.0f} | {times[0]} | {times[1]} |")
     e, c = result["error"], result["cost"]
-    lines += ["", f"(`bench/urban_substeps.py`: Tmrt against {FINEST} parts, means over {e['seeds']} sample cities of {e['size']}², hours with the sun up; times as multiples of one sun an"
-              f" hour, median and range of {c['rounds']} rounds, {c['size']}², {c['device']}, commit {c['commit'][:8]}.)"]
+    source = (f"(`bench/urban_substeps.py`: Tmrt against {FINEST} parts, means over {e['seeds']} sample cities of {e['size']}², hours with the sun up; times as multiples of one sun an"
+              f" hour, median and range of {c['rounds']} rounds, {c['size']}², {c['device']}, commit {c['commit'][:8]}.)")
+    lines += ["", *textwrap.wrap(source, 120)]
     return "\n".join(lines) + "\n"
 
 
@@ -157,13 +161,7 @@ def main():
     table = document(json.loads(options.source.read_text()))
     if not options.docs:
         return print(table)
-    content = options.docs.read_text()
-    begin, end = content.index(MARKS[0]) + len(MARKS[0]), content.index(MARKS[1])
-    whole = content[:begin] + "\n" + table + content[end:]
-    if not options.check:
-        options.docs.write_text(whole)
-    elif whole != content:
-        sys.exit(f"{options.docs} has another table than {options.source}: run urban_substeps.py --from {options.source} --docs {options.docs}")
+    marked.place(table, MARKS, options.docs, options.source, options.check)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # Installation. Two components:
-#   portable  bin/lockstep and lib/ with everything it loads that a bare Linux with glibc >= 2.36 may lack
-#   devel     liblockstep.so, the public headers and find_package(lockstep)
+#   portable  bin/lockstep and lib/ with everything it loads that a bare Linux with glibc >= 2.35 may lack
+#   devel     liblockstep.so with the same libraries, the public headers and find_package(lockstep)
 include(CMakePackageConfigHelpers)
 include(${CMAKE_CURRENT_LIST_DIR}/LockstepBuiltParts.cmake)
 if(TARGET lockstep_cli)
@@ -23,7 +23,7 @@ endif()
 # --- devel: every library in one, for users of the C++ interface.
 get_property(applications GLOBAL PROPERTY LOCKSTEP_APPLICATIONS)
 set(LOCKSTEP_PUBLIC_PARTS core ir math autodiff compile clike llvm device device_interp device_cpu device_cuda
-  device_webgpu verify math_cases primitives primitives_cases optimize io nn ${applications})
+  device_webgpu verify math_cases primitives primitives_cases gradients gradient_cases optimize parallel io nn ${applications})
 foreach(part IN LISTS LOCKSTEP_PUBLIC_PARTS)
   if(TARGET lockstep_${part})
     get_target_property(kind lockstep_${part} TYPE)
@@ -51,7 +51,10 @@ set(version_script ${PROJECT_SOURCE_DIR}/cmake/lockstep.version)
 target_link_options(lockstep_shared PRIVATE -Wl,--version-script=${version_script} -Wl,-Bsymbolic)
 set_target_properties(lockstep_shared PROPERTIES
   OUTPUT_NAME lockstep EXPORT_NAME lockstep VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib INSTALL_RPATH "$ORIGIN/lockstep" BUILD_WITH_INSTALL_RPATH ON)
+target_link_options(lockstep_shared PRIVATE -Wl,--disable-new-dtags)
+# In a folder of their own: below /usr/local, other programs would take them for those of the system.
+lockstep_install_dependencies(LIBRARIES lockstep_shared lib/lockstep devel)
 set_property(TARGET lockstep_shared APPEND PROPERTY LINK_DEPENDS ${version_script})
 
 set(package_folder lib/cmake/lockstep)

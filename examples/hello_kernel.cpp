@@ -1,4 +1,4 @@
-// The heat equation on a 3-D grid: one kernel, one step after another, on whatever device is there.
+// The heat equation on a 3-D grid: one kernel, one step after another, on any available device.
 //
 //   hello_kernel [device]        device: auto (default), cpu, cuda, webgpu, interp
 #include <cstdio>

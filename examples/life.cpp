@@ -1,5 +1,5 @@
 // The Game of Life on a torus, its generations recorded once and replayed. The program is also a case:
-//   life            runs a glider around the torus on whatever device is there
+//   life            runs a glider around the torus on any available device
 //   life verify     compares each device with the plain loop below
 #include <algorithm>
 #include <cstdio>

@@ -41,7 +41,7 @@ static Kernel count_kernel() {
   return kernel("example.particles.count", body, {.group = {kLanes}});
 }
 
-/// Particles sorted by cell; in which order those of one cell stand, the device chooses.
+/// Particles sorted by cell. The device chooses the order of the particles within a cell.
 static Kernel sort_kernel() {
   return kernel("example.particles.sort",
                 [](At<1> at, Grid<i32, 1> cell, InOut<u32, 1> cursor, Out<i32, 1> order) {

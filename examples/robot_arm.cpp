@@ -39,7 +39,7 @@ Frame joint(const Frame& f, char axis, const solve::Value& angle, double length)
   return g;
 }
 
-/// The tool's frame for the joint angles of slot 0. The base link stands upright before the first joint
+/// The tool's frame for the joint angles of slot 0. The base link is upright before the first joint
 /// turns.
 Frame tool(const solve::TermArguments& a) {
   const solve::Value zero = a.graph().constant(0), one = a.graph().constant(1);

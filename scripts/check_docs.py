@@ -3,35 +3,33 @@
 
 usage: check_docs.py words|links [ROOT]
 
-words   refused phrases (the glossary of docs/style.md) and lines longer than 120 characters, in every tracked .md file
-        that UNCHECKED does not list. Code, link targets and sections between marks (generated tables, the examples of
-        style.md) are not prose. Lines in code blocks and tables may be longer, and lines that a URL makes too long.
+words   refused phrases (the glossary of docs/style.md) in every tracked .md file, in comments of C++, in string literals
+        of the library and the program, and in comments and strings of the Python package. Code, link targets and sections
+        between marks (generated tables, the examples of style.md) are not prose, and neither is a literal without a blank.
+        Lines of .md files have at most 120 characters, except in code blocks and tables and where a URL makes them too long.
 links   relative links of all tracked .md files: the file exists, and so does the heading of an anchor.
 """
+import io
 import os
 import posixpath
 import re
 import sys
+import tokenize
 import urllib.parse
 
 from check_house import files_of
 
 LINE_LENGTH = 120
 GLOSSARY = "docs/style.md"
-# Not rewritten yet, or not prose of ours. A prefix that no file needs any more is a finding, so the list can only shrink.
-UNCHECKED = {
-    "docs/design/": "design notes, rewritten area by area",
-    "docs/solve.md": "rewritten with the code of solve",
-    "docs/urban.md": "rewritten with the code of urban",
-    "src/io/": "rewritten with the code of io",
-    "src/solve/": "rewritten with the code of solve",
-    "src/urban/": "rewritten with the code of urban",
-}
+CHECKED = re.compile(r".*\.md$|(include|src|apps|python/src|tests|bench|examples|web)/.*\.[hc]pp$|python/lockstep/.*\.py$")
 FENCE = re.compile(r"^( *)(```+|~~~+)[^\n]*\n.*?^\1\2 *$", re.S | re.M)
 MARKED = re.compile(r"^<!-- (?!/|end)(\S+)[^\n]* -->\n(?:(?!<!-- ).)*^<!-- (?:/\1|end) -->$", re.S | re.M)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
 TARGET = re.compile(r"\]\([^)\s]*\)|https?://[^\s)>]+")
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+# A comment, string literals without anything between them, or a character.
+CPP = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>(?:R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*")'
+                 r'(?:\s*"(?:[^"\\\n]|\\.)*")*)' r"|(?<!\w)'(?:[^'\\\n]|\\.)+'", re.S)
 HEADING = re.compile(r"^#{1,6} +(.*?)(?: +#+)?$", re.M)
 
 
@@ -44,6 +42,50 @@ def prose_of(text):
     for pattern in (FENCE, MARKED, CODE, TARGET):
         text = pattern.sub(blank, text)
     return text
+
+
+def hidden(text):
+    """As `blank`, but no phrase reaches across."""
+    return re.sub(r"\S", "\0", text)
+
+
+def prose_of_cpp(text, groups):
+    """The text with all but comments and literals ("comment", "text") hidden."""
+    out, end = [], 0
+    for match in CPP.finditer(text):
+        out.append(hidden(text[end:match.start()]))
+        if match["comment"] and "comment" in groups:
+            out.append(re.sub(r"^//[/!<]*|^/\*+|\*/$", blank, match[0]))
+        elif match["text"] and "text" in groups and re.search(r"\s", re.sub(r'"\s+"', "", match[0])):
+            out.append(match[0].replace('"', " "))
+        else:
+            out.append(hidden(match[0]))
+        end = match.end()
+    return CODE.sub(blank, "".join(out) + hidden(text[end:]))
+
+
+def prose_of_python(text):
+    """The text with all but comments and strings with a blank hidden; expressions of f-strings are code."""
+    lines = [0]
+    for line in text.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    out, end = [], 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.STRING, tokenize.COMMENT) and re.search(r"\s", token.string):
+            start, stop = (lines[row - 1] + column for row, column in (token.start, token.end))
+            is_format = token.type == tokenize.STRING and "f" in token.string.partition(token.string[-1])[0].lower()
+            out += [hidden(text[end:start]), re.sub(r"\{[^{}]*\}", lambda m: hidden(m[0]), token.string) if is_format else token.string]
+            end = stop
+    return CODE.sub(blank, "".join(out) + hidden(text[end:]))
+
+
+def prose_of_file(name, text):
+    """The prose of a file that is checked."""
+    if name.endswith(".md"):
+        return prose_of(text)
+    if name.endswith(".py"):
+        return prose_of_python(text)
+    return prose_of_cpp(text, ("comment",) if name.startswith(("tests/", "bench/", "examples/")) else ("comment", "text"))
 
 
 def read(root, name):
@@ -77,13 +119,15 @@ def long_lines(text):
 
 
 def findings_of_words(name, text, phrases):
-    prose = prose_of(text)
+    lower = text.lower()
+    phrases = [row for row in phrases if all(word in lower for word in row[1].lower().split())]
+    prose = prose_of_file(name, text) if phrases else ""
     for pattern, phrase, replacement, allowed in phrases:
         fine = [match.span() for one in allowed for match in one.finditer(prose)]
         for match in pattern.finditer(prose):
             if not any(start <= match.start() and match.end() <= end for start, end in fine):
                 yield f'{name}:{prose.count(chr(10), 0, match.start()) + 1}: "{phrase}": write {replacement}'
-    for number, length in long_lines(text):
+    for number, length in long_lines(text) if name.endswith(".md") else ():
         yield f"{name}:{number}: {length} characters, at most {LINE_LENGTH}"
 
 
@@ -91,21 +135,11 @@ def check_words(root):
     phrases = list(glossary(root))
     if not phrases:
         return [f"{GLOSSARY}: no table between <!-- glossary --> and <!-- /glossary -->"]
-    findings, checked, left_out, needed = [], 0, 0, set()
-    for name in documents(root):
-        found = list(findings_of_words(name, read(root, name), phrases))
-        prefix = next((p for p in UNCHECKED if name.startswith(p)), None)
-        if prefix:
-            left_out += 1
-            needed |= {prefix} if found else set()
-        else:
-            checked += 1
-            findings += found
-    findings += [f"{prefix}: has no findings any more: remove it from UNCHECKED of scripts/check_docs.py"
-                 for prefix in UNCHECKED if prefix not in needed and any(n.startswith(prefix) for n in documents(root))]
-    print(f"words: {len(phrases)} phrases, {checked} files checked, {len(findings)} findings; {left_out} files left out:")
-    for prefix, reason in UNCHECKED.items():
-        print(f"  {prefix}: {reason}")
+    findings, checked = [], 0
+    for name in filter(CHECKED.match, files_of(root)):
+        checked += 1
+        findings += findings_of_words(name, read(root, name), phrases)
+    print(f"words: {len(phrases)} phrases, {checked} files checked, {len(findings)} findings")
     return findings
 
 

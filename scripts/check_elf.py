@@ -5,7 +5,8 @@ usage: check_elf.py [--installed] FOLDER...
 
 No search path (RPATH, RUNPATH) is empty, relative or in a folder that everybody may write to; no stack is executable, no
 segment writable and executable; no needed library is named with a path. --installed: files that travel to other machines,
-whose search paths start with $ORIGIN.
+whose search paths start with $ORIGIN, and which need no newer versions of the C and C++ libraries than Ubuntu 22.04 has. Versions
+are those of the system that links: they are checked where it is Debian 12, on which releases are made, or older.
 """
 import argparse
 import os
@@ -14,6 +15,19 @@ import shutil
 import stat
 import subprocess
 import sys
+
+
+# Of Ubuntu 22.04: manylinux_2_35.
+NEWEST = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}
+
+
+def numbers(version):
+    return tuple(int(part) for part in version.split("."))
+
+
+def links_for_others():
+    """True where this system's C library is Debian 12's or older."""
+    return numbers(os.confstr("CS_GNU_LIBC_VERSION").split()[1]) <= (2, 36)
 
 
 def elf_files(folder):
@@ -40,7 +54,7 @@ def wrong_path(file, entry, installed):
 
 
 def findings_of(file, installed=False):
-    text = subprocess.run(["readelf", "-W", "-l", "-d", file], capture_output=True, text=True, check=True,
+    text = subprocess.run(["readelf", "-W", "-l", "-d", "-V", file], capture_output=True, text=True, check=True,
                           env={**os.environ, "LC_ALL": "C"}).stdout
     stack = re.search(r"^ +GNU_STACK .* ([R W]{2}[E ]) ", text, re.M)
     if not stack:
@@ -57,6 +71,15 @@ def findings_of(file, installed=False):
         for entry in paths.split(":"):
             if wrong := wrong_path(file, entry, installed):
                 yield wrong
+    if installed and links_for_others():
+        yield from newer_versions(text)
+
+
+def newer_versions(text):
+    needs = text.partition("Version needs")[2]
+    for kind, version in sorted(set(re.findall(r"\b(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)", needs))):
+        if numbers(version) > NEWEST[kind]:
+            yield f"it needs {kind}_{version}: expected at most {'.'.join(map(str, NEWEST[kind]))}"
 
 
 def main():

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Checks the Python wheel as its users get it; exit code 1 with a line for each finding.
 
-usage: check_wheel.py [--wheel FILE] [--python PYTHON]... [--scratch FOLDER]
+usage: check_wheel.py [--wheel FILE] [--python PYTHON]... [--scratch FOLDER] [--out FOLDER]
 
 Without --wheel one is built by `pip wheel` from a fresh clone of this repository with the first PYTHON (default: the one that runs
-this), which takes the time of a whole build; the build backend is that of build_requirements.txt. Checked are its size, what its
-libraries need of the system (as manylinux_2_36 allows, and by auditwheel and abi3audit where they are installed), their search paths
-and stacks (check_elf.py), and that it runs in an empty environment of each PYTHON: NumPy alone is installed beside it, from pip.
+this), which takes the time of a whole build; the build backend and auditwheel are those of build_requirements.txt. Checked are its size, what its
+libraries need of the system (check_elf.py, auditwheel, and abi3audit where it is installed), their search paths
+and stacks, and that it runs in an empty environment of each PYTHON: NumPy alone is installed beside it, from pip.
+--out keeps the wheel, with the platform tag that auditwheel finds.
 """
 import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ import zipfile
 import check_elf
 
 LIMIT_MB = 40
-NEWEST = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}  # manylinux_2_36
+MANYLINUX = "manylinux_{}_{}_x86_64".format(*check_elf.NEWEST["GLIBC"])
 OF_THE_SYSTEM = re.compile(r"lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z)\.so\.\d+|ld-linux-x86-64\.so\.2")
 
 RUNS = '''
@@ -58,29 +60,30 @@ def run(*command, **options):
     return done.stdout
 
 
-def build(python, scratch):
+def tools_for(python, scratch):
+    """The programs of an environment with the build backend and auditwheel."""
+    run(python, "-m", "venv", scratch / "builder")
+    tools = scratch / "builder" / "bin"
+    listed = pathlib.Path(__file__).with_name("build_requirements.txt")
+    run(tools / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "-r", listed)
+    return tools
+
+
+def build(tools, scratch):
+    """With the build folder, the compiler's name and the headers of other trees, so that ccache knows what they have compiled."""
     root = pathlib.Path(__file__).resolve().parents[1]
     run("git", "clone", "--quiet", root, scratch / "clone")
-    run(python, "-m", "venv", scratch / "builder")
-    own = scratch / "builder" / "bin" / "python"
-    run(own, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "--require-hashes", "-r", root / "scripts/build_requirements.txt")
-    run(own, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", scratch / "wheels", scratch / "clone")
+    run("sh", "-c", f"'{root}/scripts/fetch_wgpu.sh' build || true", cwd=scratch / "clone")
+    run(tools / "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-C", "build-dir=build", "-w", scratch / "wheels",
+        scratch / "clone", env={**os.environ, "CXX": "c++"})
     return next((scratch / "wheels").glob("lockstep-*.whl"))
 
 
-def versions(text):
-    for kind, version in re.findall(r"\b(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)", text):
-        yield kind, tuple(int(part) for part in version.split("."))
-
-
 def wrong_library(file, inside):
-    """What a shared library needs that manylinux_2_36 does not promise."""
+    """Libraries that a shared library needs and that neither the wheel nor every system has."""
     for name in re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-W", "-d", file)):
         if name not in inside and not OF_THE_SYSTEM.fullmatch(name):
             yield f"{file.name} needs {name}, which is not in the wheel"
-    needed = {(kind, version) for kind, version in versions(run("readelf", "-W", "-V", file)) if version > NEWEST[kind]}
-    for kind, version in sorted(needed):
-        yield f"{file.name} needs {kind}_{'.'.join(map(str, version))}: newer than manylinux_2_36"
 
 
 def wrong_contents(wheel, scratch):
@@ -102,18 +105,26 @@ def wrong_contents(wheel, scratch):
         yield f"{module.name} gives away {len(names)} names, such as {names[:3]}: expected PyInit__core alone"
 
 
-def by_others(wheel):
-    """auditwheel and abi3audit, where this interpreter has them."""
-    scripts = pathlib.Path(sys.executable).parent
-    for tool, arguments in (("auditwheel", ("show",)), ("abi3audit", ("--strict",))):
-        if not (scripts / tool).exists() or (tool == "abi3audit" and "abi3" not in wheel.name):
-            print(f"{tool}: left out ({'not an abi3 wheel' if (scripts / tool).exists() else 'not installed'})")
-            continue
-        found = run(scripts / tool, *arguments, wheel, env={**os.environ, "PATH": f"{scripts}:{os.environ['PATH']}"})
-        tags = re.findall(r"manylinux_\d+_\d+_x86_64", found)
-        print(f"{tool}: {tags[0] if tags else 'ok'}")
-        if tool == "auditwheel" and (not tags or int(tags[0].split("_")[2]) > 36):
-            yield f"auditwheel: {tags[:1] or 'no manylinux tag'}: expected manylinux_2_36_x86_64 or lower"
+def platform_tag(tools, wheel):
+    """That of the oldest systems that it runs on, by auditwheel; empty where there is none."""
+    shown = run(tools / "auditwheel", "show", wheel, env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"})
+    return next(iter(re.findall(r"manylinux_\d+_\d+_x86_64", shown)), "")
+
+
+def keep(wheel, tools, tag, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(wheel, folder)
+    run(tools / "python", "-m", "wheel", "tags", "--remove", "--platform-tag", tag, folder / wheel.name)
+
+
+def wrong_abi(wheel):
+    """abi3audit, where this interpreter has it."""
+    tool = pathlib.Path(sys.executable).parent / "abi3audit"
+    if "abi3" not in wheel.name or not tool.exists():
+        print(f"abi3audit: left out ({'not installed' if 'abi3' in wheel.name else 'not an abi3 wheel'})")
+    else:
+        run(tool, "--strict", wheel)
+        print("abi3audit: ok")
 
 
 def try_with(python, wheel, scratch):
@@ -125,7 +136,7 @@ def try_with(python, wheel, scratch):
     print(run(own, "-c", RUNS, env=bare, cwd=scratch).strip())
     for program in ([own, "-m", "lockstep"], [place / "bin" / "lockstep"]):
         if "cpu" not in run(*program, "devices", env=bare, cwd=scratch):
-            yield f"{' '.join(map(str, program))} devices tells no CPU"
+            yield f"{' '.join(map(str, program))} devices: expected the CPU among them"
 
 
 def main():
@@ -133,14 +144,23 @@ def main():
     parser.add_argument("--wheel", type=pathlib.Path)
     parser.add_argument("--python", action="append")
     parser.add_argument("--scratch", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
     options = parser.parse_args()
     pythons = options.python or [sys.executable]
     with tempfile.TemporaryDirectory(prefix="lockstep-wheel-", dir=options.scratch) as folder:
         scratch = pathlib.Path(folder)
-        wheel = options.wheel or build(pythons[0], scratch)
-        wrong = [*wrong_contents(wheel, scratch), *by_others(wheel)]
+        tools = tools_for(pythons[0], scratch)
+        wheel = options.wheel or build(tools, scratch)
+        tag = platform_tag(tools, wheel)
+        print(f"auditwheel: {tag or 'no manylinux tag'}")
+        wrong = [*wrong_contents(wheel, scratch)]
+        if not tag or check_elf.links_for_others() and int(tag.split("_")[2]) > check_elf.NEWEST["GLIBC"][1]:
+            wrong.append(f"auditwheel: {tag or 'no manylinux tag'}: expected {MANYLINUX} or lower")
+        wrong_abi(wheel)
         for python in pythons:
             wrong += try_with(python, wheel, scratch)
+        if options.out and not wrong:
+            keep(wheel, tools, tag, options.out)
     for line in wrong:
         print("check_wheel:", line, file=sys.stderr)
     sys.exit(1 if wrong else 0)

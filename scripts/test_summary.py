@@ -27,22 +27,24 @@ LANES = {
     "ThreadSanitizer": ["threads", "threads_cuda", "threads_factors"],
     "command line": ["cli_.*"],
     "Python module": ["python"],
-    "PyTorch on the CPU": ["python"],
+    "PyTorch on the CPU": ["python", "tutorial_loss"],
     "JAX on the CPU": ["python"],
+    "tutorials": ["tutorial_(kernel_python|city|fit|flow)", "page_.*"],
     "films": ["io_video"],
     "source tree": ["house_.*"],
     "wasm32": ["wasm", "web"],
+    "documentation site": ["docs_site"],
 }
 # Lanes that CI does not miss: switched off by the environment, or frameworks that no package registry may have.
 OPTIONAL = {"PyTorch on the CPU", "JAX on the CPU"} | ({"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set())
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
 # Limits of a device by its nature (docs/support.md lists them), and tests that another one of the same case holds.
-CANNOT = re.compile(r"has no f64|no 64-bit integers|bytes of shared (memory|arrays)|no plain reference"
+CANNOT = re.compile(r"has no f64|no 64-bit integers|WGSL has no i64|bytes of shared (memory|arrays)|no plain reference"
                     r"|the interpreter (takes too long|alone is too slow)|no CPU back end|without LLVM"
-                    r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off|chromium is not installed", re.I)
+                    r"|wraps no memory of this process|only the interpreter checks bounds|points take minutes here|minutes in the driver's compiler|run by \S+ only|may not mount|needs root (to give|and setpriv)|too quick to be killed|every kind of device is there|LOCKSTEP_WASM=off|(chromium|mpirun|zsh|fish) is not installed", re.I)
 # Frameworks that the Python module works with, and packages that oracles are compared with, that Debian does not have, or not new enough.
-FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|mypy|pvlib|pythermalcomfort) is not installed|^no rasterio:"
-                       r"|^could not import '(rasterio|xarray|netCDF4|pyproj|pandas)'", re.I)
+FRAMEWORK = re.compile(r"^(torch|jax|cupy|a torch with custom_op|mypy|pvlib|pythermalcomfort|qgis_process|dask) is not installed|^no (rasterio|h5py):"
+                       r"|^could not import '(rasterio|xarray|netCDF4|pyproj|pandas|scipy|lmfit)[.\w]*'", re.I)
 NEEDS_DATA = re.compile(r"is absent|is not here|test data|no /", re.I)
 # Skips that make a lane incomplete even where they are excused.
 ABOUT = {"golden data": NEEDS_DATA, "PyTorch on the CPU": re.compile(r"^(a )?torch\b", re.I),

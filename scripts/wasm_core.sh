@@ -35,14 +35,25 @@ unit "$level" compile src/compile/*.cpp src/compile/native/*.cpp src/compile/pas
 unit "$level" wasm src/compile/wasm/*.cpp
 unit "$level" autodiff src/autodiff/*.cpp
 unit "$level" device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
+# WebGPU needs the two headers that scripts/fetch_wgpu.sh places; without them the core has no such device.
+for folder in "$out"/../include "$out"/../../include "$root/build/include"; do
+  [ -e "$folder/webgpu.h" ] || continue
+  unit "$level" webgpu src/compile/clike/printer*.cpp src/compile/clike/cuda/cuda_points.cpp src/compile/clike/wgsl/*.cpp src/device/webgpu/browser/*.cpp \
+    $(ls src/device/webgpu/*.cpp src/device/webgpu/memory/*.cpp | grep -Ev '/(native|vulkan_memory)\.cpp')
+  sed -i "s|\$| -isystem $folder|" "$out/core_webgpu.args"
+  sed -i "s|\$| -DLOCKSTEP_HAS_WEBGPU|" "$out/core_device.args"
+  break
+done
 unit "$interp" interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
 unit "$level" primitives $(ls src/primitives/*.cpp src/primitives/{products,sums}/*.cpp | grep -v matmul)
 unit "$level" fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit "$level" solve src/solve/model/*.cpp
 unit "$level" verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
+version=$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 for own; do
   IFS=, read -ra sources <<<"${own#*=}"
   unit "$level" "${own%%=*}" "${sources[@]}"
+  sed -i "s|\$| -isystem $root/src/core/platform/web/tbb -isystem $root/src/core/platform/web/std -DLOCKSTEP_VERSION=\\\\\"$version\\\\\"|" "$out/core_${own%%=*}.args"
 done
 
 flags=(--target=wasm32-wasi -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY

@@ -1,5 +1,5 @@
 // The same problems by Lockstep's library. A time is taken with the kernels in the process, as Ceres' code is; the first
-// run's, which fetches them from the cache on disk or compiles them, is printed beside it.
+// run's, which fetches them from the cache on disk or compiles them, is printed next to it.
 //   lockstep_side PROBLEM [FILE]: seconds, cost, iterations, seconds of the first run
 #include <lockstep/solve.hpp>
 #include <lockstep/solve/covariance.hpp>

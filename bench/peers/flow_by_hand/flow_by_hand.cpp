@@ -244,7 +244,7 @@ class Flow {
       all[r] = residual(f, next_[r]);
       q[r] = all[r].q;
     }
-    // Gradients of the plane below, whose cotangents stand in the other half.
+    // Gradients of the plane below, whose cotangents are in the other half.
     if_(before, [&] { gradients(z, read, prev, cur, q); });
     for (size_t r = 0; r < rows; ++r) {
       for (size_t c = 0; c < 3; ++c) {
@@ -291,8 +291,8 @@ class Flow {
                  const std::vector<std::array<F, 4>>& cur, const std::vector<std::array<F, 4>>& q) {
     const size_t rows = prev.size();
     for (size_t r = 0; r < rows; ++r) {
-      std::array<std::array<std::array<F, 2>, 2>, 4> near;  // cotangents beside: [residual][axis][side]
-      std::array<std::array<F, 2>, 2> speed;                // u_x beside along x, u_y along y
+      std::array<std::array<std::array<F, 2>, 2>, 4> near;  // neighbours' cotangents: [residual][axis][side]
+      std::array<std::array<F, 2>, 2> speed;                // the neighbours' u_x along x, u_y along y
       for (int side = 0; side < 2; ++side) {
         const int by = side == 0 ? -1 : 1;
         const bool lane_has = side == 0 ? r > 0 : r + 1 < rows;

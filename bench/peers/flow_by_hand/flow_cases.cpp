@@ -1,4 +1,4 @@
-// Cases of incompressible flow: the system of the Value graph beside the sweep that is written out by hand.
+// Cases of incompressible flow: the system of the Value graph compared with the hand-written sweep.
 #include <memory>
 
 #include "flow_by_hand.hpp"

@@ -1,4 +1,4 @@
-// Times of incompressible flow on one device: the kernels of the Value graph beside the sweep that is written by hand.
+// Times of incompressible flow on one device: the kernels of the Value graph compared with the hand-written sweep.
 // usage: bench_flow_by_hand [DEVICE]
 #include <cstdio>
 
