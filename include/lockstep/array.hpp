@@ -25,8 +25,8 @@ class Sizes : public std::vector<int64_t> {
 };
 std::string to_string(const Sizes& sizes);  // "(3, 64, 64)"
 
-/// Whose memory an array's elements lie in: its own, one that others hold with it, or a foreign one that must
-/// outlive it.
+/// Owner of the memory of an array: the array itself, several holders together, or foreign code whose memory must
+/// outlive the array.
 enum class Ownership : uint8_t { owned, shared, view };
 
 /// Elements of one type on a grid of any number of axes, with NumPy's shape and strides. Has the semantics of
@@ -104,7 +104,7 @@ class Array {
   /// All bytes of a contiguous array.
   std::span<const std::byte> raw() const;
   std::span<std::byte> mutate_raw();
-  /// One element, whatever the strides. The indices are not checked.
+  /// One element, for any strides. The indices are not checked.
   template <Element E, class... I>
   E at(I... index) const {
     int64_t offset = 0;

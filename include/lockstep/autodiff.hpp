@@ -129,7 +129,7 @@ class Tape {
   std::unique_ptr<State> state_;
 };
 
-/// Ids of all nodes that `outputs` need, ascending: operands stand before their users.
+/// Ids of all nodes that `outputs` need, ascending: operands precede their users.
 std::vector<uint32_t> reachable(std::span<const Value> outputs);
 /// Numbers of the leaves that `outputs` depend on, ascending.
 std::vector<uint32_t> leaves_of(std::span<const Value> outputs);
@@ -340,7 +340,7 @@ struct Topology {
   uint64_t hash = 0;              // of the bytes; an index only
 };
 /// Leaves are renamed by first visit, depth first; operands of commutative operations are ordered by a hash
-/// that knows leaf classes but not leaf identities. Evaluating the topology's program is `instantiate`.
+/// that depends on leaf classes but not on leaf identities. Evaluating the topology's program is `instantiate`.
 Topology topology(std::span<const Value> outputs);
 /// The expression that a topology stands for, in `graph`: leaf k of it becomes leaves[k], constant
 /// k becomes constants[k]. Gives the outputs.

@@ -286,7 +286,7 @@ class Device {
   }
   /// Memory of others as a buffer, without a copy; kernels read and write it in place. On the CPU the 64 bytes behind
   /// it must stay readable. Throws InputError for an address that is null or not aligned to its elements and for strides
-  /// other than told, UnsupportedError on WebGPU.
+  /// other than specified, UnsupportedError on WebGPU.
   Buffer wrap(Storage storage, Shape shape, const Foreign& foreign) const;
   /// Work from now on begins after what `stream` was given so far; what `stream` is given from now on begins after the
   /// work so far. Nothing to do but on CUDA.

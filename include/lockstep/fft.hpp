@@ -8,7 +8,7 @@
 // convolution. Root mean square error at most 2 epsilon log2(n) of the result's (docs/fft.md has the measured
 // ones).
 //
-// Layout. Axes stand slowest first: (batch, n0, n1) for two axes, (batch, n0) for one; the batch axis may be
+// Layout. The slowest axis comes first: (batch, n0, n1) for two axes, (batch, n0) for one; the batch axis may be
 // left out where batch is 1. Complex data has one more axis of 2 behind: real part, imaginary part. The half
 // spectrum of a real field has n / 2 + 1 coefficients along the last transformed axis, k = 0 … n / 2, and all
 // along the other, k = 0 … n - 1 (those from n / 2 on are the negative ones, k - n). Strides and distances

@@ -23,6 +23,7 @@
 
 #include "lockstep/array.hpp"
 #include "lockstep/device.hpp"
+#include "lockstep/parallel.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep::flow {
@@ -188,6 +189,11 @@ class Solver {
   /// device has none.
   Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision = Storage::f64,
          int64_t members = 1);
+  /// Divided over ranks, which all hold the whole state: each computes some columns of modes and some rows of points. The
+  /// bits are those of one rank. Collective, as are advance(), courant(), moment(), evaluate() and right_hand_side().
+  /// Throws GroupError, on every rank, for grids and closures without fused kernels (docs/cluster.md).
+  Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision,
+         int64_t members, const parallel::Group& group);
 
   /// (ny, nx) for all members, or (members, ny, nx); the mean and modes that are not kept are dropped. Time
   /// starts anew. Throws InputError for other shapes and values that are not finite.

@@ -7,6 +7,7 @@
 #include "lockstep/check.hpp"               // IWYU pragma: export
 #include "lockstep/context.hpp"             // IWYU pragma: export
 #include "lockstep/device.hpp"              // IWYU pragma: export
+#include "lockstep/differentiate.hpp"       // IWYU pragma: export
 #include "lockstep/emit.hpp"                // IWYU pragma: export
 #include "lockstep/error.hpp"               // IWYU pragma: export
 #include "lockstep/fft.hpp"                 // IWYU pragma: export
@@ -34,9 +35,11 @@
 #include "lockstep/nn/network.hpp"          // IWYU pragma: export
 #include "lockstep/nn/optimizer.hpp"        // IWYU pragma: export
 #include "lockstep/optimize.hpp"            // IWYU pragma: export
+#include "lockstep/parallel.hpp"            // IWYU pragma: export
 #include "lockstep/pde.hpp"                 // IWYU pragma: export
 #include "lockstep/pde/check.hpp"           // IWYU pragma: export
 #include "lockstep/pde/commands.hpp"        // IWYU pragma: export
+#include "lockstep/pde/divided.hpp"         // IWYU pragma: export
 #include "lockstep/pde/documents.hpp"       // IWYU pragma: export
 #include "lockstep/pde/examples.hpp"        // IWYU pragma: export
 #include "lockstep/pde/run.hpp"             // IWYU pragma: export
@@ -49,8 +52,10 @@
 #include "lockstep/solve/evaluation.hpp"    // IWYU pragma: export
 #include "lockstep/solve/factors.hpp"       // IWYU pragma: export
 #include "lockstep/solve/files.hpp"         // IWYU pragma: export
+#include "lockstep/solve/imu.hpp"           // IWYU pragma: export
 #include "lockstep/solve/marginalize.hpp"   // IWYU pragma: export
 #include "lockstep/solve/run.hpp"           // IWYU pragma: export
+#include "lockstep/solve/smoother.hpp"      // IWYU pragma: export
 #include "lockstep/stage.hpp"               // IWYU pragma: export
 #include "lockstep/types.hpp"               // IWYU pragma: export
 #include "lockstep/urban.hpp"               // IWYU pragma: export
@@ -60,8 +65,9 @@
 #include "lockstep/urban/documents.hpp"     // IWYU pragma: export
 #include "lockstep/urban/exchange.hpp"      // IWYU pragma: export
 #include "lockstep/urban/opening.hpp"       // IWYU pragma: export
-#include "lockstep/urban/report.hpp"        // IWYU pragma: export
-#include "lockstep/urban/series.hpp"        // IWYU pragma: export
-#include "lockstep/urban/stages.hpp"        // IWYU pragma: export
-#include "lockstep/urban/sunlight.hpp"      // IWYU pragma: export
-#include "lockstep/verify.hpp"              // IWYU pragma: export
+#include "lockstep/urban/plant.hpp"
+#include "lockstep/urban/report.hpp"    // IWYU pragma: export
+#include "lockstep/urban/series.hpp"    // IWYU pragma: export
+#include "lockstep/urban/stages.hpp"    // IWYU pragma: export
+#include "lockstep/urban/sunlight.hpp"  // IWYU pragma: export
+#include "lockstep/verify.hpp"          // IWYU pragma: export

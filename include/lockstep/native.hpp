@@ -1,4 +1,4 @@
-// Native kernels: a kernel written in CUDA C++, or a call of a vendor's library, that stands beside a portable one and
+// Native kernels: a kernel written in CUDA C++, or a call of a vendor's library, that complements a portable one and
 // takes the same arguments.
 #pragma once
 

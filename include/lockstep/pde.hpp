@@ -64,6 +64,9 @@ struct BoundaryConditions {
   std::string text() const;
 };
 
+/// The names that parse() knows: "periodic, clamp, …, dirichlet_face:b, …".
+std::string boundary_rules();
+
 struct Mesh {
   std::array<int64_t, 3> cells{1, 1, 1};  // x, y, z; axes beyond the system's dimensions have one cell
   std::array<double, 3> spacing{1, 1, 1};
@@ -205,7 +208,7 @@ struct Inputs {
   /// Grids of one mesh, one after the other in every array: (members, nz, ny, nx), (members * components, nz,
   /// ny, nx), rows and masks alike. One launch takes them all; the loss is their mean.
   int64_t members = 1;
-  /// Where gradients are to stand, shaped as the fields; those that are wanted and not given are allocated.
+  /// Buffers for gradients, shaped as the fields; requested ones that are not given are allocated.
   FieldBuffers gradients;
 };
 
@@ -227,7 +230,7 @@ struct TrajectoryInputs {
 struct LossOptions {
   Gradients gradients = Gradients::all;
   Path path = Path::automatic;
-  /// Fields whose gradients are wanted; empty: all.
+  /// Fields whose gradients are computed; empty: all.
   std::vector<std::string> wanted;
   /// Cells along z of a slab that passes both kernels while its cotangents are in the cache; 0: by the
   /// device.
@@ -274,6 +277,7 @@ class BoundLoss {
   explicit BoundLoss(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
  private:
+  friend class DividedLoss;
   std::shared_ptr<State> state_;
 };
 
@@ -340,6 +344,8 @@ class Loss {
   struct State;
 
  private:
+  friend class DividedLoss;  // lockstep/pde/divided.hpp
+  explicit Loss(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 

@@ -543,7 +543,7 @@ class Schema : public OptionList {
   }
 };
 
-/// The schema of a struct, made once by the describe() beside it.
+/// The schema of a struct, made once by the describe() next to it.
 template <class Options>
 const Schema<Options>& schema_of() {
   static const Schema<Options> schema = [] {

@@ -28,6 +28,7 @@
 #include "lockstep/autodiff.hpp"
 #include "lockstep/autodiff/geometry.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/parallel.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep::solve {
@@ -148,9 +149,9 @@ struct HostInstance {
   std::span<const double> data;
 };
 
-/// A residual that is a function of numbers on the host: a simulator, a table, an image. It stands beside traced terms in
-/// one problem, on any device; solvers by conjugate gradients do not take it. It must give the same
-/// for the same numbers.
+/// A residual that is a function of numbers on the host: a simulator, a table, an image. It can be combined with traced
+/// terms in one problem, on any device; conjugate gradient solvers reject it. It must return the same
+/// values for the same numbers.
 struct HostTerm {
   std::string name;
   std::vector<int> slots;  // ambient size of each slot
@@ -248,7 +249,7 @@ class Problem {
   /// Holds tangent coordinates of a block: of so3, for example, {2} is the turn about the body's z.
   void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
   bool fixed(BlockSet set, int64_t block) const;
-  /// Bounds of a component of a Euclidean block; infinities for none.
+  /// Bounds of a number that one tangent coordinate moves by itself: Euclidean, or an angle in [-pi, pi); infinities: none.
   void bound(BlockSet set, int64_t block, int component, double lower, double upper);
 
   /// (count, ambient), until blocks are added.
@@ -342,8 +343,8 @@ struct Options {
   Placement backend = Placement::gpu;
   /// Residuals; negative: what `lockstep bench solve.crossover` measured on this machine, else 20,000.
   int64_t threshold = -1;
-  /// Instances that are evaluated at once; 0: all of a topology. What an instance computes on the way stands
-  /// in memory that all batches share, so smaller batches take less of it.
+  /// Instances that are evaluated at once; 0: all of a topology. Intermediate results of an instance are
+  /// in memory that all batches share, so smaller batches need less of it.
   int64_t batch_size = 0;
   Damping damping = Damping::diagonal;
   int max_iterations = 100;
@@ -380,9 +381,17 @@ struct Options {
     int iterations = 5;
   };
   Graduation graduation = {};
-  /// A file that holds the state of the minimisation after each iteration (written beside, renamed). Where it
-  /// exists and belongs to this problem, the minimisation goes on from it.
+  /// A file that holds the state of the minimisation after each iteration (written atomically). If it
+  /// exists and belongs to this problem, the minimisation resumes from it.
   std::string checkpoint;
+  /// Parts that the residuals are cut into; sums over residuals are sums over parts, along a tree. Decides on the bits. Above 1
+  /// for methods lm and gn with pcg or schur_pcg, without bounds.
+  int64_t parts = 1;
+  /// That share the parts: each calls with the same problem and options, and gets the same result. Rank 0 writes the checkpoint
+  /// and decides for the callback and the clock.
+  std::optional<parallel::Group> ranks = {};
+  /// True for rank 0, and without ranks.
+  bool leads() const { return !ranks || ranks->leads(); }
 };
 void describe(Schema<Options::Graduation>& schema);
 void describe(Schema<Options>& schema);

@@ -18,7 +18,7 @@ enum class Type : uint8_t { none, boolean, i32, u32, i64, u64, f32, f64 };
 inline constexpr Type kIndexType = Type(8);
 
 /// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest
-/// even. Those from i8 on stand in files and host arrays only: kernels and devices take none of them.
+/// even. Those from i8 on exist in files and host arrays only; kernels and devices do not support them.
 enum class Storage : uint8_t { f32, f64, i32, u32, i64, u64, f16, bf16, u8, i8, i16, u16, boolean };
 inline constexpr int kStorages = 13;
 /// Whether devices hold elements of it and kernels load them.

@@ -44,7 +44,7 @@ struct Raster {
 /// DSM (0 = no plant).
 enum class CanopyHeights { above_ground, absolute };
 
-/// How the heights of the DSM are given: absolute, or above the ground that the DEM tells.
+/// How the heights of the DSM are given: absolute, or above the ground of the DEM.
 enum class DsmHeights { absolute, above_ground };
 
 /// The grids of a city. All have the shape of `dsm`; empty ones are absent.
@@ -124,10 +124,10 @@ struct Shadows {
   Raster buildings;   ///< 1 = no building or terrain in the way
   Raster vegetation;  ///< 1 = no plant in the way (0 only where buildings is 1)
   Raster
-      vegetation_before_buildings;  ///< 0 = a plant stands between the pixel and the building that shades it
+      vegetation_before_buildings;  ///< 0 = a plant is located between the pixel and the building that shades it
 };
 
-/// Ground pixels just outside a building: height of the wall (m) beside them, and the way that wall faces
+/// Ground pixels just outside a building: height of the wall (m) next to them, and the direction it faces
 /// (degrees clockwise from north). 0 where there is no wall.
 struct Walls {
   Raster height;
@@ -195,8 +195,8 @@ struct SkyViewFactors {
   const Raster& operator[](std::string_view name) const;  ///< by name of kSkyViewNames; throws InputError
 };
 
-/// How a raster that does not fit the memory at once is cut into tiles. Results do not depend on it, to the
-/// bit.
+/// How a raster that does not fit the memory at once is split into tiles. Results do not depend on it, bit
+/// for bit.
 struct TileOptions {
   /// Pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory.
   int64_t side = 0;
@@ -272,7 +272,7 @@ void stream_sky_view_factors(Context& context, const CityInput& city, const SkyO
 
 // ---- Whole runs, from files to files: what the command line, Python and other programs call. ----
 
-/// The rasters of a city: GeoTIFF or whatever GDAL reads, or `.npy`. All of one grid.
+/// The rasters of a city: GeoTIFF or any format that GDAL reads, or `.npy`. All on one grid.
 struct CityFiles {
   std::filesystem::path dsm, dem, cdsm, tdsm;  ///< only the first is needed; the DEM for a DSM above ground
   std::optional<double> pixel_size_m;          ///< for rasters without georeference
@@ -293,11 +293,18 @@ std::span<const Choice<WallFilter>> choices(WallFilter);
 std::span<const Choice<WallTies>> choices(WallTies);
 std::span<const Choice<GridFormat>> choices(GridFormat);
 
+/// The picture below maps.
+struct MapOptions {
+  std::filesystem::path
+      basemap;  ///< a picture with a place: GeoTIFF, or PNG with its world file; empty: none
+};
+
 /// The folder of results. It is made if missing, and locked while a run writes to it.
 struct OutputOptions {
   std::filesystem::path folder;
   GridFormat format = GridFormat::tif;
-  bool pictures = true;  ///< a PNG beside each grid
+  bool pictures = true;  ///< a PNG next to each grid
+  MapOptions map;
 };
 
 struct WallRunOptions {
@@ -361,7 +368,7 @@ struct RunResult {
 
 using WallRunResult = RunResult;
 
-/// Where the sun stands at a time and place.
+/// Position of the sun at a time and location.
 struct SunAtTime {
   double latitude_deg = 0, longitude_deg = 0;
   double azimuth_deg = 0;      ///< from true north
@@ -369,7 +376,7 @@ struct SunAtTime {
 };
 
 struct ShadowRunResult : RunResult {
-  Direction sun;                   ///< azimuth from the grid's north; at or below 0° everything lies in shade
+  Direction sun;                   ///< azimuth from grid north; at or below 0° everything is in shade
   std::optional<SunAtTime> place;  ///< of a run by time
 };
 
@@ -394,6 +401,7 @@ SampleRunResult run(const SampleRunOptions& options);
 // ---- The options of urban by name: see lockstep/schema.hpp. ----
 
 void describe(Schema<CityFiles>& s);
+void describe(Schema<MapOptions>& s);
 void describe(Schema<OutputOptions>& s);
 void describe(Schema<TileOptions>& s);
 void describe(Schema<WallOptions>& s);

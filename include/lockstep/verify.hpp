@@ -77,7 +77,7 @@ std::vector<int64_t> parse_size(const std::string& text);
 /// The same as a shape of `rank` axes.
 Shape parse_shape(const std::string& text, int rank);
 
-/// How two results differ. Two NaN count as equal, whatever their bits.
+/// How two results differ. Two NaN count as equal, regardless of their bits.
 struct Comparison {
   int64_t elements = 0, differing_bits = 0, differing_elements = 0;
   double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;

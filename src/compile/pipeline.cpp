@@ -25,7 +25,7 @@ namespace lockstep::compile {
 
 namespace {
 
-/// The optimisations in their order, whose reasons stand in their headers. Each can be left out by its name.
+/// The optimisations in order; their headers give the reasons. Each can be skipped by its name.
 struct Optimisation {
   std::string_view name;
   void (*rewrite)(ir::Function&);

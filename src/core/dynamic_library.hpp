@@ -33,6 +33,8 @@ struct LibrarySearch {
   std::vector<std::string> names;
   /// Folders below any `site-packages`, e.g. "nvidia/cu13/lib".
   std::vector<std::string> python_folders;
+  /// Its symbols are visible to libraries that are loaded later.
+  bool global = false;
 
   /// Tries, in this order, by absolute names alone: folders of $LOCKSTEP_LIBRARY_PATH, the program's folder and its
   /// ../lib, the same of the Lockstep library, the system's folders, Python's site-packages. Relative folders of other

@@ -15,7 +15,7 @@ const BackendKind& absent() {
                                   return std::vector{status};
                                 },
                                 [](int, const DeviceOptions&) -> std::shared_ptr<Backend> {
-                                  throw UnsupportedError("back end left out of this build", name(kKind),
+                                  throw UnsupportedError("back end not included in this build", name(kKind),
                                                          "a build with it");
                                 }};
   return kind;

@@ -33,9 +33,11 @@ class Module {
   bool folds = false;  // takes as many groups along x as the limits of x and y have together
 };
 
+class StreamMemory;
 class Queue {
  public:
   virtual ~Queue() = default;
+  std::shared_ptr<StreamMemory> memory;  // kept for it (pool.hpp); null until it keeps some
 };
 
 class RecordedGraph {

@@ -99,7 +99,7 @@ Queue* DeviceState::queue_for(const Stream& stream, std::string_view operation) 
   if (stream.owner_ && stream.owner_.get() != this)
     throw InputError("a stream of another device", operation, fmt::format("a stream of {}", info.name));
   if (const Recording* own = recording()) {
-    if (stream.queue_) refuse_recorded(fmt::format("{} on a stream of its own", operation));
+    if (stream.queue_) refuse_recorded(fmt::format("{} on a separate stream", operation));
     return own->queue.get();
   }
   const bool redirected = !stream.queue_ && on_stream && on_stream->owner_.get() == this;

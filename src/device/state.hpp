@@ -29,7 +29,7 @@ struct Recording {
   std::shared_ptr<GraphNumbers> numbers;
 };
 
-/// Whether this thread records, on whatever device.
+/// Whether this thread records, on any device.
 bool recording_now();
 
 /// Of Kernel::function.

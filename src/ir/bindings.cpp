@@ -112,11 +112,15 @@ AnyVal TracedBuffer::atomic(const std::string& op, const std::vector<AnyVal>& at
   static const std::map<std::string, ir::AtomicOp> ops = {
       {"add", ir::AtomicOp::add}, {"min", ir::AtomicOp::min},  {"max", ir::AtomicOp::max},
       {"or", ir::AtomicOp::or_},  {"and", ir::AtomicOp::and_}, {"exchange", ir::AtomicOp::exchange}};
-  const auto found = ops.find(op);
   const Type type = value_type(storage_);
-  if (found == ops.end() || (type != Type::i32 && type != Type::u32) || value.type() != type)
-    throw InputError("atomic " + op + " on " + std::string(name(storage_)), here(),
-                     "add, min, max, or, and or exchange on i32 or u32, with a value of that type");
+  const bool floats = storage_ == Storage::f32 || storage_ == Storage::f64;
+  const auto found = ops.find(floats && op == "unordered_add" ? "add" : op);
+  if (found == ops.end() || value.type() != type ||
+      (floats ? op != "unordered_add" : type != Type::i32 && type != Type::u32))
+    throw InputError(
+        "atomic " + op + " on " + std::string(name(storage_)), here(),
+        "add, min, max, or, and or exchange on i32 or u32, unordered_add on f32 or f64, with a value "
+        "of that type");
   detail::builder().function().buffers[index()].atomic = true;
   const ir::AtomicTarget target{found->second, false, index()};
   return detail::any_value(
@@ -224,7 +228,7 @@ ClosedIf close_if(const AnyVal& condition, const OpenBlock& block) {
 OpenBlock open_else(const ClosedIf& closed) {
   ir::Builder& b = detail::builder();
   if (b.current() != closed.block || b.function().blocks[closed.block].size() != closed.length)
-    throw InputError("else_ away from its if_", "kernel " + b.function().name, "else_ right behind if_");
+    throw InputError("else_ away from its if_", "kernel " + b.function().name, "else_ directly after if_");
   b.set_current(closed.otherwise);
   return {closed.block, closed.otherwise};
 }

@@ -12,7 +12,7 @@ namespace lockstep::ir {
 void Builder::at(const std::source_location& where) {
   std::string_view path = where.file_name();
   if (path.find("lockstep/kernel/") != path.npos)
-    return;                                        // the language's own headers: the caller's line stands
+    return;                                        // the language's own headers: keep the caller's line
   path = path.substr(path.find_last_of('/') + 1);  // from the start where there is no '/'
   auto& files = function_.files;
   const auto found = std::find(files.begin(), files.end(), path);

@@ -111,7 +111,7 @@ void Divergence::assign(Id id) {
     }
     const Loop loop = loop_flags(path_[p]);
     if (skipped_[path_[p]]) return merge(variable, kVaryingForm);
-    // Lanes that left the loop keep the old value; nobody sees that if all reads stand in the same run of the
+    // Lanes that left the loop keep the old value. This has no effect if all reads are in the same run of the
     // loop.
     if (loop.leaves && (loop_above || loop_of_reads_[variable] != path_[p]))
       return merge(variable, kVaryingForm);

@@ -120,7 +120,7 @@ class Divergence {
   mutable std::unordered_map<Id, bool> may_lose_;
   std::vector<bool> parting_, partial_;
   bool parting_return_ = false, changed_ = false;
-  bool returned_ = false;  // of mark_partial: a return_ in divergent flow stands earlier in the text
+  bool returned_ = false;  // of mark_partial: a return_ in divergent flow is earlier in the text
 };
 
 }  // namespace lockstep::ir

@@ -8,6 +8,7 @@
 
 #include "core/platform/threads.hpp"
 #include "ir/long_axes.hpp"
+#include "ir/traced_form.hpp"
 #include "ir/with_index.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/native.hpp"
@@ -210,6 +211,8 @@ Kernel::State& Kernel::state() const {
 }
 const std::string& Kernel::name() const { return state().name; }
 uint64_t Kernel::id() const { return state().id; }
+
+const ir::Function& ir::traced_form(const Kernel& kernel) { return kernel.state().traced; }
 
 const ir::Function& Kernel::function(Type index, bool long_axes) const {
   State& s = state();

@@ -130,7 +130,7 @@ class Printer {
     if (id < number_.size() && number_[id] != kNone)
       out("%{}", number_[id]);
     else
-      out("%?{}", id);  // stands in no block
+      out("%?{}", id);  // is in no block
   }
 
   /// Number and name: the number keeps the text, and so the fingerprint, distinct where two names are alike.

@@ -109,7 +109,7 @@ class Verifier {
       path_.back().position = k;
       if (id >= f_.instructions.size())
         broken("instruction does not exist", "an instruction of this function");
-      if (placed_[id]) broken("instruction stands in two places", "one");
+      if (placed_[id]) broken("instruction is in two blocks", "one");
       placed_[id] = true;
       const Instruction& i = f_[id];
       operands(i);
@@ -209,7 +209,7 @@ class Verifier {
     if (int64_t(i.imm) >= bound) broken(fmt::format("axis {}", i.imm), fmt::format("0 to {}", bound - 1));
   }
 
-  /// May stand in a function that kernels call.
+  /// Allowed in a function that kernels call.
   static bool of_values(Op op) {
     if (is_elementary(op) || is_math(op)) return true;
     switch (op) {

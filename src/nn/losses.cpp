@@ -169,7 +169,7 @@ void LossHead::check(int64_t examples, const Buffer& targets) const {
 }
 
 Buffer LossHead::launch(const Pass& pass, const Buffer& outputs, const Buffer& targets, const Buffer& loss,
-                        bool gradient) {
+                        bool gradient, int64_t whole) {
   const Device& device = pass.device;
   const int64_t columns = output_[output_.rank() - 1], rows = row_count(pass.examples);
   const int64_t count = terms(pass.examples);
@@ -177,7 +177,7 @@ Buffer LossHead::launch(const Pass& pass, const Buffer& outputs, const Buffer& t
   const bool needs = gradient || loss_ != Loss::cross_entropy;
   const Buffer d = needs ? gradients_.get(device, storage_, {rows, columns}) : Buffer{};
   by_type(storage_, [&]<class T>(T) {
-    const double share = double(T(1.0 / double(count)));
+    const double share = double(T(1.0 / double(whole > 0 ? terms(whole) : count)));
     const Buffer y = outputs.reshape({rows, columns}), t = targets.reshape({count});
     if (loss_ == Loss::mean_squared)
       device.launch(mean_squared_kernel<T>(), {count}, y.reshape({count}), t, losses, d.reshape({count}),

@@ -11,9 +11,10 @@ class LossHead {
  public:
   LossHead(Loss loss, const Shape& output, Storage storage);
 
-  /// loss[0] = mean loss; with `gradient` also the gradient by the outputs, in memory of the head's.
+  /// loss[0] = sum of the losses over `whole` examples' terms; with `gradient` also the gradient by the outputs, in memory
+  /// of the head's. whole 0: those of the pass, so that the loss is their mean.
   Buffer launch(const Pass& pass, const Buffer& outputs, const Buffer& targets, const Buffer& loss,
-                bool gradient);
+                bool gradient, int64_t whole = 0);
   /// How many rows have their largest output at the target's place; waits.
   int64_t correct(const Pass& pass, const Buffer& outputs, const Buffer& targets);
   /// Throws InputError for targets of other storage or count.

@@ -87,8 +87,8 @@ struct Network::State {
         stack(make_stack(s, o.storage, o.seed)),
         head(s.loss, stack.layers.back()->output(), o.storage) {}
 
-  Pass pass(int64_t examples, bool training, uint64_t step) const {
-    return {device, examples, training, step};
+  Pass pass(int64_t examples, bool training, uint64_t step, int64_t first = 0) const {
+    return {device, examples, training, step, first};
   }
   Storage input_storage() const {
     return std::holds_alternative<Embedding>(spec.layers[0].variant()) ? Storage::i32 : options.storage;
@@ -160,15 +160,15 @@ void Network::launch_loss(const Batch& batch, const Buffer& loss) {
   s.check_inputs(batch.inputs, batch.size);
   s.head.check(batch.size, batch.targets);
   const Pass pass = s.pass(batch.size, false, 0);
-  s.head.launch(pass, s.outputs(pass, batch.inputs), batch.targets, loss, false);
+  s.head.launch(pass, s.outputs(pass, batch.inputs), batch.targets, loss, false, batch.whole);
 }
 
 void Network::launch_gradient(const Batch& batch, const Buffer& loss, uint64_t step) {
   State& s = *state_;
   s.check_inputs(batch.inputs, batch.size);
   s.head.check(batch.size, batch.targets);
-  const Pass pass = s.pass(batch.size, true, step);
-  Buffer d = s.head.launch(pass, s.outputs(pass, batch.inputs), batch.targets, loss, true);
+  const Pass pass = s.pass(batch.size, true, step, batch.first);
+  Buffer d = s.head.launch(pass, s.outputs(pass, batch.inputs), batch.targets, loss, true, batch.whole);
   for (size_t k = s.stack.layers.size(); k-- > 0;) d = s.stack.layers[k]->backward(pass, d, k > 0);
 }
 

@@ -10,7 +10,7 @@
 #include "lockstep/primitives.hpp"
 #include "nn/layers/common.hpp"
 #include "nn/optimizer_kernels.hpp"
-#include "optimize/vectors.hpp"
+#include "optimize/first_order.hpp"
 
 namespace lockstep::nn {
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kDecays{"constant", "cosine", "linear", "step"};
 
-void expect(bool good, const std::string& what, const char* expected) {
+void expect(bool good, const std::string& what, const std::string& expected) {
   if (!good) throw InputError(what, "optimizer", expected);
 }
 
@@ -83,12 +83,11 @@ template const Kernel& clip_kernel<f64>();
 
 Optimizer::Optimizer(const Device& device, const Buffer& parameters, const OptimizerOptions& options)
     : device_(device), parameters_(parameters), options_(options) {
-  using optimize::Method;
   expect(parameters && parameters.shape().rank() == 1 &&
              (parameters.storage() == Storage::f32 || parameters.storage() == Storage::f64),
          "parameters", "one axis of f32 or f64");
-  expect(options.method == Method::sgd || options.method == Method::adam || options.method == Method::adamw,
-         fmt::format("method {}", optimize::name(options.method)), "sgd, adam or adamw");
+  expect(optimize::first_order(options.method), fmt::format("method {}", optimize::name(options.method)),
+         optimize::first_order_names());
   expect(options.momentum >= 0 && options.momentum < 1, fmt::format("momentum {}", options.momentum),
          "0 or more, below 1");
   expect(options.weight_decay >= 0, fmt::format("weight_decay {}", options.weight_decay), "0 or more");
@@ -117,16 +116,10 @@ void Optimizer::launch_step(const Buffer& gradient, double rate) {
     });
   }
   ++steps_;
-  const double t = double(++moment_steps_);
-  if (options_.method == optimize::Method::sgd) {
-    optimize::momentum_step(device_, gradient, first_, move_, options_.momentum, rate);
-    primitives::axpy(device_, 1, move_, parameters_);
-    return;
-  }
-  const double decay = options_.method == optimize::Method::adamw ? rate * options_.weight_decay : 0;
-  optimize::adam_step(device_, gradient, first_, second_, parameters_, move_, rate,
-                      1 / (1 - std::pow(optimize::kBeta1, t)), 1 / (1 - std::pow(optimize::kBeta2, t)),
-                      decay);
+  const optimize::FirstOrderRow& row = *optimize::first_order(options_.method);
+  row.launch({device_, gradient, first_, second_, parameters_, move_, rate, options_.momentum,
+              row.has_decay ? rate * options_.weight_decay : 0, ++moment_steps_});
+  if (!row.moves_point) primitives::axpy(device_, 1, move_, parameters_);
 }
 
 }  // namespace lockstep::nn

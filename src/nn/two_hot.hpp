@@ -1,6 +1,6 @@
 // Numbers as distributions over bins (Hafner et al. 2025, DreamerV3, "symexp twohot"): the bins are symexp of equally spaced
-// positions, a number is the two bins beside it, weighted so that their mean is the number, and a distribution stands for
-// its mean. Kernels of losses and of forecast's heads share these.
+// positions, a number is the two bins next to it, weighted so that their mean is the number, and a distribution stands
+// for its mean. Kernels of losses and of forecast's heads share these.
 #pragma once
 
 #include "lockstep/device.hpp"

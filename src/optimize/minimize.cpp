@@ -8,6 +8,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
+#include "optimize/first_order.hpp"
 #include "optimize/lbfgs/memory.hpp"
 #include "optimize/vectors.hpp"
 
@@ -19,7 +20,7 @@ VectorObjective::VectorObjective(const Device& device, const Buffer& start, Stor
   if (!start || start.shape().rank() != 1 || !real(start.storage()) || !real(value_storage))
     throw InputError("the start of a minimisation", "optimize", "a vector of f32 or f64");
   if (size_of(value_storage) < size_of(start.storage()))
-    throw InputError("a value in f32 of a vector in f64", "optimize", "a value that is no narrower");
+    throw InputError("a value in f32 of a vector in f64", "optimize", "a value that is not narrower");
   for (Buffer* b : {&point_, &trial_, &gradient_}) *b = device.allocate(start.storage(), {start.elements()});
   value_ = device.allocate(value_storage, {1});
   device.copy(start, point_);
@@ -196,13 +197,8 @@ class FirstOrderMethod final : public Loop {
 }  // namespace
 
 std::string_view name(Method method) {
-  switch (method) {
-    case Method::lbfgs: return "lbfgs";
-    case Method::sgd: return "sgd";
-    case Method::adam: return "adam";
-    case Method::adamw: return "adamw";
-  }
-  return "";
+  const FirstOrderRow* row = first_order(method);
+  return row ? row->name : "lbfgs";
 }
 std::string_view name(Termination termination) {
   switch (termination) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "device/cached_kernel.hpp"
 #include "lockstep/kernel/kernel.hpp"
@@ -13,13 +12,6 @@
 
 namespace lockstep::optimize {
 namespace {
-
-constexpr double kTiny = 1e-8;
-
-template <class T>
-std::string vector_kernel_name(const char* operation) {
-  return std::string("optimize.") + operation + "." + std::string(name(lockstep::detail::kType<T>));
-}
 
 /// numbers = value, |step|^2, largest and least gradient component, |point|^2, in the value's type.
 template <class A, class T, class S>
@@ -82,80 +74,6 @@ double norm(const Device& device, const Buffer& x) {
   double out = 0;
   by_storage(x, [&]<class T>(T) { out = double(primitives::norm<T>(device, x)); });
   return out;
-}
-
-void momentum_step(const Device& device, const Buffer& g, const Buffer& v, const Buffer& step,
-                   double momentum, double rate) {
-  by_storage(g, [&]<class T>(T) {
-    static const Kernel k = kernel(
-        vector_kernel_name<T>("momentum_step"),
-        [](At<1> at, Grid<T, 1> slope, InOut<T, 1> velocity, Out<T, 1> move, Param<T> keep, Param<T> rate_) {
-          const Val<T> next = fma(keep, velocity[at], slope[at]);
-          velocity[at] = next;
-          move[at] = -(rate_ * next);
-        });
-    launch_over(device, k, g, g, v, step, double(T(momentum)), double(T(rate)));
-  });
-}
-
-void adam_step(const Device& device, const Buffer& g, const Buffer& m, const Buffer& v, const Buffer& x,
-               const Buffer& step, double rate, double c1, double c2, double decay) {
-  by_storage(g, [&]<class T>(T) {
-    static const Kernel k = kernel(
-        vector_kernel_name<T>("adam_step"),
-        [](At<1> at, Grid<T, 1> slope, InOut<T, 1> mean, InOut<T, 1> square, InOut<T, 1> point,
-           Out<T, 1> move, Param<T> rate_, Param<T> first, Param<T> second, Param<T> decay_) {
-          const Val<T> s = slope[at];
-          const Val<T> next_mean = fma(Val<T>(T(kBeta1)), mean[at], Val<T>(T(1 - kBeta1)) * s);
-          const Val<T> next_square = fma(Val<T>(T(kBeta2)), square[at], Val<T>(T(1 - kBeta2)) * (s * s));
-          mean[at] = next_mean;
-          square[at] = next_square;
-          const Val<T> moved =
-              -(rate_ * ((next_mean * first) / (sqrt(next_square * second) + Val<T>(T(kTiny))))) -
-              decay_ * point[at];
-          move[at] = moved;
-          point[at] = point[at] + moved;
-        });
-    launch_over(device, k, g, g, m, v, x, step, double(T(rate)), double(T(c1)), double(T(c2)),
-                double(T(decay)));
-  });
-}
-
-FirstOrderState::FirstOrderState(const Objective& objective, Method method) : method_(method) {
-  const Device& device = objective.device();
-  const Buffer gradient = objective.gradient();
-  for (Buffer* buffer : {&step_, &first_, &second_, &point_}) {
-    *buffer = device.allocate(gradient.storage(), {gradient.elements()});
-    device.clear(*buffer);
-  }
-  if (method == Method::adamw && objective.point().elements() == gradient.elements())
-    write_numbers(device, download_numbers(device, objective.point()), point_);
-}
-
-const Buffer& FirstOrderState::next(const Objective& objective, const Options& options) {
-  ++steps_;
-  const Device& device = objective.device();
-  if (method_ == Method::sgd) {
-    momentum_step(device, objective.gradient(), first_, step_, options.momentum, options.learning_rate);
-  } else {
-    const double decay = method_ == Method::adamw ? options.learning_rate * options.weight_decay : 0;
-    adam_step(device, objective.gradient(), first_, second_, point_, step_, options.learning_rate,
-              1 / (1 - std::pow(kBeta1, double(steps_))), 1 / (1 - std::pow(kBeta2, double(steps_))), decay);
-  }
-  return step_;
-}
-
-std::vector<std::vector<double>> FirstOrderState::vectors(const Device& device) const {
-  std::vector<std::vector<double>> out;
-  for (const Buffer* buffer : {&first_, &second_, &point_}) out.push_back(download_numbers(device, *buffer));
-  return out;
-}
-void FirstOrderState::restore(const Device& device, std::span<const std::vector<double>> vectors,
-                              int64_t steps) {
-  write_numbers(device, vectors[0], first_);
-  write_numbers(device, vectors[1], second_);
-  write_numbers(device, vectors[2], point_);
-  steps_ = steps;
 }
 
 StepReader::StepReader(Objective& objective) : objective_(objective) {

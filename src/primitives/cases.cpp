@@ -178,7 +178,7 @@ Case reduce_case(const std::string& operation, Chunk how, bool root = false) {
   return c;
 }
 
-/// The same as a replay of a recorded graph: one submission, whatever the number of launches.
+/// The same as a replay of a recorded graph: one submission, regardless of the number of launches.
 Case recorded(Case c) {
   c.name += ".recorded";
   c.make = [plain = c.make](const std::string& size, uint64_t seed) {

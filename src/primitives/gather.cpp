@@ -19,7 +19,7 @@ constexpr int kGatherTile = 2048;  // values of a component in shared memory, ov
 constexpr int64_t kGatherAlong = 16;
 constexpr int kMaxComponents = 4;  // columns of x that a lane adds up side by side
 
-/// Elements from one record to the next where the components of a lane stand side by side in one array.
+/// Elements from one record to the next if the components of a lane are adjacent in one array.
 int record_of(int components) { return components == 2 ? 2 : 4; }
 
 int tile_of(int components) {
@@ -29,7 +29,7 @@ int tile_of(int components) {
 /// Rows r … r + 255 by a group: all lanes fetch the group's entries tile by tile into shared memory, where
 /// each lane adds those of its row in order. So loads run along the entries and overlap, however long the
 /// rows are, and the components next to each other are fetched together. `records`: x has just these
-/// components, and they stand side by side in shared memory too.
+/// components, and they are adjacent in shared memory too.
 template <class T>
 void gather(const Group<2>& g, const Grid<i32, 1>& first, const Grid<i32, 1>& columns,
             const Grid<T, 1>* weights, const Grid<T, 2>& x, const Out<T, 2>& y, int components,

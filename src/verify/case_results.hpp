@@ -11,6 +11,11 @@
 
 namespace lockstep {
 
+/// Why a device does not run a case, else empty.
+std::string case_unsupported(const Case& c, const Device& device);
+/// The device itself, or one of the same name with the case's lowered limits.
+Device case_device(const Case& c, const Device& device);
+
 class CaseResults {
  public:
   /// `c` must outlive this.

@@ -20,7 +20,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::string unsupported(const Case& c, const Device& device) {
+}  // namespace
+
+std::string case_unsupported(const Case& c, const Device& device) {
   if (c.needs_f64 && !device.info().limits.f64) return fmt::format("{} has no f64", device.info().name);
   for (const Kernel& kernel : c.kernels ? c.kernels() : std::vector<Kernel>{})
     if (const Support support = device.supports(kernel); !support.ok)
@@ -28,14 +30,15 @@ std::string unsupported(const Case& c, const Device& device) {
   return "";
 }
 
-/// The device itself, or one of the same name with the case's lowered limits.
-Device device_for(const Case& c, const Device& device) {
+Device case_device(const Case& c, const Device& device) {
   if (!c.lower_limits) return device;
   DeviceOptions options;
   options.numerics = device.numerics();
   options.lower_limits = c.lower_limits;
   return Device::open(device.info().name, options);
 }
+
+namespace {
 
 /// Throws InputError where the host cannot hold the inputs.
 CaseProblem make_problem(const Case& c, const std::string& size, uint64_t seed) {
@@ -51,7 +54,7 @@ CaseProblem make_problem(const Case& c, const std::string& size, uint64_t seed) 
 }
 
 std::vector<Array> run_on(const Case& c, const CaseProblem& problem, const Device& opened) {
-  const Device device = device_for(c, opened);
+  const Device device = case_device(c, opened);
   CaseRun run = problem.bind(device);
   run.run();
   return run.outputs();
@@ -98,12 +101,12 @@ const std::vector<Array>& CaseResults::of(const Device& device) {
 }
 
 std::string CaseResults::digest(const Device& device) {
-  return unsupported(case_, device).empty() ? lockstep::digest(of(device)) : "";
+  return case_unsupported(case_, device).empty() ? lockstep::digest(of(device)) : "";
 }
 
 VerifyRow CaseResults::verify(const Device& device, Against against, const Device& other) {
   VerifyRow row{case_.name, size_, case_.dtype, {}, "", false, ""};
-  row.skipped = unsupported(case_, device);
+  row.skipped = case_unsupported(case_, device);
   if (!row.skipped.empty()) return row;
   Bound bound = against == Against::reference ? case_.reference : Bound::exact();
   if (device.info().kind == DeviceKind::webgpu && !case_.webgpu.bits) bound = webgpu_bound(case_, against);
@@ -141,8 +144,8 @@ BenchRow bench_case(const Case& c, const std::string& size, const Device& opened
   row.name = c.name;
   row.size = size;
   row.dtype = c.dtype;
-  const Device device = device_for(c, opened);
-  row.skipped = unsupported(c, device);
+  const Device device = case_device(c, opened);
+  row.skipped = case_unsupported(c, device);
   if (!row.skipped.empty()) return row;
   const CaseProblem problem = make_problem(c, size, 1);
   CaseRun bound = problem.bind(device);

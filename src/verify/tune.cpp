@@ -118,7 +118,7 @@ Tuned tune(const Device& device, const Subject& subject, double seconds) {
   const Computation& computation = *subject.computation;
   const bool exact = device.numerics() == Numerics::exact;
   if (exact && (subject.fast_only || computation.options().exact == Agreement::bound)) {
-    tuned.skipped = "its variants differ in rounding: a table chooses in fast numerics alone";
+    tuned.skipped = "its variants differ in rounding: a table chooses in fast numerics only";
     return tuned;
   }
   TableRow row{

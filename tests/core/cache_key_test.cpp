@@ -140,7 +140,7 @@ TEST(CacheKey, WithoutAKeyOfThisUserAloneTheCacheIsOffWithOneLine) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(code, 0);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
-  EXPECT_NE(text.find("no key of this user alone"), text.npos) << text;
+  EXPECT_NE(text.find("no private key of this user"), text.npos) << text;
   EXPECT_EQ(file_count(places.cache), 1u);
 }
 

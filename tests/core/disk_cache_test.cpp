@@ -99,7 +99,7 @@ TEST(DiskCache, AnEntryUnderAnotherKeysNameIsRefused) {
   EXPECT_FALSE(cache.get("key B"));
 }
 
-// Children write and read the same few keys at once; whatever is read must be whole and belong to its key.
+// Children write and read the same few keys at once. Each value read must be whole and belong to its key.
 TEST(DiskCache, ProcessesShareItAtOnce) {
   TemporaryFolder folder;
   std::vector<pid_t> children;

@@ -1,11 +1,13 @@
-// Content hashes against published vectors, and what tells two runs apart.
+// Content hashes against published vectors, and the entries that distinguish two runs.
 #include "core/record/identity.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 
+#include "core/record/journal.hpp"
 #include "core/record/sha256.hpp"
 #include "lockstep/error.hpp"
 #include "temporary_folder.hpp"
@@ -28,6 +30,18 @@ TEST(Sha256, PublishedVectors) {
       "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
   EXPECT_EQ(sha256(std::string(1'000'000, 'a')),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, TheProcessorsInstructionsAreTheStandardsRounds) {
+  std::mt19937 random(7);
+  Sha256State plain{}, fast{};
+  for (int round = 0; round < 100; ++round) {
+    std::array<std::byte, 64> bytes;
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random());
+    sha256_block(plain, bytes.data());
+    fastest_sha256_block()(fast, bytes.data());
+    ASSERT_EQ(plain, fast) << round;
+  }
 }
 
 TEST(Sha256, PartsOfEverySizeGiveTheWhole) {
@@ -112,6 +126,19 @@ TEST(Identity, JsonGoesRoundAndAnEditedOneIsRefused) {
   for (const char* bad :
        {"null", "[]", "{}", R"({"command":3})", R"({"command":"","options":[1],"inputs":[],"hash":""})"})
     EXPECT_THROW(Identity::from_json(nlohmann::json::parse(bad), "file"), InputError) << bad;
+}
+
+TEST(Journal, ListsEachFileOnceInEachRecording) {
+  for (int recording = 0; recording < 2; ++recording) {
+    journal::begin();
+    for (const char* file : {"b", "a", "./b", "x/../a", "c"}) journal::output(file);
+    journal::input("a");
+    const journal::Entries entries = journal::entries();
+    std::vector<std::string> names;
+    for (const auto& file : entries.outputs) names.push_back(file.filename().string());
+    EXPECT_EQ(names, (std::vector<std::string>{"b", "a", "c"}));
+    EXPECT_EQ(entries.inputs.size(), 1u) << "what is written may be read too";
+  }
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ TEST(JsonText, NothingInItSteersATerminalOrStopsAReader) {
   EXPECT_EQ(ordered_json::parse(text)["file"], "a\x1b[2J\x7f\xc2\x9b\xc3\xa4\xef\xbf\xbd");
 }
 
-// what() is one line of the parts; the parts are as they were, whatever separators they hold.
+// what() is one line of the parts. The parts themselves are unchanged, regardless of the separators they hold.
 TEST(Errors, CarryTheirParts) {
   const InputError e("a [b]: expected c\n", "file ]: expected \x1b [x", "d [e]");
   EXPECT_STREQ(e.what(), "a [b]: expected c  [file ]: expected   [x]: expected d [e]");

@@ -1,4 +1,4 @@
-// Walks over the options of a schema: what must hold of each of them, whoever calls.
+// Tests over all options of a schema: properties that each option must have, for any caller.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -192,7 +192,7 @@ TEST_F(Checked, OverlappingWindowsOfOneMemoryKeepTheirElements) {
   const Buffer whole = device.upload(std::vector<f32>{1, 2, 3, 4, 5, 6, 7, 8}).reshape({2, 4});
   const Buffer left = whole.window({0, 0}, {2, 2}), right = whole.window({0, 2}, {2, 2});
   collect_check_findings(true);
-  // Out of bounds in rows: the interpreter's results are put in place, those beside them stay.
+  // Out of bounds in rows: the interpreter's results are written, the elements next to them are unchanged.
   const Kernel shift =
       kernel("c.shift", [](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) { b[at] = a(at.y, at.x + 1); });
   device.launch(shift, {2, 2}, left, right);

@@ -222,8 +222,8 @@ TEST_P(Edges, ShiftedReadsOfTheLongestAxis) {
   munmap(pages, size_t(kLongest) + 4096);
 }
 
-/// The passes of loops over the longest axis, whose last step ends beyond 2^31: one stands in the step's place, so that
-/// a counter that wraps goes on.
+/// The number of passes of loops over the longest axis, whose last step ends beyond 2^31. Each step counts one: if the
+/// counter wraps, the loop continues and the number is too large.
 TEST_P(Edges, StridesOverTheLongestAxisEnd) {
   constexpr int kStride = 1 << 19;
   device::Backend& backend = device.backend();

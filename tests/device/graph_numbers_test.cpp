@@ -1,4 +1,4 @@
-// Numbers of a graph that change between replays: as separate launches, to the bit.
+// Numbers of a graph that change between replays: bit-identical to separate launches.
 #include <gtest/gtest.h>
 
 #include <thread>

@@ -279,9 +279,9 @@ TEST_P(Launch, ARecordingRefusesWhatItCannotHold) {
   refused("Device::replay inside a recording", [&] { device.replay(graph); });
   refused("Device::synchronize inside a recording", [&] { device.synchronize(); });
   refused("Device::seconds inside a recording", [&] { device.seconds([] {}); });
-  refused("Device::launch_on on a stream of its own inside a recording",
+  refused("Device::launch_on on a separate stream inside a recording",
           [&] { device.launch_on(stream, add_scalar(), {1}, a, b, 1); });
-  refused("Device::copy on a stream of its own inside a recording", [&] { device.copy(a, b, stream); });
+  refused("Device::copy on a separate stream inside a recording", [&] { device.copy(a, b, stream); });
   EXPECT_EQ(message([&] { device.record([&] { device.record([] {}); }); }),
             "a recording inside a recording [Device::record]: expected one at a time in a thread");
   // A refusal leaves the device as it was.

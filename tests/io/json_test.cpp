@@ -19,8 +19,8 @@ std::string error_in(const std::string& text) {
 }
 
 TEST(Json, WhatIsNoDocumentIsRefused) {
-  EXPECT_EQ(error_in("{\n\"a\": tru}"), "text that is no JSON [a.json:2]: expected JSON");
-  EXPECT_EQ(error_in(""), "text that is no JSON [a.json:1]: expected JSON");
+  EXPECT_EQ(error_in("{\n\"a\": tru}"), "text that is not JSON [a.json:2]: expected JSON");
+  EXPECT_EQ(error_in(""), "text that is not JSON [a.json:1]: expected JSON");
   EXPECT_TRUE(has(error_in("[1e999]"), "too large"));
   EXPECT_TRUE(
       has(error_in("{\"a\": {\"b\": 1, \"c\": 2, \"b\": 3}}"), "the name 'b' a second time [a.json]"));

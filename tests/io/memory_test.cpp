@@ -1,4 +1,4 @@
-// Readers of files allocate no more than their budget, whatever the file holds. All of operator new is counted.
+// Readers of files allocate no more than their budget, regardless of the contents. All of operator new is counted.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <zlib.h>

@@ -133,7 +133,8 @@ TEST(Npy, ErrorsNameFileMistakeAndExpectation) {
   expect_refused(
       numpy_file("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", "1234"),
       "descr");
-  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", ""), "no number");
+  expect_refused(numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", ""),
+                 "not a number");
   expect_refused(
       numpy_file("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", ""),
       "exceeds");
@@ -269,6 +270,49 @@ TEST(Npz, ReadsArraysThatNumpyWrote) {
 }
 
 // The header decides before the content is read: a damaged content is no error of an array that is refused by its shape.
+// Parts of a stored array are those of the whole one, and their checksums in order are the archive's.
+TEST(Npz, PartsOfStoredArraysAreReadAndVerified) {
+  TemporaryFolder folder;
+  std::vector<double> values(2 * 5 * 3 * 4);
+  std::iota(values.begin(), values.end(), 0.5);
+  const Array whole = Array::of(values, {2, 5, 3, 4});
+  const std::vector<int64_t> order{4, 0, 1, 1};
+  write_npz(folder / "stored.npz", {{"a", whole}, {"b", Array::of(std::vector<float>{1, 2})}});
+  write_npz(folder / "packed.npz", {{"a", whole}}, NpzCompression::deflated);
+  EXPECT_FALSE(NpzFile(folder / "packed.npz").read_slices("a", 1, order));
+  const NpzFile file(folder / "stored.npz");
+  EXPECT_EQ(file.checksum("a"), NpzFile(folder / "packed.npz").checksum("a"));
+  for (const size_t axis : {size_t(0), size_t(1), size_t(3)}) {
+    const std::vector<int64_t> positions = axis == 0   ? std::vector<int64_t>{1}
+                                           : axis == 1 ? order
+                                                       : std::vector<int64_t>{3, 2};
+    const auto part = file.read_slices("a", axis, positions);
+    ASSERT_TRUE(part);
+    for (size_t k = 0; k < positions.size(); ++k)
+      EXPECT_TRUE(same(part->slice(int(axis), int64_t(k), 1).packed(),
+                       whole.slice(int(axis), positions[k], 1).packed()))
+          << "axis " << axis << ", position " << positions[k];
+  }
+  // Two rows, each of planes 0 to 1 and 2 to 4.
+  std::vector<PartChecksum> parts;
+  for (size_t row = 0; row < 2; ++row)
+    for (const auto& [first, count] : {std::pair(0, 2), {2, 3}})
+      parts.push_back(checksum_of(whole.raw().subspan((row * 5 + size_t(first)) * 96, size_t(count) * 96)));
+  EXPECT_NO_THROW(file.verify("a", parts));
+  std::swap(parts[1], parts[2]);
+  EXPECT_THROW(file.verify("a", parts), InputError);
+  std::vector<std::byte> bytes = read_file(folder / "stored.npz");
+  bytes[300] ^= std::byte(1);
+  const NpzFile damaged(bytes, "t");
+  EXPECT_TRUE(damaged.read_slices("a", 1, order)) << "which verifies nothing";
+  const auto take_all = [](const NpzFile& f) {
+    f.verify("a", std::vector{checksum_of(f.read_slices("a", 0, std::vector<int64_t>{0, 1})->raw())});
+  };
+  EXPECT_THROW(take_all(damaged), InputError);
+  bytes[300] ^= std::byte(1);
+  EXPECT_NO_THROW(take_all(NpzFile(bytes, "t")));
+}
+
 TEST(Npz, ArraysAreRefusedByTheirHeaders) {
   TemporaryFolder folder;
   const std::vector<float> values(60, 1.5f);

@@ -6,7 +6,7 @@
 
 namespace lockstep::test {
 
-/// $LOCKSTEP_DATA, else ../shared/data beside the source tree. It may not exist.
+/// $LOCKSTEP_DATA, else ../shared/data, next to the source tree. It may not exist.
 inline std::filesystem::path data_folder() {
   if (const char* folder = std::getenv("LOCKSTEP_DATA")) return folder;
   return LOCKSTEP_DATA_DEFAULT;

@@ -166,7 +166,7 @@ TEST(Verify, WhatNoPassMayProduce) {
     return broken(f);
   };
   using F = ir::Function&;
-  EXPECT_NE(mutated([](F f) { f.blocks[0].push_back(f.blocks[0][0]); }).find("two places"),
+  EXPECT_NE(mutated([](F f) { f.blocks[0].push_back(f.blocks[0][0]); }).find("two blocks"),
             std::string::npos);
   EXPECT_NE(mutated([](F f) { f.blocks[0].push_back(1000); }).find("does not exist"), std::string::npos);
   EXPECT_NE(mutated([](F f) { f[f.blocks[0].back()].imm = 7; }).find("buffer 7 does not exist"),

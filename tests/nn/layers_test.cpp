@@ -107,7 +107,7 @@ TEST(Layers, TwoHotDistributionsStandForTheirMean) {
   }
 }
 
-/// The loss's gradient is softmax less the target's weights: what both decode to differs by the target, whatever the outputs.
+/// The gradient is softmax less the target's weights: for any outputs, both decode to values that differ by the target.
 TEST(Layers, TwoHotTargetsDecodeToThemselves) {
   const std::vector<f64> targets{0, 1, -1, 1e-9, 0.3, -3.5, 99, -4321, 1e8, 4e8, 1e30, -1e30};
   const int64_t rows = int64_t(targets.size()), bins = 255;

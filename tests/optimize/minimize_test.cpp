@@ -308,7 +308,7 @@ TEST(Optimize, WhereNothingFallsTheStartIsKept) {
   EXPECT_EQ(widened<double>(device, f.point()), start);
 }
 
-// A gradient that is not finite ends a minimisation, whatever the value is.
+// A gradient that is not finite ends a minimisation, regardless of the value.
 TEST(Optimize, AGradientThatIsNotFiniteIsAFailure) {
   struct Cliff final : VectorObjective {
     using VectorObjective::VectorObjective;

@@ -1,4 +1,4 @@
-// Fourier transforms: what they must be whatever computes them, the same bits of all forms, and errors.
+// Fourier transforms: properties that hold for every form, the same bits of all forms, and errors.
 #include "lockstep/fft.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The Schur complement by threads: steps of a bundle large enough to be spread, beside those of the sparse factorisation.
+// The Schur complement by threads: steps of a bundle large enough to be distributed, against the sparse factorisation.
 #include <gtest/gtest.h>
 
 #include <cmath>

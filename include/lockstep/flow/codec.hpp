@@ -53,7 +53,7 @@ struct CodecOptions {
   // v2
   double share =
       0.99;  // of a frame's enstrophy that the coefficients hold: the frame that the codec is made from
-  /// Above 0: coefficients with |k| <= cut, whatever their share.
+  /// Above 0: coefficients with |k| <= cut, regardless of their share.
   double cut = 0;
   uint64_t seed = 0;  // of the stochastic decoder
 };
@@ -115,8 +115,8 @@ Array decode_fields(const Device& device, const EncodedFields& encoded, Decoder 
 Array latents_of(const Device& device, const EncodedFields& encoded);
 
 /// A file of NumPy arrays: `header` (JSON), `time`, `latent` or `latent_code`, `residual_code`, `exact`, `scales` or
-/// `anchors`, `checksum`. Written beside and renamed; gives its bytes. Reading throws InputError for whatever is not
-/// such a file, whole and undamaged.
+/// `anchors`, `checksum`. Written atomically; returns its size in bytes. Reading throws InputError for any file
+/// that is not complete and valid.
 int64_t write_encoded(const std::filesystem::path& path, const EncodedFields& encoded);
 EncodedFields read_encoded(const std::filesystem::path& path);
 

@@ -64,8 +64,8 @@ struct MemoryUse {
   int64_t bytes = 0;
   std::string stages;  // that need it
 };
-/// A stage as the engine counted it. Its seconds run from its begin to its end, whatever else runs meanwhile, and count
-/// what it waited for another stage: of stages at once the sum is more than the pipeline took.
+/// A stage as the engine counted it. Its seconds are the time from its start to its end, including waits for other
+/// stages; with concurrent stages their sum exceeds the time of the pipeline.
 struct StageUse {
   std::string stage, device;
   double seconds = 0;

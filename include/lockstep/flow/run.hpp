@@ -12,6 +12,10 @@
 #include "lockstep/context.hpp"
 #include "lockstep/flow.hpp"
 
+namespace lockstep::parallel {
+class Group;
+}
+
 namespace lockstep::flow {
 
 struct RunOptions : SolverOptions {
@@ -36,8 +40,8 @@ struct RunOptions : SolverOptions {
   bool pictures = false;
   /// A film of the saved fields of member 0; empty: none.
   std::filesystem::path video;
-  /// Written whenever a field is saved; a run that finds one goes on from there, if its options and the content of its
-  /// initial field are the same but for steps, time, save_every and folders. Saved fields lie in FILE.fields. Empty: none.
+  /// Written whenever a field is saved; a run resumes from an existing file if its options and the content of its initial
+  /// field are the same except for steps, time, save_every and folders. Saved fields are in FILE.fields. Empty: none.
   std::filesystem::path checkpoint;
   std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths
   /// Called about twice a second: member 0, its steps and how many there were a second. Empty: nothing.
@@ -63,6 +67,10 @@ struct RunResult {
 /// beyond the limit of stability for the initial field, a checkpoint of other settings, and for a flow that
 /// blew up: its last sound field is then in `blow_up.npz`.
 RunResult run(Context& context, const RunOptions& options);
+/// Each rank of the group calls it with the same options and computes its share of the members, or with fewer members than
+/// ranks a part of each (Solver over ranks; fallbacks to the CPU are errors then); rank 0 writes the results,
+/// whose bits are those of one rank. on_watch is called by one rank alone. The results of the other ranks are empty.
+RunResult run(Context& context, const RunOptions& options, const parallel::Group& group);
 
 /// Initial fields of a run: (ny, nx), or (members, ny, nx) where they differ. Sets the grid from a file.
 Array load_initial(RunOptions& options);

@@ -51,7 +51,7 @@ enum class Signal : uint8_t {
 };
 struct SignalInfo {
   std::string_view name;
-  std::string_view filling;  ///< what stands in for it where a log lacks it
+  std::string_view filling;  ///< what replaces it where a log lacks it
 };
 std::span<const SignalInfo> signal_table();  // kSignals
 
@@ -77,7 +77,7 @@ class StateEncoder {
 
  private:
   Device device_;
-  int64_t history_, rows_ = 0, states_ = 0, place_ = 0;  // place_: where the next row stands in the ring
+  int64_t history_, rows_ = 0, states_ = 0, place_ = 0;  // place_: position of the next row in the ring
   Storage storage_;
   Buffer ring_, decay_, features_, normalised_, moments_;
 };
@@ -92,7 +92,7 @@ struct SignalTable {
   std::vector<double> steps;
   std::vector<double> values;       ///< (kSignals, rows)
   std::vector<uint8_t> given;       ///< (kSignals, rows): 1 where the log has the value, 0 where it is filled
-  std::vector<std::string> filled;  ///< "lr: …", what the log lacks and what stands there
+  std::vector<std::string> filled;  ///< "lr: …", what the log lacks and what replaces it
   int64_t rows() const { return int64_t(steps.size()); }
 };
 /// Rows of the column `loss`; other columns keep their last value between their steps and are filled before their first

@@ -36,7 +36,7 @@ GruWeights round_weights(const GruWeights& weights, WeightType type,
 /// gates r, z, n. Biases may be empty. Throws InputError, naming the array, where shapes or types disagree.
 GruWeights weights_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
                             const Array& bias_hh);
-/// The layer `layer` of a file with PyTorch's names (weight_ih_l0 …), .npz or .safetensors. `prefix` stands in front of
+/// The layer `layer` of a file with PyTorch's names (weight_ih_l0 …), .npz or .safetensors. `prefix` precedes
 /// the names, "encoder." for one.
 GruWeights load_torch_gru(const std::filesystem::path& path, int layer = 0, const std::string& prefix = {});
 

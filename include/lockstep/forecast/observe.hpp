@@ -6,7 +6,7 @@
 //
 // M members, D hidden, I features, S entries of the state's softmax, K observations of a window. Heads (rollout.hpp):
 // classic, activation a = w [h; s], loss exp(clip(a, -10, 10)); two_hot, the mean of symexp(bin), trained by the
-// cross-entropy against the two bins beside the loss, weighted so that their mean is the loss. The sampled classes of the
+// cross-entropy against the two bins next to the loss, weighted so that their mean is the loss. The sampled classes of the
 // state pass their gradients on to their probabilities (straight through).
 #pragma once
 

@@ -57,7 +57,7 @@ enum class Moments : uint8_t { keep, decay, reset };
 std::span<const Choice<Moments>> choices(Moments);
 std::string_view name(Moments moments);
 
-/// How the next difference of a path is foretold. ridge: a linear recursion of each tensor. mlp: one small network for
+/// How the next difference of a path is predicted. ridge: a linear recursion of each tensor. mlp: one small network for
 /// every parameter, in units of its tensor's differences, fitted at each jump to some of the parameters.
 enum class Directions : uint8_t { ridge, mlp };
 std::span<const Choice<Directions>> choices(Directions);

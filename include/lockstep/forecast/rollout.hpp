@@ -137,7 +137,7 @@ struct Forecast {
 /// Bytes on the device, known before anything is allocated.
 struct RolloutMemory {
   int64_t weights = 0, state = 0, outputs = 0;
-  int64_t shared_per_group = 0;  // of one_launch; 0 where the state stands in buffers
+  int64_t shared_per_group = 0;  // of one_launch; 0 where the state is in buffers
   int64_t total() const { return weights + state + outputs; }
 };
 
@@ -162,7 +162,7 @@ class Rollout {
   const std::string& no_cluster() const;
   /// Why the native kernel for batches was not taken, where there were enough starting points for it in fast numerics.
   const std::string& no_batch() const;
-  /// "shared memory" or "buffers": where h stands between the steps. Buffers where a group's shared memory cannot hold it.
+  /// "shared memory" or "buffers": where h is between the steps. Buffers where it exceeds the shared memory of a group.
   std::string state_place() const;
   std::vector<Kernel> kernels() const;
 

@@ -54,7 +54,7 @@ struct EncodeRunOptions {
 struct EncodeRun {
   std::string column;
   int64_t states = 0;
-  std::vector<std::string> features, filled;  // names; what the log lacks and what stands there
+  std::vector<std::string> features, filled;  // names; what the log lacks and what replaces it
   int64_t history = 0;
   bool normalised = false;
   std::filesystem::path out;
@@ -101,14 +101,17 @@ struct SweepRunOptions {
   int64_t runs = 16;          // of a synthetic sweep
   uint64_t seed = 1;          // of the first one
   SweepOptions sweep;
+  std::filesystem::path checkpoint;  // fits that are finished (.npz); a run that finds it goes on from there
 };
 struct SweepRun {
   std::vector<SweepRow> rows;
   int64_t sweeps = 0;
+  int64_t computed = 0, resumed = 0;  // fits; those that the checkpoint had
   std::vector<StageRecord> host_stages;
 };
-/// Host stage "forecast.sweep". Throws InputError where the steps of runs differ.
-SweepRun run_sweep(const SweepRunOptions& options);
+/// Host stage "forecast.sweep". Throws InputError where the steps of runs differ. Ranks share the fits; rank 0 has the
+/// rows, whose bits do not depend on the number of ranks, and the checkpoint.
+SweepRun run_sweep(const SweepRunOptions& options, const parallel::Group& group = parallel::Group());
 
 enum class Trainer : uint8_t { plain, predictive };
 struct TrainRunOptions {
@@ -116,7 +119,8 @@ struct TrainRunOptions {
   Trainer trainer = Trainer::plain;
   PredictOptions predict;  // of the predictive one
 };
-TrainResult run_train(Context& context, const TrainRunOptions& options);
+TrainResult run_train(Context& context, const TrainRunOptions& options,
+                      const parallel::Group& group = parallel::Group());
 
 /// Members of the program's JSON.
 std::string to_json(const CurveRun& run);

@@ -20,6 +20,7 @@
 #include "lockstep/forecast/predict.hpp"
 #include "lockstep/nn/model.hpp"
 #include "lockstep/nn/optimizer.hpp"
+#include "lockstep/parallel.hpp"
 
 namespace lockstep::forecast {
 
@@ -47,8 +48,8 @@ class StepPolicy {
   virtual int64_t accepted() const { return 0; }
   /// More of what it did so far, by name; for the result only.
   virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
-  /// All that decides on further steps beside parameters and optimiser, as host arrays by name, for checkpoints; a new
-  /// policy that is given them goes on to the bit.
+  /// All state besides parameters and optimiser that affects further steps, as host arrays by name, for checkpoints; a new
+  /// policy with this state continues bit for bit.
   virtual std::vector<std::pair<std::string, Array>> state() const { return {}; }
   virtual void restore(const std::vector<std::pair<std::string, Array>>&) {}
 };
@@ -68,9 +69,11 @@ struct TrainOptions {
   int64_t seeds = 1;
   uint64_t first_seed = 1;
   int64_t steps = 0, batch = 0, evaluate_every = 0;  // 0: the task's
-  std::optional<nn::Schedule::Decay> decay;          // of the learning rate, instead of the task's
-  std::optional<double> rate;                        // instead of the task's
-  std::optional<double> target_loss;                 // a run ends at the first evaluation at or below it
+  /// Parts that each batch is cut into; the gradient is the sum over them, along a tree. Decides on the bits.
+  int64_t parts = 1;
+  std::optional<nn::Schedule::Decay> decay;  // of the learning rate, instead of the task's
+  std::optional<double> rate;                // instead of the task's
+  std::optional<double> target_loss;         // a run ends at the first evaluation at or below it
   Storage precision = Storage::f32;
   std::string trainer = "plain";                                 // name of `policy` in logs and checkpoints
   PolicyFactory policy;                                          // empty: plain_policy
@@ -110,9 +113,13 @@ struct TrainResult {
 /// Stage "forecast.train". Writes log.csv, log.jsonl and loss.png. Throws InputError for unknown tasks, absent or malformed
 /// data, a checkpoint of other settings, and a loss that is not finite, named with its step.
 TrainResult train(Context& context, const TrainOptions& options);
+/// The same over ranks, collectively: with parts the ranks share the parts of each batch, else the seeds are dealt out. The
+/// bits are those of one rank. Rank 0 has the result and writes all files but the checkpoints of other ranks' seeds. Throws
+/// GroupError for more ranks than parts or seeds, and where a device fails amid the parts of a batch.
+TrainResult train(Context& context, const TrainOptions& options, const parallel::Group& group);
 
 /// Members of the program's JSON, in one object: val_loss, accuracy, steps, seconds, jumps and accepted are means over
-/// the runs, which stand in "runs".
+/// the runs, which are listed in "runs".
 std::string to_json(const TrainResult& result);
 
 }  // namespace lockstep::forecast

@@ -180,7 +180,7 @@ inline constexpr int kReportSlots = 64, kReportWords = 8;
 /// values: no domain, but a function that kernels call. Its scalars are what it takes; it ends with `result`.
 enum class Domain : uint8_t { points, groups, values };
 
-/// One kernel, or a function that kernels call. blocks[0] is the body. Each instruction stands in exactly one block; a value is used in its
+/// One kernel, or a function that kernels call. blocks[0] is the body. Each instruction is in exactly one block; a value is used in its
 /// own block after its definition, or in blocks nested there.
 struct Function {
   std::string name;
@@ -188,7 +188,7 @@ struct Function {
   int rank = 1;  // axes of the domain, 1 to 3
   std::array<int32_t, 3> group{0, 0,
                                0};  // lanes of a group along x, y, z; 0 = the back end chooses (points only)
-  int32_t min_blocks = 0;           // wanted resident groups per multiprocessor; 0 = no wish
+  int32_t min_blocks = 0;           // requested resident groups per multiprocessor; 0 = none
   Type index_type = Type::i32;      // of element offsets; i64 where a buffer has 2^31 elements or more
   bool long_axes = false;  // axes may end within kLongAxis of 2^31: shifts and strides of loops can pass it
   std::vector<Instruction> instructions;

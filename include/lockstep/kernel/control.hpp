@@ -44,7 +44,7 @@ void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::sour
 
 /// for (i = begin; i < end; i += step), or i > end where step < 0: ceil((end - begin) / step) passes in numbers without
 /// end, so that a counter never steps past the end of its type. Bounds are evaluated once; the counter is a value. The
-/// step stands before the body and may be left out: 1.
+/// step precedes the body and defaults to 1.
 #define LOCKSTEP_FOR(KindA, TakenA, KindB, TakenB, T)                           \
   template <KindA A, KindB B, class Body>                                       \
   void for_(TakenA begin, TakenB end, detail::Whole<int> step, Body body,       \

@@ -325,8 +325,8 @@ class AnyShared : public AnyArray {
   uint32_t id() const { return array(); }
 };
 
-/// A buffer whose element type and rank are known while tracing. Coordinates stand slowest first and must lie
-/// inside.
+/// A buffer whose element type and rank are known while tracing. The slowest coordinate comes first; coordinates must
+/// be inside.
 class AnyGrid : public detail::BufferRef {
  public:
   Storage storage() const { return storage_; }

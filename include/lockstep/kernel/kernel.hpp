@@ -12,7 +12,7 @@
 //   Out, InOut   a written buffer, a read and written one
 //   Param<T>     a number, or a registered struct of numbers (structure.hpp)
 // The lambda runs once, inside kernel(): it may capture by reference. Axes: extents, shapes and coordinates
-// of buffers stand slowest first; At, Group and their axes count from x, the fastest.
+// of buffers have the slowest axis first; At, Group and their axes count from x, the fastest.
 // Kernels whose parameters are known at run time only: dynamic.hpp.
 #pragma once
 
@@ -451,7 +451,7 @@ struct KernelOptions {
   /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
   /// is 0.
   std::array<int32_t, 3> group{0, 0, 0};
-  /// Wanted resident groups per multiprocessor (bounds the registers on CUDA); 0 = no wish.
+  /// Requested resident groups per multiprocessor (bounds the registers on CUDA); 0 = none.
   int32_t min_blocks = 0;
   /// False: a product stays rounded where a sum takes it, as in plain C++ without fma; for one product rounded(x).
   bool contract = true;
@@ -467,7 +467,7 @@ void require_same_shape(const First& first, const More&... more) {
   (same(more), ...);
 }
 
-/// A kernel that stands beside the portable one on CUDA, as CUDA C++ for NVRTC. Same arguments, same case.
+/// An alternative to the portable kernel on CUDA, as CUDA C++ for NVRTC. Same arguments, same case.
 struct NativeCuda {
   std::string source;
   std::string entry;

@@ -8,7 +8,7 @@
 //   });
 //   device.launch(step, extent, u, Flow{0.1f, 1e-3f, 4, {1, 0, 0}});
 //
-// The macro stands outside of all namespaces. Fields: bool, f32, f64, i32, u32, i64, u64, structs that are registered
+// Use the macro outside all namespaces. Fields: bool, f32, f64, i32, u32, i64, u64, structs that are registered
 // themselves, and std::array or C arrays of these.
 #pragma once
 

@@ -161,8 +161,8 @@ T operand(C number) {
   if (!holds<T>(number)) refuse_number(kType<T>, Widest(number));
   return static_cast<T>(number);
 }
-/// A C++ number beside an operand of type T: as `operand`, but no floating-point number is taken for an integer, since in
-/// C++ it makes the operation one of floating point (i / 2.0).
+/// A C++ number combined with an operand of type T: as `operand`, but no floating-point number is converted to an integer,
+/// because in C++ it makes the operation floating-point (i / 2.0).
 template <class T, class C>
 T number_beside(C number) {
   if constexpr (std::is_integral_v<T> && std::is_floating_point_v<C>) refuse_floating(kType<T>, number);
@@ -282,7 +282,7 @@ class Var {
 
 namespace detail {
 
-/// A value about to be assigned, and the author's line where that stands.
+/// A value about to be assigned, and the source line of the assignment.
 template <class T>
 class Located {
  public:

@@ -1,4 +1,4 @@
-// A model to be trained: a loss of parameters that are one flat buffer on a device, with the gradient beside it.
+// A model to be trained: a loss of parameters that are one flat buffer on a device, with the gradient in another.
 //
 //   nn::TrainableModel& model = …;
 //   model.launch_gradient(batch, loss);                  // gradient() and loss[0]; launches only
@@ -25,6 +25,9 @@ struct ParameterTensor {
 struct Batch {
   Buffer inputs, targets;
   int64_t size = 0;  // B
+  /// Of a part of a batch: the place of its first example there, and the batch's size. Loss and gradient are then the part's
+  /// share of those of the batch, which are the sums over its parts. 0: the batch is whole.
+  int64_t first = 0, whole = 0;
 };
 
 /// Launches are put on the default stream and return before they are done; buffers stay the same ones.

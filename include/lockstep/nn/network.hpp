@@ -6,8 +6,8 @@
 //   network.launch_gradient({images, labels, 64}, loss, step);   // exact adjoints in network.gradient()
 //   network.accuracy({images, labels, 2000});
 //
-// An example is an array of 1 to 3 axes: features (n), a sequence (t, n) or an image (h, w, c), and B of them stand
-// one after the other. Every sum has an order that depends on sizes only, so CPU, interpreter and CUDA give the
+// An example is an array of 1 to 3 axes: features (n), a sequence (t, n) or an image (h, w, c), and B of them are
+// consecutive. Every sum has an order that depends on sizes only, so CPU, interpreter and CUDA give the
 // same bits.
 #pragma once
 
@@ -81,7 +81,7 @@ struct Dropout {
 enum class GruForm : uint8_t { reset_before, reset_after };
 
 /// Sequences (t, in) to states (t, units), from a state of 0: z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r +
-/// b_r). reset_before: n = tanh(x W_n + (r h) U_n + b_n), h' = (1 - z) h + z n. reset_after, with recurrent biases c beside
+/// b_r). reset_before: n = tanh(x W_n + (r h) U_n + b_n), h' = (1 - z) h + z n. reset_after, with recurrent biases c added to
 /// each product with U: n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h. Tensors weight (in, 3 units), bias
 /// (3 units), recurrent (units, 3 units), for reset_after recurrent_bias (3 units), in the order z, r, n.
 struct Gru {

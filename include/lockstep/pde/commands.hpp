@@ -29,8 +29,9 @@ struct FileRun {
   std::vector<StageRecord> host_stages;  // "read" and "write"
 };
 /// Arrays of types that nothing here has a use for are left out with a warning. Stages as of run_loss() and run_trajectory().
-FileRun run(Context& context, const LossRunOptions& options);
-FileRun run(Context& context, const TrajectoryRunOptions& options);
+/// Over ranks every rank reads the file, and rank 0 writes and has the result.
+FileRun run(Context& context, const LossRunOptions& options, const parallel::Group& group = {});
+FileRun run(Context& context, const TrajectoryRunOptions& options, const parallel::Group& group = {});
 
 struct CheckRunOptions {
   std::filesystem::path input;

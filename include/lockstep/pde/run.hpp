@@ -9,6 +9,7 @@
 
 #include "lockstep/array.hpp"
 #include "lockstep/context.hpp"
+#include "lockstep/parallel.hpp"
 #include "lockstep/pde.hpp"
 
 namespace lockstep::pde {
@@ -58,9 +59,16 @@ struct RunResult {
 /// mixed or not finite, for a negative mask, and for a loss that is not finite; UnsupportedError for a path that
 /// cannot do the problem where `any_path` is off.
 RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options);
+/// Over ranks that all have the whole arrays: each computes some planes (lockstep/pde/divided.hpp), rank 0 has the result.
+/// Collective. Throws GroupError for ranks that differ, the reference, and derivatives by values of sides.
+RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options,
+                   const parallel::Group& group);
 
 /// Stage "pde.trajectory". Gradients: all or none. Throws as run_loss, and for fewer than three levels.
 RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options);
+/// Over ranks, as run_loss.
+RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options,
+                         const parallel::Group& group);
 
 /// The members of the result as the program's JSON has them, in one object.
 std::string to_json(const RunResult& result);

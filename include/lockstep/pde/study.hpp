@@ -39,7 +39,7 @@ struct ConvergenceResult {
 /// Stage "pde.convergence". Throws InputError for sizes out of range.
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
 
-/// Wanted rows: all combinations of the lists, f32, random fields on cubes.
+/// Requested rows: all combinations of the lists, f32, random fields on cubes.
 struct StudyOptions {
   std::vector<int64_t> sizes;  // cells along each axis, 4 to 1024; empty: by the device
   std::vector<std::string> boundaries{"periodic", "clamp", "x=free_slip,y=dirichlet_face:1,z=no_slip"};

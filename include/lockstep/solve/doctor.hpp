@@ -9,8 +9,41 @@
 
 #include "lockstep/context.hpp"
 #include "lockstep/solve.hpp"
+#include "lockstep/solve/run.hpp"
 
 namespace lockstep::solve {
+
+/// An instance, and the line of the file that it comes from; 0: no file.
+struct ReportedInstance {
+  std::string terms;
+  int64_t instance = 0;
+  int64_t line = 0;
+};
+
+/// The part of an instance in the linear least squares problem that the terms make at the values, with their losses and weights. At a
+/// minimum its residuals are the terms'; elsewhere they are those after a full step.
+struct InstanceInfluence : ReportedInstance {
+  /// Mean over its residuals of the diagonal of J (J^T J)^+ J^T: 0 where it moves nothing, 1 where nothing else
+  /// measures what it does.
+  double leverage = 0;
+  int checked = 0;  // directions of its residuals that other instances check
+  /// Root mean square, over these, of its residuals in units of their standard deviations, which the other instances
+  /// give (externally studentised); 0 where there are too few.
+  double studentized = 0;
+  double probability = 1;  // of one as large or larger, where errors are normal (an F test)
+  double cook =
+      0;  // Cook's distance: what its removal moves the estimate by, in the estimate's own uncertainty
+};
+struct Influence {
+  std::vector<InstanceInfluence> instances;  // that count, in the order of adding
+  /// By how much of its half sum of squares a full step lowers the linear problem: 0 at a minimum.
+  double step_gain = 0;
+  int64_t rank = 0, rows = 0;
+};
+/// In f64; by QR up to some hundred unknowns a piece, beyond that from
+/// a sparse factorisation of J^T J. Throws InputError for energies, what is not finite, and
+/// factorisations beyond 5e11 operations.
+Influence influence_by_instance(const Problem& problem, Context& context);
 
 /// Lists have the first findings, at most `named` of each kind; counts have all.
 struct ProblemReport {
@@ -35,10 +68,7 @@ struct ProblemReport {
     int64_t blocks = 0;  // whose columns are
     double shortest = 0, longest = 0;
   };
-  struct Instance {
-    std::string terms;
-    int64_t instance = 0;
-  };
+  using Instance = ReportedInstance;
   struct Idle : Instance {
     std::string why;
   };
@@ -58,8 +88,19 @@ struct ProblemReport {
   std::vector<Idle> idle;  // instances that no unknown changes
   int64_t duplicate_count = 0;
   std::vector<Duplicate> duplicates;  // instances with the blocks and the data of an earlier one
+  std::string influence_note;         // why the lists below are not computed
+  int64_t outlier_count = 0;
+  std::vector<InstanceInfluence>
+      outliers;  // improbable at 5 % over all instances (Bonferroni), largest first
+  int64_t influential_count = 0;
+  std::vector<InstanceInfluence> influential;  // Cook's distance above 1
+  int64_t lever_count = 0;
+  /// Leverage above 1/2 and three times the mean, or 1, where an error does not show at all.
+  std::vector<InstanceInfluence> levers;
+  double step_gain = 0;  // Influence::step_gain
 
-  /// Nothing that a minimisation would stumble over: one piece, nothing free, badly scaled, idle or double.
+  /// Nothing that a minimisation would stumble over: one piece, nothing free, badly scaled, idle or double. Says
+  /// nothing about the influence of instances.
   bool well() const;
 };
 
@@ -71,16 +112,32 @@ std::string to_json(const ProblemReport& report);
 
 // ── a file's problem ──
 
-struct DoctorRun {
-  std::string file;  // g2o, or BAL's text format
+/// With a model, the problem of a fit, at its minimum.
+struct DoctorRun : FitModel {
+  // FitModel::file: g2o, BAL's text format, or with a model a table
   RobustLoss loss;
   int named = 5;
+  std::string influence;  // CSV by instance: terms, instance, line, leverage, studentized, cook
 };
 void describe(Schema<DoctorRun>& schema);
+/// Parameters of a fit, and those that its data leave open.
+struct FitReport {
+  std::vector<std::string> parameters;
+  std::vector<double> values;
+  Termination termination = Termination::function_tolerance;
+  std::vector<std::string> at_bound, undetermined;  // as FitRunResult has them
+  struct Pair {
+    std::string first, second;
+    double correlation = 0;
+  };
+  std::vector<Pair> correlated;  // by more than 0.99, largest first
+};
 struct DoctorResult {
-  std::string kind;  // "g2o" or "bal"
+  std::string kind;  // "g2o", "bal" or "fit"
   ProblemReport report;
+  std::optional<FitReport> fit;
   std::vector<StageRecord> host_stages;
+  std::vector<std::pair<std::string, std::string>> files;  // written: "influence_file"
 };
 DoctorResult run(Context& context, const DoctorRun& options);
 std::string to_json(const DoctorResult& result);

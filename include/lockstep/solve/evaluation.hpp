@@ -85,7 +85,7 @@ struct DerivativeCheck {
   uint64_t seed = 1;
 };
 /// Derivatives of residuals (without loss) and energies as minimisations take them, along x [+] delta at delta = 0,
-/// beside central differences with extrapolation, at random points. The first fault of each instance.
+/// compared with central differences with extrapolation, at random points. The first fault of each instance.
 std::vector<DerivativeFault> check_derivatives(const Problem& problem, const DerivativeCheck& check = {});
 
 }  // namespace lockstep::solve

@@ -1,9 +1,10 @@
-// Residuals ready for use: relative poses, priors, points, bearings, ranges and cameras. Poses are blocks of se2()
+// Residuals ready for use: relative poses, priors, points, bearings, ranges, planes, lines and cameras. Poses are blocks of se2()
 // (x, y, angle) or se3() (translation, quaternion w x y z), from the body's frame to the world's. W is upper
 // triangular with information W^T W, by rows: three numbers of a 2 x 2 matrix, six of 3 x 3, 21 of 6 x 6.
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/solve.hpp"
@@ -104,6 +105,26 @@ std::vector<double> point_to_point_data(std::span<const double> p, std::span<con
 std::vector<double> point_to_plane_data(std::span<const double> p, std::span<const double> q,
                                         std::span<const double> normal, double standard_deviation);
 
+// ── planes and lines as unknowns ──
+
+/// (n, d): the plane n . x = d, n a unit vector of space.
+Manifold plane_landmark();
+/// In the plane (angle, d): the line cos(angle) x + sin(angle) y = d. In space (quaternion, d): that along z through
+/// (d, 0, 0), turned by the quaternion; one through the origin may turn about itself, so keep the origin off lines.
+Manifold line_landmark(int dimension);
+/// W (direction of the normal seen from the pose, less z's, as se3_bearing_to; distance from the pose, less z's). Slots: pose,
+/// plane. Data: normal, distance, W: 10 numbers.
+TermType se3_plane(const RobustLoss& loss = {});
+/// (n . X p - d) / sigma of a point p of the body. Slots: pose, plane or line. Data: p, sigma.
+TermType se3_point_on_plane(const RobustLoss& loss = {});
+TermType se2_point_on_line(const RobustLoss& loss = {});
+/// W (the two distances of X p across the line). Slots: pose, line of space. Data: p, W: 6 numbers.
+TermType se3_point_on_line(const RobustLoss& loss = {});
+/// Their rows of data. `normal` need not have length 1, and `distance` is divided by it too.
+std::vector<double> plane_data(std::span<const double> normal, double distance, std::span<const double> w);
+std::vector<double> landmark_point_data(std::span<const double> p, double standard_deviation);
+std::vector<double> line_point_data(std::span<const double> p, std::span<const double> w);
+
 // ── cameras ──
 //
 // Slots: pose of the world in the camera's frame (se3; P = R X + t, seen along +z), intrinsics (Euclidean), point.
@@ -122,5 +143,19 @@ autodiff::Vec2 project(CameraModel model, std::span<const Value> intrinsics, con
 TermType projection(CameraModel model, const RobustLoss& loss = {});
 /// Its row of data.
 std::vector<double> projection_data(double u, double v, double standard_deviation);
+
+// ── by name ──
+
+/// A factor of this file or of imu.hpp, with how its rows of data are made.
+struct Factor {
+  std::string_view name;
+  TermType (*make)(const RobustLoss& loss);
+  int measured = 0;  // numbers of a measurement, in the order of the function that makes the row
+  int errors = 0;    // that W weighs; 1: one standard deviation
+  std::vector<double> (*row)(std::span<const double> measured, std::span<const double> w);
+};
+std::span<const Factor> factors();
+/// Throws InputError that lists all names.
+const Factor& factor_named(std::string_view name);
 
 }  // namespace lockstep::solve

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct PoseGraphFile {
   int dimension = 3;
   std::vector<int64_t> pose_ids, landmark_ids;  // the file's numbers, block by block
   Problem problem;
-  BlockSet poses, landmarks;  // id -1 where there are none
+  BlockSet poses, landmarks;                          // id -1 where there are none
+  std::map<std::string, std::vector<int64_t>> lines;  // by term type: of its instances in the file, from 1
 };
 PoseGraphFile read_pose_graph(const std::filesystem::path& file, const RobustLoss& loss = {});
 
@@ -27,6 +29,7 @@ PoseGraphFile read_pose_graph(const std::filesystem::path& file, const RobustLos
 struct BundleFile {
   Problem problem;
   BlockSet cameras, points;
+  std::map<std::string, std::vector<int64_t>> lines;  // as PoseGraphFile::lines
 };
 BundleFile read_bundle(const std::filesystem::path& file, const RobustLoss& loss = {});
 

@@ -6,7 +6,7 @@
 //   run.file = "sphere2500.g2o", run.out = "solved.g2o";
 //   const solve::PoseGraphResult result = solve::run(context, run);
 //
-// All of them throw InputError for files and options that are not as told here, before anything is written.
+// All of them throw InputError for files and options that do not meet the descriptions below, before anything is written.
 #pragma once
 
 #include <array>
@@ -64,27 +64,80 @@ std::string to_text(const NistRunResult& result);
 
 // ── curves ──
 
-struct FitRun : RunOptions {
-  std::string file;   // CSV with a header
-  std::string model;  // over columns and parameters
+/// Columns of numbers with their names, of equal length.
+struct FitTable {
+  std::vector<std::string> names;
+  std::vector<std::vector<double>> columns;
+};
+/// A model and the data it is fitted to.
+struct FitModel {
+  std::string file;                 // CSV with a header
+  std::vector<std::string> others;  // further data sets
+  std::vector<FitTable> given;      // all data sets, instead of files
+  std::string model;                // over columns and parameters
   std::string y, sigma;
   std::vector<std::string> x;  // columns that the model names; empty: all of them
   std::map<std::string, double> initial;
   std::map<std::string, std::pair<double, double>> bounds;
-  std::string out;      // CSV: the table, fitted values, residuals
-  std::string picture;  // data and model
+  std::map<std::string, std::string> constraints;  // parameters as formulas of others
+  std::vector<std::string> shared;                 // parameters that all data sets have in common
+};
+struct FitRun : RunOptions, FitModel {
+  bool absolute_sigma = false;  // sigma is right as it is: errors are not scaled
+  bool correlations = false, profile = false, bands = false;
+  std::string at;  // CSV with the columns of x: points at which curve and bands are evaluated
+  std::optional<FitTable> at_given;  // instead of a file
+  std::string curve;                 // CSV: these points with the curve and its bands
+  std::string out;                   // CSV: the table, fitted values, residuals
+  std::string picture;               // data and model
+  std::string report;                // HTML: parameters, statistics, picture
 };
 void describe(Schema<FitRun>& schema);
+
+/// Statements about weighted residuals.
+struct FitResidualTests {
+  int64_t runs = 0;          // of equal signs along the first column of x (Wald and Wolfowitz 1940)
+  double runs_expected = 0;  // if signs follow each other by chance
+  std::optional<double> runs_probability;                  // of runs that are as far from that number
+  std::optional<double> normality, normality_probability;  // D'Agostino and Pearson 1973; from 20 rows on
+  std::optional<double> akaike, bayes;  // n log(S / n) + 2 p, and + p log(n); no loss, S above 0
+};
+/// Probabilities of one, two and three standard deviations of a normal number.
+std::array<double, 3> profile_levels();
+/// Where the least sum of squares with this parameter held is so large that an F test refuses it at profile_levels() (with
+/// absolute sigma a chi-squared test); infinite where it never is.
+struct FitProfile {
+  std::string parameter;
+  std::array<double, 3> lower{}, upper{};
+};
+/// Half widths by row, of the curve and of a further measurement, at the probability `level`.
+struct FitBands {
+  double level = 0.95;
+  std::vector<double> confidence, prediction;
+};
+/// The model of each data set at `rows` points that were asked for, data set after data set; half widths are empty where no bands
+/// are known, those of measurements also where the points have no sigma and the data do.
+struct FitCurve {
+  int64_t rows = 0;
+  std::vector<double> fitted, confidence, prediction;
+};
 struct FitRunResult : RunResult {
   std::string model;
   int64_t rows = 0;
+  std::vector<int64_t> rows_of_sets;  // by data set
   std::vector<std::string> parameters;
-  std::vector<double> initial, values;
+  std::map<std::string, std::string> constraints;  // of `parameters`, as they were resolved
+  std::vector<double> initial, values, fitted;
   std::vector<double> standard_errors, covariance;  // as FitResult has them
+  std::vector<double> correlations;                 // (parameters, parameters), if asked for and known
   std::vector<std::string> at_bound, undetermined;
   double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
-  std::optional<double> chi_squared;  // as FitResult has it
+  std::optional<double> chi_squared, chi_squared_probability;  // as FitResult has them
   int64_t degrees_of_freedom = 0;
+  FitResidualTests tests;
+  std::vector<FitProfile> profile;
+  std::optional<FitBands> bands;
+  std::optional<FitCurve> at;
 };
 FitRunResult run(Context& context, const FitRun& options);
 std::string to_json(const FitRunResult& result);

@@ -48,7 +48,7 @@ struct AreaStatisticsOptions {
   std::vector<double> percentiles = {5, 50, 95};
   std::filesystem::path land_cover;  ///< else that of the run
   bool include_roofs = false;
-  std::filesystem::path file;  ///< .csv
+  std::filesystem::path file;  ///< .csv or .gpkg
 };
 
 /// A row of the table. Statistics are of the pixels' values, weighted by the area that counts; NaN where there is none.

@@ -12,7 +12,7 @@ namespace lockstep::urban {
 
 /// Universal Thermal Climate Index (°C): the operational polynomial of 210 terms (Bröde et al. 2012,
 /// doi:10.1007/s00484-011-0454-1), with the saturation pressure of Hardy (1998). Nothing is clamped: outside of
-/// utci_is_fitted() the polynomial stands as it is. NaN for a wind that is not positive and where an argument is NaN.
+/// utci_is_fitted() the polynomial is evaluated unchanged. NaN for a wind that is not positive and where an argument is NaN.
 double utci(double ta_c, double rh_percent, double wind_10m, double tmrt_c);
 
 /// Whether the polynomial was fitted there: -50 … 50 °C, Tmrt - Ta of -30 … 70 K, wind of 0.5 … 17 m/s, vapour
@@ -24,7 +24,7 @@ enum class Sex { male, female };
 /// The person of PET. The default is the standard person of VDI 3787.
 struct Person {
   double mass_kg = 75, age_years = 35, height_m = 1.8;
-  double activity_w = 80;     ///< beside the basal metabolism
+  double activity_w = 80;     ///< in addition to the basal metabolism
   double clothing_clo = 0.9;  ///< 0.1 … 4
   Sex sex = Sex::male;
 };

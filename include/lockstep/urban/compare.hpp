@@ -14,12 +14,13 @@ namespace lockstep::urban {
 
 struct CompareOptions {
   std::filesystem::path before, after;  ///< folders of `urban run`
-  /// Options, by their names in run.json, that are meant to differ beside those of the surface.
+  /// Options, by their names in run.json, that may differ in addition to those of the surface.
   std::vector<std::string> differing;
   bool include_roofs = false;  ///< in statistics and maps; else what is ground in both runs
   GridFormat format = GridFormat::tif;
   bool pictures = true;
   std::filesystem::path folder;  ///< of results
+  MapOptions map;
 };
 
 /// An option whose value or files differ.

@@ -30,8 +30,8 @@ UmepExchange run(const UmepOptions& options);
 UmepExchange to_umep(const std::filesystem::path& from, const std::filesystem::path& to,
                      double transmissivity);
 
-/// The other way: `zip` and shadowmats.npz beside it, where that is there, become what `urban svf --save-patches` writes.
-/// Grids of plants that the archive has not are 1. Throws InputError for what is no such archive.
+/// The reverse: converts `zip`, and shadowmats.npz next to it if it exists, to the files of `urban svf --save-patches`.
+/// Missing grids of plants are 1. Throws InputError for any other archive.
 UmepExchange from_umep(const std::filesystem::path& zip, const std::filesystem::path& to, GridFormat format);
 
 void describe(Schema<UmepOptions>& s);

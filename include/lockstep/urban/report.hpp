@@ -8,6 +8,7 @@
 #include "lockstep/urban/comfort.hpp"
 #include "lockstep/urban/compare.hpp"
 #include "lockstep/urban/exchange.hpp"
+#include "lockstep/urban/plant.hpp"
 #include "lockstep/urban/series.hpp"
 #include "lockstep/urban/stages.hpp"
 #include "lockstep/urban/sunlight.hpp"
@@ -27,6 +28,7 @@ std::string to_json(const UmepExchange& result);
 std::string to_json(const CompareResult& result);
 std::string to_json(const SunlightResult& result);
 std::string to_json(const AreaStatisticsResult& result);
+std::string to_json(const PlantResult& result);
 std::string to_json(const StageRun& run);
 /// All stages, with the arrays that each reads and writes.
 std::string to_json(const std::vector<Stage>& stages);

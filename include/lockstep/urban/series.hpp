@@ -12,6 +12,10 @@
 
 #include "lockstep/urban.hpp"
 
+namespace lockstep::parallel {
+class Group;
+}
+
 namespace lockstep::urban {
 
 /// A grid a time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1. The last
@@ -68,9 +72,32 @@ struct SeriesPoint {
 enum class IntervalLabel { start, middle, end };
 std::span<const Choice<IntervalLabel>> choices(IntervalLabel);
 
+/// The wind of each pixel, as URock and CFD programs give it: a band, or a step of a NetCDF dimension, a direction of the wind.
+struct WindFieldOptions {
+  std::filesystem::path file;  ///< of the raster's grid; empty: the weather's wind everywhere
+  std::vector<double>
+      directions_deg;  ///< of its bands, clockwise from north, where the wind comes from; else the file's
+  bool speeds =
+      false;  ///< values are speeds (m/s) in a wind of `reference_speed_m_s`, else shares of the wind
+  std::optional<double> reference_speed_m_s;
+  double height_m = 1.5;           ///< of its values above the ground
+  double reference_height_m = 10;  ///< of the wind that its values are shares of
+};
+
+/// The air temperature of each pixel: one band for all steps, a band a step of the run, or bands of named times.
+struct AirFieldOptions {
+  std::filesystem::path file;  ///< of the raster's grid; empty: the weather's air everywhere
+  bool absolute = false;       ///< °C, else K above the weather's air
+};
+
 /// Days of the year, 1 … 366, both included.
 struct LeafDays {
   int first = 1, last = 366;
+};
+
+/// Ends of the colours of a picture.
+struct PictureRange {
+  double low = 0, high = 1;
 };
 
 struct SeriesOptions {
@@ -79,7 +106,7 @@ struct SeriesOptions {
   std::filesystem::path wall_height, wall_aspect;  ///< both or none: found
   std::filesystem::path svf_folder;                ///< what `urban svf --save-patches` left; empty: computed
   std::filesystem::path parameters;  ///< UMEP's parameter file (JSON); empty: the standard values
-  std::filesystem::path weather;     ///< EPW, UMEP's 24 columns, or CSV
+  std::filesystem::path weather;     ///< EPW, UMEP's 24 columns, CSV, or ERA5's NetCDF
   std::filesystem::path points;      ///< CSV with id,x,y or id,lat,lon, or GeoJSON; empty: none
   /// First and last interval end, local time "2015-06-21T15:00"; empty: the whole file.
   std::string from, to;
@@ -89,10 +116,14 @@ struct SeriesOptions {
   IntervalLabel interval = IntervalLabel::end;  ///< of the weather's times; results name the interval's end
   bool horizontal_direct = false;               ///< Kdirect is the beam on the horizontal (ERA5's fdir)
   std::optional<double> wind_height_m;          ///< of the sensor; else the parameters', else 10
+  bool nearest_cell = false;  ///< of gridded weather (ERA5); else between the four around the place
+  WindFieldOptions wind_field;
+  AirFieldOptions air_field;
   /// First and last day of the year with leaves, over the turn of the year where the first is the later; else the
   /// parameters', else by preset and latitude (docs/urban.md).
   std::optional<LeafDays> leaf_days;
-  bool evergreen = false;  ///< leaves on all days
+  bool evergreen = false;     ///< leaves on all days
+  bool trees_follow = false;  ///< leaves matter although the city has no plants yet
 
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
@@ -100,6 +131,12 @@ struct SeriesOptions {
   bool pictures = true;          ///< a PNG a step
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
   bool include_roofs = false;    ///< in statistics and pictures; else the ground alone, as ground.tif has it
+  std::string place, scenario;   ///< names on pictures and in the report
+  MapOptions map;
+  std::optional<PictureRange>
+      picture_range;  ///< of outputs that have no classes; else that of each picture's values
+  std::optional<double>
+      daylight_saving_h;  ///< that pictures add to the weather's clock; else by date and place
 
   Preset preset = Preset::corrected;
   /// Parts of an interval, each with its own position of the sun; results are means over them. 0: as many as give parts of
@@ -107,7 +144,7 @@ struct SeriesOptions {
   int substeps = 0;
   SkyModel sky = SkyModel::anisotropic;
   Body body = Body::cylinder;
-  std::optional<Posture> posture;  ///< else the parameters', else standing
+  std::optional<Posture> posture;  ///< else as the parameters specify, else standing
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
@@ -132,6 +169,12 @@ struct SeriesTimes {
   double wait_ms = 0;    ///< computation that waited for the writer
 };
 
+/// Ground in a class of thermal stress, of a mean or a maximum over the run.
+struct StressArea {
+  std::string grid, name;  ///< "utci_mean", "strong heat stress"
+  double m2 = 0, percent = 0;
+};
+
 struct SeriesResult : RunResult {
   std::vector<std::string> times;  ///< interval ends
   int64_t steps = 0, day_steps = 0;
@@ -139,6 +182,7 @@ struct SeriesResult : RunResult {
   double latitude_deg = 0, longitude_deg = 0, utc_offset_h = 0;
   std::filesystem::path netcdf, points_file, report, video;
   std::vector<SeriesPoint> points;
+  std::vector<StressArea> stress;  ///< classes that occur, the hottest first; none of grids written by bands
   /// By the columns of poi.csv: a value a point and step (point by point).
   std::map<std::string, std::vector<double>> point_values;
   SeriesTimes metrics;
@@ -148,6 +192,10 @@ struct SeriesResult : RunResult {
 /// inside, and writes. Throws InputError for bad files and options, naming file, line or pixel, and
 /// UnsupportedError where a module or memory is wanting.
 SeriesResult run(Context& context, const SeriesOptions& options);
+/// Each rank of the group calls it with its own context and the same options; the folder and the inputs are the same files for
+/// all. Tiles are handed out to the ranks, and rank 0 writes the results, whose bits are those of one rank. The results of
+/// the other ranks are empty.
+SeriesResult run(Context& context, const SeriesOptions& options, const parallel::Group& group);
 
 enum class Verdict { ok, warning, error };
 
@@ -220,6 +268,8 @@ struct QuirkEffect {
 /// is empty on the sample and a clear day. The preset and outputs of the options are not used.
 std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& options);
 
+void describe(Schema<WindFieldOptions>& s);
+void describe(Schema<AirFieldOptions>& s);
 void describe(Schema<SeriesOptions>& s);
 void describe(Schema<CheckOptions>& s);
 void describe(Schema<ValidationOptions>& s);

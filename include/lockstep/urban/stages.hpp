@@ -13,8 +13,8 @@
 
 namespace lockstep::urban {
 
-/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, for which a scalar stands
-/// too; otherwise as written.
+/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, or a scalar in
+/// its place; otherwise as written.
 struct StageArray {
   std::string name, shape, unit, about;
   bool optional = false;

@@ -116,7 +116,7 @@ const Nvrtc& Nvrtc::get() {
   const Nvrtc* nvrtc = find(&reason);
   if (!nvrtc)
     throw UnsupportedError(fmt::format("NVRTC: {}", reason), "CUDA compiler",
-                           "libnvrtc beside the program, in LOCKSTEP_LIBRARY_PATH, a CUDA toolkit or "
+                           "libnvrtc next to the program, in LOCKSTEP_LIBRARY_PATH, a CUDA toolkit or "
                            "Python's nvidia-cuda-nvrtc");
   return *nvrtc;
 }

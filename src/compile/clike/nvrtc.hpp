@@ -16,8 +16,8 @@ enum class CudaOutput : uint8_t { ptx, cubin, own_cubin };
 
 class Nvrtc {
  public:
-  /// The process's own; null with a reason where no NVRTC can be loaded. Looks beside the program, in
-  /// $LOCKSTEP_LIBRARY_PATH, in the system's folders, in CUDA toolkits and in Python's site-packages.
+  /// The process's own; null with a reason if no NVRTC can be loaded. Searches the folder of the program,
+  /// $LOCKSTEP_LIBRARY_PATH, the system's folders, CUDA toolkits and Python's site-packages.
   static const Nvrtc* find(std::string* reason = nullptr);
   /// As find(), or throws UnsupportedError.
   static const Nvrtc& get();

@@ -180,6 +180,11 @@ Expression Printer::expand(std::string_view text, std::span<const Expression> op
     Precedence place = Precedence::loose;
     if (before != std::string_view::npos) place = std::min(place, place_beside(text[before], true));
     if (after != std::string_view::npos) place = std::min(place, place_beside(text[after], false));
+    // WGSL has no order of sums and shifts.
+    const auto shifts = [&](std::string_view around) { return around == "<<" || around == ">>"; };
+    if ((before != std::string_view::npos && before > 0 && shifts(text.substr(before - 1, 2))) ||
+        (after != std::string_view::npos && shifts(text.substr(after, 2))))
+      place = std::min(place, Precedence::unary);
     const bool prefixed = before != std::string_view::npos && before + 1 == start &&
                           std::string_view("-~!").find(text[before]) != std::string_view::npos;
     if (prefixed) place = Precedence::atom;
@@ -349,7 +354,7 @@ void Printer::print_for(Id id) {
   const Instruction& i = function_[id];
   const Instruction& step_value = function_[i.args[2]];
   if (step_value.op != Op::constant)
-    throw InternalError("for_ with a step that is no constant", fmt::format("kernel {}", function_.name),
+    throw InternalError("for_ with a step that is not a constant", fmt::format("kernel {}", function_.name),
                         "a constant");
   const bool oversteps = ir::may_overstep(function_, i);
   const Expression begin = oversteps ? use_atom(i.args[0]) : use(i.args[0]);

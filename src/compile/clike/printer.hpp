@@ -1,5 +1,5 @@
-// Structured IR to C-like text. CUDA C++ and WGSL derive from this: they say how types, literals, memory and
-// barriers read; the walk over blocks, the nesting of expressions, names and indentation are here. The same
+// Structured IR to C-like text. CUDA C++ and WGSL derive from this: they specify how types, literals, memory and
+// barriers are written. The traversal of blocks, nesting of expressions, names and indentation are here. The same
 // function gives the same text.
 #pragma once
 
@@ -162,7 +162,7 @@ class Printer {
 
   void print_block(uint32_t block);
   void print_instruction(ir::Id id);
-  /// Text that may stand anywhere: literals, parameters, places, components.
+  /// Text that is valid at any place: literals, parameters, places, components.
   std::optional<Expression> place(const ir::Instruction& instruction);
   /// The text of a value; nothing for statements.
   std::optional<Expression> expression(const ir::Instruction& instruction);
@@ -195,7 +195,7 @@ class Printer {
   const ir::Function& function_;
   std::vector<int> uses_;
   std::vector<int> left_;               // uses not printed yet
-  std::map<ir::Id, Expression> named_;  // values that have a name, or text that may stand anywhere
+  std::map<ir::Id, Expression> named_;  // values with a name, or with text that is valid at any place
   std::vector<Pending> pending_;        // values not printed yet, in order of definition
   std::vector<ir::Id> read_variables_;  // by the pending values that use() took since the last define()
   bool read_memory_ = false;

@@ -108,7 +108,7 @@ Value* CodeUnit::param(uint64_t index) {
   if (!flag) flag = llvm::IRBuilder<>(entry_->getTerminator()).CreateTrunc(word, builder_.getInt1Ty());
   return flag;
 }
-// Little-endian: the low half of a 64-bit word stands first.
+// Little-endian: the low half of a 64-bit word is first.
 Value* CodeUnit::shape(uint64_t imm) {
   const uint64_t at = offsetof(Frame, buffers) + (imm / 8) * sizeof(Frame::Buffer) +
                       offsetof(Frame::Buffer, shape) + (imm % 8) * sizeof(int64_t);

@@ -14,7 +14,7 @@
 
 namespace lockstep::compile::simd {
 
-/// Properties of the processor that decide the form of the code; its features stand in the function's attributes.
+/// Processor properties that decide the form of the code. Its features are in the function's attributes.
 struct VectorTarget {
   int lanes = 4;       // 32-bit lanes of the widest vector
   int registers = 32;  // vectors that the processor holds

@@ -21,7 +21,7 @@ llvm::Value* next_counter(llvm::IRBuilderBase& b, const ir::Function& function, 
 llvm::Value* lower_op(llvm::IRBuilderBase& b, ir::Op op, Type operand, llvm::Value* x, llvm::Value* y,
                       llvm::Value* z);
 llvm::Value* lower_convert(llvm::IRBuilderBase& b, Type from, Type to, llvm::Value* x);
-/// From an element as it stands in memory to the value of a load, and back (f16 and bf16 round to nearest
+/// Converts an element from its form in memory to the value of a load, and back (f16 and bf16 round to nearest
 /// even).
 llvm::Value* widen(llvm::IRBuilderBase& b, Storage storage, llvm::Value* x);
 llvm::Value* narrow(llvm::IRBuilderBase& b, Storage storage, llvm::Value* x);

@@ -79,7 +79,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& cpu) {
   std::call_once(initialised, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
-    // Up to a third of the compile time of large kernels goes there; what it does for their speed stands in
+    // It takes up to a third of the compile time of large kernels. Its effect on their speed is in
     // docs/design/cpu.md.
     if (llvm::cl::Option* scheduler = llvm::cl::getRegisteredOptions().lookup("post-RA-scheduler"))
       scheduler->addOccurrence(1, "post-RA-scheduler", "false");
@@ -249,7 +249,7 @@ GeneratedModule generate(llvm::LLVMContext& context, const ir::Function& lowered
   std::string message;
   llvm::raw_string_ostream stream(message);
   if (llvm::verifyModule(module, &stream))
-    throw InternalError("LLVM refuses the code: " + stream.str(), lowered.name, "valid LLVM IR");
+    throw InternalError("LLVM rejects the code: " + stream.str(), lowered.name, "valid LLVM IR");
   optimise(module, machine);
   return result;
 }

@@ -1,4 +1,4 @@
-// Stands in where this build has no LLVM.
+// Replacement for builds without LLVM.
 #include "compile/llvm/emit.hpp"
 #include "compile/native/native.hpp"
 #include "lockstep/error.hpp"

@@ -38,9 +38,9 @@ class GroupsPlan {
   /// Cheap index arithmetic, which each region does again rather than keep. `given`: values of the group's level at hand.
   bool recomputable(ir::Id id, const std::function<bool(ir::Id)>& given) const;
 
-  /// A block of the group's level in its order: hoist(id) for what is hoisted; region(ids, reduction), the reduction that ends
-  /// it and takes its operand there, or kNone; statement(id), which tells whether control goes on behind it. False where
-  /// control does not reach the end.
+  /// A block of the group's level in its order: hoist(id) for hoisted values; region(ids, reduction), where reduction
+  /// ends the region and takes its operand there, or is kNone; statement(id), which returns whether control continues
+  /// after it. False if control does not reach the end.
   template <class Hoist, class Region, class Statement>
   bool walk(uint32_t block, Hoist hoist, Region region, Statement statement) const {
     std::vector<ir::Id> open;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,8 @@ namespace lockstep::compile::simd {
 
 struct NativeKernel {
   virtual ~NativeKernel() = default;
+  /// The access outside of its array that a launch ended with, from Frame::fault.
+  virtual std::string fault_text(const Frame&) const { return {}; }
   KernelFunction function = nullptr;
   int64_t scratch_bytes = 0;  // per thread, aligned to kScratchAlignment
   bool from_cache = false;
@@ -32,5 +35,10 @@ std::string object_key(const ir::Function& lowered, std::string_view generator, 
 /// DeviceError(compile).
 std::shared_ptr<NativeKernel> compile_native(const ir::Function& traced, Numerics numerics,
                                              std::string_view generator = generator_hash());
+
+/// Where threads run kernels only, as in a page: runs a compiled kernel over boxes on all of them. Each has `scratch_each`
+/// bytes of `scratch`.
+void run_on_workers(KernelFunction function, const Frame& frame, std::span<const Box> boxes,
+                    std::byte* scratch, int64_t scratch_each);
 
 }  // namespace lockstep::compile::simd

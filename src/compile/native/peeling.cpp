@@ -1,7 +1,5 @@
 #include "compile/native/peeling.hpp"
 
-#include <optional>
-
 namespace lockstep::compile::simd {
 
 using ir::Id;
@@ -25,32 +23,6 @@ void add(Affine& to, const Affine& from, int sign) {
 Affine fixed(const ir::Function& f, Id id) {
   if (f[id].op == Op::constant) return {{}, signed_constant(f[id])};
   return {{{id, 1}}, 0};
-}
-
-/// x + …, or nothing where the value has another form.
-std::optional<Affine> along_x(const ir::Function& f, Id id, const Assumptions& known) {
-  const Instruction& i = f[id];
-  switch (i.op) {
-    case Op::coord: return i.imm == 0 ? std::optional(Affine{}) : std::nullopt;
-    case Op::convert:
-      return is_signed(i.type) && f[i.args[0]].type == Type::i32 ? along_x(f, i.args[0], known)
-                                                                 : std::nullopt;
-    case Op::iadd:
-    case Op::isub: {
-      if (!is_signed(i.type)) return std::nullopt;
-      for (int k = 0; k < (i.op == Op::iadd ? 2 : 1); ++k) {
-        auto a = along_x(f, i.args[k], known);
-        if (!a || !fixed_for_launch(f, i.args[1 - k])) continue;
-        add(*a, fixed(f, i.args[1 - k]), i.op == Op::iadd ? 1 : -1);
-        return a;
-      }
-      return std::nullopt;
-    }
-    default: {
-      const int operand = known.operand(f, id);
-      return operand < 0 ? std::nullopt : along_x(f, i.args[operand], known);
-    }
-  }
 }
 
 bool mentions_extent(const ir::Function& f, Id id) {
@@ -84,13 +56,17 @@ class PeelingFinder {
     }
     if (!is_signed(f_[i.args[0]].type)) return;
     for (int k = 0; k < 2; ++k)
-      if (const auto x = along_x(f_, i.args[k], result.assumptions); x && fixed_for_launch(f_, i.args[1 - k]))
+      if (const auto x = along(i.args[k]); x && fixed_for_launch(f_, i.args[1 - k]))
         return compare(id, *x, i.args[1 - k], k == 0);
+  }
+
+  std::optional<Affine> along(Id id) const {
+    return along_x(f_, id, result.assumptions, [&](Id other) { return fixed_for_launch(f_, other); });
   }
 
   /// 0 <= coordinate < size.
   void inside(Id id, Id coordinate, Id size) {
-    const auto x = along_x(f_, coordinate, result.assumptions);
+    const auto x = along(coordinate);
     if (!x || !fixed_for_launch(f_, size)) return;
     at_least(*x, {});
     at_most(*x, fixed(f_, size), -1);
@@ -101,7 +77,7 @@ class PeelingFinder {
   void one_sided(Id id) {
     const Instruction& i = f_[id];
     for (int k = 0; k < 2; ++k) {
-      const auto x = along_x(f_, i.args[k], result.assumptions);
+      const auto x = along(i.args[k]);
       const Id limit = i.args[1 - k];
       if (!x || !fixed_for_launch(f_, limit)) continue;
       if (i.op == Op::imax ? !near_start(limit) : !mentions_extent(f_, limit)) return;
@@ -161,6 +137,37 @@ class PeelingFinder {
 };
 
 }  // namespace
+
+std::optional<Affine> along_x(const ir::Function& f, Id id, const Assumptions& known,
+                              const std::function<bool(Id)>& is_fixed) {
+  const Instruction& i = f[id];
+  switch (i.op) {
+    case Op::coord: return i.imm == 0 ? std::optional(Affine{}) : std::nullopt;
+    case Op::convert:
+      return is_signed(i.type) && f[i.args[0]].type == Type::i32 ? along_x(f, i.args[0], known, is_fixed)
+                                                                 : std::nullopt;
+    case Op::iadd:
+    case Op::isub: {
+      if (!is_signed(i.type)) return std::nullopt;
+      for (int k = 0; k < (i.op == Op::iadd ? 2 : 1); ++k) {
+        auto a = along_x(f, i.args[k], known, is_fixed);
+        if (!a || !is_fixed(i.args[1 - k])) continue;
+        add(*a, fixed(f, i.args[1 - k]), i.op == Op::iadd ? 1 : -1);
+        return a;
+      }
+      return std::nullopt;
+    }
+    case Op::select: {
+      const auto settled = known.settled.find(i.args[0]);
+      return settled == known.settled.end() ? std::nullopt
+                                            : along_x(f, i.args[settled->second ? 1 : 2], known, is_fixed);
+    }
+    default: {
+      const int operand = known.operand(f, id);
+      return operand < 0 ? std::nullopt : along_x(f, i.args[operand], known, is_fixed);
+    }
+  }
+}
 
 bool fixed_for_launch(const ir::Function& f, Id id) {
   const Instruction& i = f[id];

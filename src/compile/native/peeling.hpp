@@ -2,6 +2,8 @@
 // x with a bound has a known outcome. There a shifted row is one vector load.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "ir/divergence.hpp"
@@ -33,6 +35,10 @@ struct Peeling {
 };
 
 Peeling find_peeling(const ir::Function& function);
+
+/// The value as x + …, over integers for which `fixed` holds; nothing where it has another form.
+std::optional<Affine> along_x(const ir::Function& function, ir::Id id, const Assumptions& known,
+                              const std::function<bool(ir::Id)>& fixed);
 
 /// Depends on parameters, shapes and the extent only, through pure integer operations.
 bool fixed_for_launch(const ir::Function& function, ir::Id id);

@@ -1,4 +1,4 @@
-// Tools of every pass: a walk in order, use counts, replacement of values.
+// Tools of every pass: traversal in order, use counts, replacement of values.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ void walk(const ir::Function& f, uint32_t block, Visit&& visit) {
   }
 }
 
-/// How often each value is an operand of an instruction that stands in a block.
+/// How often each value is an operand of an instruction in a block.
 std::vector<uint32_t> use_counts(const ir::Function& f);
 
 /// Replacements of values by others, followed to the end of a chain.
@@ -49,7 +49,7 @@ class Replacement {
   bool any_ = false;
 };
 
-/// Drops instructions that stand in no block and blocks that no instruction has, and numbers both in the
+/// Drops instructions that are in no block and blocks that no instruction has, and numbers both in the
 /// order of the text. Equal functions become identical.
 void compact(ir::Function& f);
 

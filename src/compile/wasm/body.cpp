@@ -25,17 +25,26 @@ Local Body::local(Kind kind) {
 
 void Body::release(uint32_t index, Kind kind) { free_[kind].push_back(index); }
 
-void Body::op(Opcode opcode) {
-  if (opcode < 0x100) return out_->push_back(uint8_t(opcode));
-  out_->push_back(uint8_t(opcode >> 16));
-  put_unsigned(*out_, opcode & 0xffff);
-}
-
 namespace {
+constexpr size_t kMostConstants = 64;  // kept in locals
+
 void put_word(Bytes& to, uint64_t bits, int bytes) {
   for (int k = 0; k < bytes; ++k) to.push_back(uint8_t(bits >> (8 * k)));
 }
+
+void put_opcode(Bytes& to, Opcode opcode) {
+  if (opcode < 0x100) return to.push_back(uint8_t(opcode));
+  to.push_back(uint8_t(opcode >> 16));
+  put_unsigned(to, opcode & 0xffff);
+}
+
+void put_constant(Bytes& to, const std::array<uint64_t, 2>& vector) {
+  put_opcode(to, kConst);
+  for (uint64_t word : vector) put_word(to, word, 8);
+}
 }  // namespace
+
+void Body::op(Opcode opcode) { put_opcode(*out_, opcode); }
 
 void Body::constant(Kind kind, uint64_t bits) {
   switch (kind) {
@@ -48,8 +57,13 @@ void Body::constant(Kind kind, uint64_t bits) {
 }
 
 void Body::constant(const std::array<uint64_t, 2>& vector) {
-  op(kConst);
-  for (uint64_t word : vector) put_word(*out_, word, 8);
+  const bool cheap = vector[0] == vector[1] && (vector[0] == 0 || vector[0] == ~uint64_t(0));
+  if (keeps_constants_ && !cheap && (constants_.size() < kMostConstants || constants_.contains(vector))) {
+    const auto [entry, first] = constants_.try_emplace(vector, uint32_t(kinds_.size()));
+    if (first) kinds_.push_back(Kind::v128);
+    return get(entry->second);
+  }
+  put_constant(*out_, vector);
 }
 
 void Body::lane(Opcode opcode, int lane) {
@@ -108,6 +122,11 @@ Bytes Body::finish(const Bytes& entry) const {
   Bytes all;
   put_unsigned(all, count);
   all.insert(all.end(), runs.begin(), runs.end());
+  for (const auto& [vector, local] : constants_) {
+    put_constant(all, vector);
+    put_opcode(all, kLocalSet);
+    put_unsigned(all, local);
+  }
   all.insert(all.end(), entry.begin(), entry.end());
   all.insert(all.end(), main_.begin(), main_.end());
   all.push_back(uint8_t(kEnd));

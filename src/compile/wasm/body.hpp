@@ -52,7 +52,9 @@ class Body : public std::enable_shared_from_this<Body> {
   void tee(const Local& local) { with_index(kLocalTee, local->index()); }
   void call(uint32_t function) { with_index(kCall, function); }
   void constant(Kind kind, uint64_t bits);
+  /// With keep_constants(), one that takes several instructions is made once, before everything else.
   void constant(const std::array<uint64_t, 2>& vector);
+  void keep_constants() { keeps_constants_ = true; }
   /// Extract, replace, and accesses of one lane.
   void lane(Opcode opcode, int lane);
   void shuffle(const std::array<uint8_t, 16>& bytes);
@@ -89,7 +91,9 @@ class Body : public std::enable_shared_from_this<Body> {
 
   std::vector<Kind> params_, kinds_;
   std::map<Kind, std::vector<uint32_t>> free_;
-  std::vector<bool> used_;  // of the open structures: a branch names it
+  bool keeps_constants_ = false;
+  std::map<std::array<uint64_t, 2>, uint32_t> constants_;  // in locals
+  std::vector<bool> used_;                                 // of the open structures: a branch names it
   Bytes main_;
   Bytes* out_ = &main_;
 };

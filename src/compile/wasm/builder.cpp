@@ -115,7 +115,7 @@ Value Builder::select(const Value& c, const Value& x, const Value& y) {
       body_->op(kSelect);
     } else {
       r.parts() == 2 ? push_wide_mask(c, k) : push(c);
-      body_->op(kBitselect);
+      body_->op(!fuses_ ? kBitselect : r.parts() == 2 ? kSelect64 : kSelect32);
     }
     pop_part(r, k);
   }
@@ -290,13 +290,17 @@ Value Builder::max(const Value& x, const Value& y) {
 Value Builder::any(const Value& mask) {
   if (mask.constant) return constant(Type::boolean, mask.bits & 1);
   push(mask);
-  body_->op(kAnyTrue);
+  body_->op(kBitmask32);
+  push(i32(0));
+  body_->op(kNotEqualI32);
   return pop(Type::boolean);
 }
 Value Builder::all(const Value& mask) {
   if (mask.constant) return constant(Type::boolean, mask.bits & 1);
   push(mask);
-  body_->op(kAllTrue32);
+  body_->op(kBitmask32);
+  push(i32((1 << kLanes) - 1));
+  body_->op(Opcode(kEqual.narrow));
   return pop(Type::boolean);
 }
 Value Builder::bitmask(const Value& mask) {

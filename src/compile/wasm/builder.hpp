@@ -33,12 +33,14 @@ Kind kind_of(Type type);
 
 class Builder {
  public:
-  Builder(std::shared_ptr<Body> body, std::function<uint32_t(std::string_view)> helper)
-      : body_(std::move(body)), helper_(std::move(helper)) {}
+  /// `fuses`: the engine has relaxed SIMD, and its madd rounds once.
+  Builder(std::shared_ptr<Body> body, std::function<uint32_t(std::string_view)> helper, bool fuses = false)
+      : body_(std::move(body)), helper_(std::move(helper)), fuses_(fuses) {}
 
   Body& body() { return *body_; }
   /// The number of a helper function of the module (helpers.hpp).
   uint32_t helper(std::string_view name) { return helper_(name); }
+  bool fuses() const { return fuses_; }
 
   static Value constant(Type type, uint64_t bits) { return {type, false, true, bits, {}}; }
   static Value i32(int64_t value) { return constant(Type::i32, uint32_t(value)); }
@@ -107,6 +109,7 @@ class Builder {
  private:
   std::shared_ptr<Body> body_;
   std::function<uint32_t(std::string_view)> helper_;
+  bool fuses_;
 };
 
 }  // namespace lockstep::compile::wasm

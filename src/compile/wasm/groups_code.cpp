@@ -1,5 +1,5 @@
 // Groups kernels: one group at a time. What holds barriers runs once per group with uniform control; a region is a loop
-// over the group's vectors of lanes. Values and variables that live across regions stand in scratch memory, one entry per
+// over the group's vectors of lanes. Values and variables that live across regions are in scratch memory, one entry per
 // vector.
 #include "compile/native/groups_plan.hpp"
 #include "compile/wasm/kernel_code.hpp"

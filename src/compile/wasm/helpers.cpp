@@ -196,11 +196,14 @@ Value fma_lanes(Builder& b, const Value& x, const Value& y, const Value& z) {
 
 Value fused_multiply_add(Builder& b, const Value& x, const Value& y, const Value& z) {
   if (!x.vector) return b.lane(fused_multiply_add(b, b.splat(x), b.splat(y), b.splat(z)), 0);
-  if (!x.wide()) return fma_lanes(b, x, y, z);
-  Value r{Type::f64, true, false, 0, {}};
-  for (int k = 0; k < 2; ++k) {
+  if (!x.wide() && !b.fuses()) return fma_lanes(b, x, y, z);
+  Value r{x.type, true, false, 0, {}};
+  for (int k = 0; k < r.parts(); ++k) {
     b.push(x, k), b.push(y, k), b.push(z, k);
-    b.body().call(b.helper(kFma64));
+    if (b.fuses())
+      b.body().op(x.wide() ? kFusedF64 : kFusedF32);
+    else
+      b.body().call(b.helper(kFma64));
     b.pop_part(r, k);
   }
   return r;

@@ -1,9 +1,11 @@
 // Code for one vector of lanes: values as scalars or vectors by their form, divergence by execution masks.
 //
 // Invariant: every emitted block runs with at least one active lane, so that a uniform access is safe as a scalar one.
-// Whatever may take lanes away is followed by a test that skips the rest of the block where none is left.
+// Any statement that may deactivate lanes is followed by a test that skips the rest of the block if none is left.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -24,6 +26,13 @@ class LaneCode {
   LaneCode(Unit& unit, const Divergence& divergence, const Assumptions* assumptions = nullptr);
   virtual ~LaneCode() = default;
 
+  /// Where a row of elements begins that are known to be inside of their array: a vector's are those from coord[0] +
+  /// `offset` on, element 0 is at the address.
+  struct RowStart {
+    Value address;
+    int64_t offset;
+  };
+
   /// Points: coordinates of the first lane. Groups: the group's number, and the first lane's number.
   std::array<Value, 3> coord{};
   Value first_lane;
@@ -37,6 +46,10 @@ class LaneCode {
  protected:
   /// A value from outside of what run() emits; groups supply it.
   virtual Slot import(ir::Id id);
+  /// Whether import() has the value though it is defined in what run() emits.
+  virtual bool outside(ir::Id) { return false; }
+  /// A scalar value in all lanes.
+  virtual Value spread(ir::Id id, const Value& v);
   /// Called after the definition of each value at the top level of run().
   virtual void defined(ir::Id) {}
   /// A variable's copy, or memory of a local array, that outlives this run; none where it does not.
@@ -44,6 +57,13 @@ class LaneCode {
   virtual std::optional<MemoryPlace> outer_array(uint64_t) { return {}; }
   /// Called where the active lanes end.
   virtual void returning() {}
+  struct Access {
+    MemoryPlace place;
+    ir::Id index;
+    int components;
+    ir::Place line;
+  };
+  virtual std::optional<RowStart> row_start(const Access&) { return {}; }
 
   Slot& slot(ir::Id id);
   /// Value of a pure instruction whose operands are at hand.
@@ -100,11 +120,12 @@ class LaneCode {
   Slot position(ir::Id id);
 
   // lane_memory.cpp
-  struct Access {
-    MemoryPlace place;
-    ir::Id index;
-    int components;
-  };
+  static Access lanes_of(const Access& access);
+  void check(const Access& access, const Value& index, int count);
+  void check_lanes(const Access& access, const Value& index);
+  /// Of the lanes' elements: one, those of a row in order, each lane several of a row, or any.
+  enum class Pattern : uint8_t { uniform, row, wide_row, apart };
+  Pattern checked(const Access& access);
   Slot load(const Access& access);
   void store(const Access& access, const std::array<Value, 4>& values);
   void load_instruction(ir::Id id);
@@ -116,10 +137,13 @@ class LaneCode {
   MemoryPlace local_array(uint64_t number);
   Value local_elements(const Value& index);
   void push_address(const MemoryPlace& place, const Value& index);
+  std::function<void()> row_address(const Access& access, const Value& index);
   Value load_one(const MemoryPlace& place, const Value& index, int more = 0);
   void store_one(const MemoryPlace& place, const Value& index, const Value& value, int more = 0);
-  Value load_row(const MemoryPlace& place, const Value& index);
-  void store_row(const MemoryPlace& place, const Value& index, const Value& value);
+  Value load_row(const Access& access, const Value& index);
+  void store_row(const Access& access, const Value& index, const Value& value);
+  Slot load_wide_row(const Access& access);
+  void store_wide_row(const Access& access, const std::vector<Value>& values);
   /// `whole` where all lanes are active, else `apart`.
   template <class Whole, class Apart>
   void whole_or_apart(Whole whole, Apart apart) {

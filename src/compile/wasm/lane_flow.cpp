@@ -56,7 +56,7 @@ bool LaneCode::statements(std::span<const Id> ids, Label end) {
   ++depth_;
   bool open = true;
   for (size_t k = 0; k < ids.size() && open; ++k) {
-    open = statement(ids[k], end);
+    open = outside(ids[k]) || statement(ids[k], end);
     const auto released = releases_.find(ids[k]);
     if (released == releases_.end()) continue;
     for (Id id : released->second) {

@@ -45,6 +45,10 @@ Value LaneCode::scalar(Id id) {
 Value LaneCode::vector(Id id, int component) {
   const Value v = slot(id)[size_t(component)];
   if (v.vector) return v;
+  return spread(id, v);
+}
+
+Value LaneCode::spread(Id id, const Value& v) {
   const Form& form = divergence_[id];
   return form.kind == Form::linear ? b_.ramp(v, form.stride) : b_.splat(v);
 }

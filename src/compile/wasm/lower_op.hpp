@@ -1,5 +1,5 @@
-// Elementary operations as WebAssembly; operands are scalars or vectors of lanes alike, and have the meaning of
-// ir/meaning.hpp to the bit.
+// Elementary operations as WebAssembly. Operands are scalars or vectors of lanes alike. Results match
+// ir/meaning.hpp bit for bit.
 #pragma once
 
 #include "compile/wasm/builder.hpp"
@@ -10,7 +10,7 @@ namespace lockstep::compile::wasm {
 /// A row LOCKSTEP_OP of ops.def. The amount of a shift may be a scalar where x is a vector.
 Value lower_op(Builder& b, ir::Op op, const Value& x, const Value& y = {}, const Value& z = {});
 Value lower_convert(Builder& b, const Value& x, Type to);
-/// From an element as it stands in memory (u32 for those of 8 and 16 bits) to the value of a load, and back.
+/// Converts an element from its form in memory (u32 for 8 and 16 bits) to the value of a load, and back.
 Value widen(Builder& b, Storage storage, const Value& bits);
 Value narrow(Builder& b, Storage storage, const Value& x);
 /// v[i] op v[i+s] of a group reduction.

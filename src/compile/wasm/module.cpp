@@ -80,7 +80,11 @@ Bytes Module::finish() const {
   content.clear();
   put_name(content, "core");
   put_name(content, "memory");
-  content.insert(content.end(), {2, 0, 1});  // a memory without an upper limit, of one page at least
+  // A memory of one page at least; a shared one has a limit: 65536 pages.
+  if (shared_)
+    content.insert(content.end(), {2, 3, 1, 0x80, 0x80, 4});
+  else
+    content.insert(content.end(), {2, 0, 1});
   for (const Named& import : imports_) {
     put_name(content, "core");
     put_name(content, import.name);

@@ -24,6 +24,8 @@ struct Signature {
 /// Imports the memory "core.memory". Functions are numbered from the imported ones on.
 class Module {
  public:
+  /// `shared`: the memory is one that workers share.
+  explicit Module(bool shared = false) : shared_(shared) {}
   /// All imports come before the first function.
   uint32_t import_function(std::string_view name, const Signature& signature);
   /// A number for a function whose body follows by define().
@@ -40,6 +42,7 @@ class Module {
     std::string name;
     uint32_t index;  // imports: of the type; exports: of the function
   };
+  bool shared_;
   std::vector<Signature> types_;
   std::vector<Named> imports_, exports_;
   std::vector<uint32_t> functions_;  // types

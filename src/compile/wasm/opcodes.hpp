@@ -17,6 +17,7 @@ enum Opcode : uint32_t {
   kEnd = 0x0b,
   kBranch = 0x0c,
   kBranchIf = 0x0d,
+  kReturn = 0x0f,
   kCall = 0x10,
   kSelect = 0x1b,
   kLocalGet = 0x20,
@@ -39,13 +40,20 @@ enum Opcode : uint32_t {
   kConstF32 = 0x43,
   kConstF64 = 0x44,
   kEqzI32 = 0x45,
+  kNotEqualI32 = 0x47,
   kCtzI32 = 0x68,
   kClzI32 = 0x67,
   kAddI32 = 0x6a,
   kSubI32 = 0x6b,
   kAndI32 = 0x71,
+  kSubI64 = 0x7d,
+  kAndI64 = 0x83,
+  kXorI64 = 0x85,
+  kShrI64 = 0x87,  // by the sign
+  kWrapI64 = 0xa7,
 
   kLoad = kVector | 0x00,
+  kLoad16Extended = kVector | 0x04,  // four of 16 bits, without sign
   kLoad32Zero = kVector | 0x5c,
   kLoad64Zero = kVector | 0x5d,
   kStore = kVector | 0x0b,
@@ -54,13 +62,13 @@ enum Opcode : uint32_t {
   kSwizzle = kVector | 0x0e,
   kLoad32Lane = kVector | 0x56,
   kLoad64Lane = kVector | 0x57,
+  kStore32Lane = kVector | 0x5a,
+  kStore64Lane = kVector | 0x5b,
   kAnd = kVector | 0x4e,
   kAndNot = kVector | 0x4f,
   kOr = kVector | 0x50,
   kXor = kVector | 0x51,
   kBitselect = kVector | 0x52,
-  kAnyTrue = kVector | 0x53,
-  kAllTrue32 = kVector | 0xa3,
   kAllTrue64 = kVector | 0xc3,
   kBitmask32 = kVector | 0xa4,
   kSplat32 = kVector | 0x11,
@@ -77,10 +85,16 @@ enum Opcode : uint32_t {
   kReplaceF64 = kVector | 0x22,
   kDemote = kVector | 0x5e,
   kPromote = kVector | 0x5f,
+  kExtendBytes = kVector | 0x89,  // of the low half, without sign
+  kExtendWords = kVector | 0xa9,
   kExtendLowS = kVector | 0xc7,
   kExtendHighS = kVector | 0xc8,
   kExtendLowU = kVector | 0xc9,
   kExtendHighU = kVector | 0xca,
+  kSelect32 = kVector | 0x10b,  // relaxed: lanes of a mask are 0 or -1
+  kSelect64 = kVector | 0x10c,
+  kFusedF32 = kVector | 0x105,  // relaxed: rounded once or twice as the engine does it
+  kFusedF64 = kVector | 0x107,
 };
 
 }  // namespace lockstep::compile::wasm

@@ -6,20 +6,26 @@
 
 #include "compile/native/abi.hpp"
 #include "compile/wasm/builder.hpp"
+#include "compile/wasm/emit.hpp"
 #include "lockstep/ir/function.hpp"
 
 namespace lockstep::compile::wasm {
+
+/// Of a place whose accesses need no check.
+inline constexpr int64_t kChecked = -1;
 
 /// An array in the core's memory: at the address in `base`, moved by `offset` bytes.
 struct MemoryPlace {
   Value base;
   uint32_t offset = 0;
   Storage storage = Storage::f32;
+  uint32_t buffer = kNoBuffer;  // of the launch, which gives its size
+  int64_t elements = 0;         // of other arrays
 };
 
 class Unit {
  public:
-  explicit Unit(const ir::Function& function);
+  explicit Unit(const ir::Function& function, const Engine& engine = {});
 
   Builder& b() { return builder_; }
   Body& body() { return *body_; }
@@ -37,6 +43,11 @@ class Unit {
   /// Memory of the scratch area.
   MemoryPlace scratch(int64_t bytes, Storage storage);
   int64_t scratch_bytes() const { return scratch_bytes_; }
+  /// Elements, as unsigned numbers of the index's type, at which `count` in a row may begin: from 0 to before this.
+  Value limit(const MemoryPlace& place, int count, Type index);
+  /// Ends the kernel: `index`, a scalar, is outside of the array.
+  void fault(const MemoryPlace& place, const Value& index, ir::Place line);
+  std::vector<CheckedAccess> take_accesses() { return std::move(accesses_); }
 
   /// The module; its export "kernel" takes the frame, the box and the scratch memory.
   Bytes finish();
@@ -55,6 +66,9 @@ class Unit {
   Bytes entry_;
   std::map<std::tuple<uint32_t, uint32_t, Type>, Value> words_;
   std::map<uint64_t, MemoryPlace> shared_;
+  std::map<std::tuple<uint32_t, int, Type>, Value> limits_;
+  std::vector<CheckedAccess> accesses_;
+  std::map<std::tuple<uint32_t, int64_t, ir::Place>, uint64_t> access_numbers_;
   int64_t scratch_bytes_ = 0;
 };
 

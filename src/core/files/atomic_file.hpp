@@ -1,4 +1,4 @@
-// Output files that appear whole or not at all: written beside the target, then renamed over it. A link that has the
+// Output files that appear whole or not at all: written next to the target, then renamed over it. A link that has the
 // target's name is replaced, never followed.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// For writers that open files by name: a name in a private folder beside `target`, which commit() renames. Without
+/// For writers that open files by name: a name in a private folder next to `target`, which commit() renames. Without
 /// commit both are removed. Missing parent folders are made.
 class AtomicPath {
  public:

@@ -16,7 +16,7 @@ namespace lockstep {
 /// write but not rename, is no danger to what is in it.
 std::string why_unsafe(const std::filesystem::path& folder);
 
-/// Makes missing folders of this path, for this user alone whatever the umask is. Returns 0 or the error number.
+/// Makes missing folders of this path, for this user alone regardless of the umask. Returns 0 or the error number.
 int make_private_folder(const std::filesystem::path& folder);
 
 /// The content of a file that only this user can have written, up to `most` bytes. None where there is no file; none and `why`,

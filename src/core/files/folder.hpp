@@ -1,4 +1,4 @@
-// An open folder: what is made, opened or renamed through it stays in it, whatever its name means by then.
+// An open folder: files made, opened or renamed through it stay in it, even if its name denotes another folder by then.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@ class Folder {
   /// The folder of a name that the user gave: links are followed, and with `make` missing folders are made. Throws
   /// InputError.
   static Folder open(const std::filesystem::path& path, bool make = false);
-  /// The folder of an output file, made where it is missing. Below an output folder (see below) no link is followed:
-  /// whoever planted it there chose where it leads.
+  /// The folder of an output file, made if it is missing. Below an output folder (see below) no link is followed,
+  /// because the author of the link would choose where it leads.
   static Folder of_output(const std::filesystem::path& file);
 
   explicit operator bool() const { return handle_ != nullptr; }
@@ -47,12 +47,12 @@ class Folder {
 void make_output_folder(const std::filesystem::path& folder);
 /// The same for one that may be missing still.
 void note_output_folder(const std::filesystem::path& folder);
-/// Outputs go through this handle as long as it lives, whatever takes the folder's name.
+/// Outputs use this handle as long as it lives, even if another file or folder takes the name.
 void hold_output_folder(const Folder& folder);
 void forget_output_folders();
 
-/// A folder of inputs from others, as long as this lives: its files are opened through its handle, whatever takes the
-/// folder's name meanwhile, and links in it are refused.
+/// A folder of inputs from others, as long as this lives. Its files are opened through its handle, even if another
+/// file, link or folder takes the name meanwhile. Links in it are refused.
 class InputFolder {
  public:
   /// Throws InputError where there is no such folder.
@@ -69,7 +69,7 @@ class InputFolder {
   std::filesystem::path whole_;
 };
 
-/// A file without a name beside `target`; it is gone with the object.
+/// A file without a name in the folder of `target`. It is removed with the object.
 class ScratchFile {
  public:
   /// Throws InputError where it cannot be made.

@@ -8,7 +8,7 @@
 
 namespace lockstep::platform {
 
-/// Zeros of `bytes` in a file without a name beside `target`.
+/// Zeros of `bytes` in a file without a name in the folder of `target`.
 class MappedFile {
  public:
   /// Throws InputError where the file cannot be made or the disk has no room.

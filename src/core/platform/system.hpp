@@ -30,15 +30,15 @@ SystemMemory system_memory();
 SystemMemory system_memory(const std::string& proc, const std::string& cgroups);
 /// Asks for huge pages behind a block that begins and ends on their bounds.
 void prefer_huge_pages(void* memory, size_t bytes);
-/// Keeps the bytes behind a block of foreign memory readable: mostly they lie in the page of its last byte, else an
-/// empty page is put behind it as long as the result lives. `readable` is false where neither can be.
+/// Keeps the bytes after a block of foreign memory readable. Usually they are in the page of its last byte, else an
+/// empty page is mapped after it as long as the result lives. `readable` is false if neither is possible.
 struct ReadableEnd {
   bool readable = false;
   std::shared_ptr<void> page;
 };
 ReadableEnd keep_readable(const void* end, size_t bytes);
 
-/// Writes to stderr; nobody can be told where that fails.
+/// Writes to stderr. Failures cannot be reported.
 void write_stderr(std::string_view text);
 /// True if stderr is a terminal that can redraw a line.
 bool stderr_is_terminal();

@@ -130,7 +130,7 @@ void require_same(const Identity& stored, const Identity& now, const std::string
   if (lines.empty()) return;
   throw InputError(fmt::format("a checkpoint of other settings: {}", fmt::join(lines, "; ")), where,
                    "a checkpoint of the same options and inputs")
-      .with_hint("give another --checkpoint, or remove the file to begin anew");
+      .with_hint("give another --checkpoint, or remove the file to start again");
 }
 
 }  // namespace lockstep::record

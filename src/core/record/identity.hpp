@@ -51,7 +51,7 @@ class Identity {
   }
   /// Throws InputError where the file cannot be read.
   void file(std::string name, const std::filesystem::path& path);
-  /// Element type, shape and values, whatever the strides.
+  /// Element type, shape and values, regardless of the strides.
   void array(std::string name, const Array& array);
   void bytes(std::string name, std::span<const std::byte> bytes);
 

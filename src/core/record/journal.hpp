@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "core/platform/threads.hpp"
@@ -23,6 +24,8 @@ struct Journal {
   Mutex mutex;
   bool on = false;
   Entries entries;
+  std::unordered_set<std::string> inputs,
+      outputs;  // the names in the entries, found without comparing thousands
 };
 inline Journal& journal() {
   static auto* instance = new Journal;  // outlives every static destructor that may still write
@@ -33,6 +36,8 @@ inline void begin() {
   std::lock_guard lock(journal().mutex);
   journal().on = true;
   journal().entries = {};
+  journal().inputs.clear();
+  journal().outputs.clear();
 }
 inline Entries entries() {
   std::lock_guard lock(journal().mutex);

@@ -7,6 +7,11 @@
 
 #include "lockstep/error.hpp"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 namespace lockstep::record {
 namespace {
 
@@ -21,13 +26,59 @@ constexpr std::array<uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+#if defined(__x86_64__) && defined(__GNUC__)
+/// Four rounds an instruction pair; the halves of the state are (a, b, e, f) and (c, d, g, h).
+__attribute__((target("sha,sse4.1"))) void block_by_instructions(Sha256State& state, const std::byte* bytes) {
+  const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const auto load = [](const void* from) __attribute__((target("sha,sse4.1"))) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(from));
+  };
+  const __m128i badc = _mm_shuffle_epi32(load(state.data()), 0xB1),
+                hgfe = _mm_shuffle_epi32(load(state.data() + 4), 0x1B);
+  const __m128i abef_before = _mm_alignr_epi8(badc, hgfe, 8), cdgh_before = _mm_blend_epi16(hgfe, badc, 0xF0);
+  __m128i abef = abef_before, cdgh = cdgh_before;
+  __m128i w[4];
+  for (int k = 0; k < 4; ++k) w[k] = _mm_shuffle_epi8(load(bytes + 16 * k), order);
+  for (int k = 0; k < 16; ++k) {
+    __m128i& now = w[k % 4];
+    __m128i added = _mm_add_epi32(now, load(kRound.data() + 4 * k));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, added);
+    added = _mm_shuffle_epi32(added, 0x0E);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, added);
+    const __m128i last = w[(k + 3) % 4];
+    const __m128i sum =
+        _mm_add_epi32(_mm_sha256msg1_epu32(now, w[(k + 1) % 4]), _mm_alignr_epi8(last, w[(k + 2) % 4], 4));
+    now = _mm_sha256msg2_epu32(sum, last);
+  }
+  const __m128i feba = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1B),
+                dchg = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xB1);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data()), _mm_blend_epi16(feba, dchg, 0xF0));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(state.data() + 4), _mm_alignr_epi8(dchg, feba, 8));
+}
+
+bool has_sha_instructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kSha = 1u << 29, kSse41 = 1u << 19;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & kSha)) return false;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & kSse41);
+}
+#endif
+
 }  // namespace
+
+Sha256Block fastest_sha256_block() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const bool own = has_sha_instructions();
+  if (own) return block_by_instructions;
+#endif
+  return sha256_block;
+}
 
 Sha256::Sha256()
     : state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19} {
 }
 
-void Sha256::block(const std::byte* bytes) {
+void sha256_block(Sha256State& state, const std::byte* bytes) {
   std::array<uint32_t, 64> w{};
   for (size_t k = 0; k < 16; ++k)
     for (size_t b = 0; b < 4; ++b) w[k] = w[k] << 8 | static_cast<uint32_t>(bytes[4 * k + b]);
@@ -36,7 +87,7 @@ void Sha256::block(const std::byte* bytes) {
     w[k] = w[k - 16] + w[k - 7] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) +
            (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
+  auto [a, b, c, d, e, f, g, h] = state;
   for (size_t k = 0; k < 64; ++k) {
     const uint32_t one =
         h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[k] + w[k];
@@ -45,7 +96,7 @@ void Sha256::block(const std::byte* bytes) {
     h = g, g = f, f = e, e = d + one, d = c, c = b, b = a, a = one + two;
   }
   const std::array<uint32_t, 8> after{a, b, c, d, e, f, g, h};
-  for (size_t k = 0; k < 8; ++k) state_[k] += after[k];
+  for (size_t k = 0; k < 8; ++k) state[k] += after[k];
 }
 
 void Sha256::update(std::span<const std::byte> bytes) {
@@ -53,7 +104,7 @@ void Sha256::update(std::span<const std::byte> bytes) {
   length_ += bytes.size();
   while (!bytes.empty()) {
     if (held == 0 && bytes.size() >= rest_.size()) {
-      block(bytes.data());
+      block_(state_, bytes.data());
       bytes = bytes.subspan(rest_.size());
       continue;
     }
@@ -62,7 +113,7 @@ void Sha256::update(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(taken);
     held += taken;
     if (held < rest_.size()) continue;
-    block(rest_.data());
+    block_(state_, rest_.data());
     held = 0;
   }
 }

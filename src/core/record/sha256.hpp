@@ -11,6 +11,13 @@
 
 namespace lockstep::record {
 
+using Sha256State = std::array<uint32_t, 8>;
+/// Takes 64 bytes into the state, as the standard writes it.
+void sha256_block(Sha256State& state, const std::byte* bytes);
+/// The same by the processor's own instructions where it has them, else sha256_block.
+using Sha256Block = void (*)(Sha256State& state, const std::byte* bytes);
+Sha256Block fastest_sha256_block();
+
 class Sha256 {
  public:
   Sha256();
@@ -20,8 +27,8 @@ class Sha256 {
   std::string finish();
 
  private:
-  void block(const std::byte* bytes);
-  std::array<uint32_t, 8> state_;
+  const Sha256Block block_ = fastest_sha256_block();
+  Sha256State state_;
   std::array<std::byte, 64> rest_{};
   uint64_t length_ = 0;
 };

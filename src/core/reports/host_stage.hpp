@@ -1,4 +1,4 @@
-// Work of a run on the host, timed beside the context's stages.
+// Work of a run on the host, timed in addition to the context's stages.
 #pragma once
 
 #include <string>

@@ -4,15 +4,18 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 #include "core/platform/system.hpp"
 #include "core/platform/threads.hpp"
 #include "core/record/journal.hpp"
+#include "core/reports/quiet_thread.hpp"
 
 namespace lockstep::logging {
 namespace {
 
 std::atomic<Level> current_level{Level::info};
+thread_local bool quiet_thread = false;
 
 // The only writer to stderr: erases the status line, writes, and draws the status line again.
 class Terminal {
@@ -72,7 +75,11 @@ std::string printable(std::string_view text) {
 void set_level(Level level) { current_level = level; }
 Level level() { return current_level; }
 
+QuietThread::QuietThread(bool quiet) : before_(std::exchange(quiet_thread, quiet_thread || quiet)) {}
+QuietThread::~QuietThread() { quiet_thread = before_; }
+
 void message(Level level, std::string_view text) {
+  if (quiet_thread && level < Level::error) return;
   if (level == Level::warning) journal::warning(text);
   if (level < current_level || level == Level::off) return;
   const std::string_view mark = level == Level::debug     ? "debug: "
@@ -82,7 +89,10 @@ void message(Level level, std::string_view text) {
   terminal().write_line(fmt::format("[lockstep] {}{}", mark, text));
 }
 
-void line(std::string_view text) { terminal().write_line(text); }
+void line(std::string_view text) {
+  if (!quiet_thread) terminal().write_line(text);
+}
+void line_of_any_thread(std::string_view text) { terminal().write_line(text); }
 
 std::string fallback_line(std::string_view stage, std::string_view reason) {
   return fmt::format("[GPU] {} failed: {}. CPU fallback.", stage, one_line(reason));

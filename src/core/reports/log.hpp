@@ -38,7 +38,7 @@ void error(fmt::format_string<Args...> format, Args&&... args) {
 /// The text with control characters, which could steer a terminal, as '?'; line ends and tabs stay.
 std::string printable(std::string_view text);
 
-/// One line on stderr, without prefix or colour, whatever the level is; printable() as all lines are.
+/// One line on stderr, without prefix or colour, at any log level; printable() as all lines are.
 void line(std::string_view text);
 
 /// `[GPU] <stage> failed: <reason>. CPU fallback.`: line breaks in the reason become spaces, its final stop

@@ -39,7 +39,7 @@ class Trace {
   std::unique_ptr<State> state_;
 };
 
-/// Told of every scope as well, on the scope's own thread: a profiler's ranges.
+/// Called for every scope as well, on the scope's own thread: a profiler's ranges.
 struct ScopeListener {
   void (*begin)(const char* name);
   void (*end)();

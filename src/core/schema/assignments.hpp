@@ -1,4 +1,4 @@
-// Texts such as "a=1,b=2.5": names, each once, with what stands after them.
+// Texts such as "a=1,b=2.5": names, each once, with the text after the equals sign.
 #pragma once
 
 #include <map>

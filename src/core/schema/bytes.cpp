@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
+#include "core/platform/from_chars.hpp"
 #include "lockstep/schema.hpp"
 
 namespace lockstep {
@@ -18,7 +18,7 @@ constexpr std::string_view kUnits = "KMGT";
 int64_t read_bytes(const std::string& text) {
   double number = 0;
   const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+      platform::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   for (const std::string_view suffix : {"iB", "B"})
     if (unit.ends_with(suffix)) unit.remove_suffix(suffix.size());

@@ -92,7 +92,7 @@ bool is_inside(const Option& o, const OptionValue& value) {
          (o.high_open ? *number < o.high : *number <= o.high);
 }
 
-/// One field of a group's syntax, and what stands before it.
+/// One field of a group's syntax, and the separator before it.
 struct Part {
   std::string separator, name;
   bool optional = false;  // with all that follow

@@ -7,6 +7,7 @@
 
 #include "compile/native/native.hpp"
 #include "core/platform/system.hpp"
+#include "core/platform/thread.hpp"
 #include "core/platform/threads.hpp"
 #include "device/backend.hpp"
 #include "device/cpu/memory.hpp"
@@ -37,7 +38,8 @@ class CpuModule : public Module {
   uint32_t written = 0;  // bit per buffer that is only written
   bool atomics = false;  // on buffers
   int threads = 1;
-  bool alone = false;  // little but atomics: threads would only fight for cache lines
+  bool alone =
+      false;  // little but atomics: threads would only fight for cache lines; workers have no atomics
 };
 
 class CpuEvent : public Event {
@@ -163,7 +165,7 @@ class CpuBackend : public HostBackend {
       module->written |= uint32_t(function.buffers[k].access == ir::Access::write) << k;
     const int64_t atomics = count_atomics(function);
     module->atomics = atomics > 0;
-    module->alone = threads_.count() == 1 || module->work.cost < 32 * atomics;
+    module->alone = !kHasThreads || threads_.count() == 1 || module->work.cost < 32 * atomics;
     if (!module->work.points) {
       module->work.cost *= function.group_lanes();
       module->group = function.group;
@@ -224,7 +226,14 @@ class CpuBackend : public HostBackend {
         bytes, [=](int64_t first, int64_t count) { copy_part(to + first, from + first, count, bytes); });
   }
   /// Launches with atomics on buffers run side by side with atomic instructions, or alone without.
-  void run(const CpuModule& module, const Frame& frame, const Box& box) {
+  void run(const CpuModule& module, Frame& frame, const Box& box) {
+    run_on_threads(module, frame, box);
+    if (!frame.fault) return;
+    const std::string text = module.kernel->fault_text(frame);
+    frame.fault = 0;
+    throw DeviceError(DeviceFault::launch, text);
+  }
+  void run_on_threads(const CpuModule& module, const Frame& frame, const Box& box) {
     if (!module.atomics) return threads_.run(module.work, frame, box, false);
     if (module.alone) {
       const std::lock_guard lock(atomics_);
@@ -238,6 +247,7 @@ class CpuBackend : public HostBackend {
     const auto& module = static_cast<const CpuModule&>(*d.module);
     frame.alone = module.atomics && module.alone;
     frame.large = 0;
+    frame.fault = 0;
     for (int a = 0; a < 3; ++a) frame.extent[a] = int32_t(d.extent[a]);
     std::copy(d.scalars.begin(), d.scalars.end(), frame.scalars);
     for (size_t k = 0; k < d.buffers.size(); ++k) {
@@ -247,6 +257,7 @@ class CpuBackend : public HostBackend {
       buffer.data = binding.memory ? at(*binding.memory, binding.offset_bytes) : nullptr;
       std::copy(binding.shape.begin(), binding.shape.end(), buffer.shape);
       std::copy(binding.strides.begin(), binding.strides.end(), buffer.strides);
+      buffer.bytes = binding.span_bytes;
     }
   }
 

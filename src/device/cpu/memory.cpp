@@ -57,7 +57,7 @@ HostMemory::HostMemory(const Foreign& foreign, int64_t size)
   const platform::ReadableEnd end = platform::keep_readable(data_ + size, kVector);
   if (!end.readable)
     throw InputError(fmt::format("memory of {} bytes that ends where nothing is readable", size),
-                     "Device::wrap", fmt::format("{} readable bytes behind it, or a copy", kVector));
+                     "Device::wrap", fmt::format("{} readable bytes after it, or a copy", kVector));
   end_page_ = end.page;
 }
 

@@ -5,13 +5,17 @@
 #endif
 
 #include <algorithm>
+#include <vector>
 
+#include "compile/native/native.hpp"
+#include "core/platform/thread.hpp"
 #include "device/cpu/memory.hpp"
 
 namespace lockstep::device::cpu {
 
 using compile::simd::Box;
 using compile::simd::Frame;
+using compile::simd::kScratchAlignment;
 
 namespace {
 
@@ -20,7 +24,7 @@ constexpr int64_t kTaskCost = 300'000;    // what one task should hold at least
 constexpr int64_t kLeastX = 1024;         // points of a row that stay together
 
 #ifdef __SSE2__
-/// Rounding to nearest with subnormals kept, whatever the caller or its libraries have set.
+/// Rounds to nearest and keeps subnormals, regardless of the modes that the caller or its libraries have set.
 class PlainFloats {
  public:
   PlainFloats() : before_(_mm_getcsr()) {
@@ -71,7 +75,9 @@ Cut cut(const Work& work, const Box& box, int threads) {
   return c;
 }
 
-void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) {
+/// `run` for the boxes that make up a part.
+template <class Run>
+void for_boxes(const Cut& c, int64_t part, Run run) {
   const int64_t xp = part % c.x_parts, rp = part / c.x_parts;
   Box box = c.box;
   box.low[0] = int32_t(c.box.low[0] + xp * c.x_step);
@@ -84,7 +90,7 @@ void run_part(const Work& work, const Frame& frame, const Cut& c, int64_t part) 
     if (y == 0 && last - row >= c.ny) planes = (last - row) / c.ny;
     box.low[1] = int32_t(c.box.low[1] + y), box.high[1] = int32_t(c.box.low[1] + y_end);
     box.low[2] = int32_t(c.box.low[2] + z), box.high[2] = int32_t(c.box.low[2] + z + planes);
-    call(work, frame, box);
+    run(box);
     row += (y_end - y) * planes;
   }
 }
@@ -101,9 +107,18 @@ void Threads::run(const Work& work, const Frame& frame, const Box& box, bool alo
   }
   if (alone || count() == 1 || total < kInlineCost) return call(work, frame, box);
   const Cut c = cut(work, box, count());
-  arena_.for_parts(c.parts(), [&](int64_t first, int64_t last) {
-    for (int64_t part = first; part < last; ++part) run_part(work, frame, c, part);
-  });
+  if constexpr (kHasThreads) {
+    arena_.for_parts(c.parts(), [&](int64_t first, int64_t last) {
+      for (int64_t part = first; part < last; ++part)
+        for_boxes(c, part, [&](const Box& one) { call(work, frame, one); });
+    });
+  } else {
+    std::vector<Box> boxes;
+    for (int64_t part = 0; part < c.parts(); ++part)
+      for_boxes(c, part, [&](const Box& one) { boxes.push_back(one); });
+    const int64_t each = (work.scratch_bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+    compile::simd::run_on_workers(work.function, frame, boxes, thread_scratch(each * count()), each);
+  }
 }
 
 }  // namespace lockstep::device::cpu

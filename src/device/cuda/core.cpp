@@ -184,7 +184,7 @@ OwnedStream::~OwnedStream() {
 std::shared_ptr<OwnedStream> Core::new_stream() {
   auto stream = std::make_shared<OwnedStream>(*this);
   std::lock_guard lock(mutex_);
-  // Buffers that are there already may lie in memory that others gave back a moment ago.
+  // Existing buffers may be in memory that was just freed.
   free_small();
   check(driver_.event_record(memory_event_, memory_), DeviceFault::launch, "making a stream");
   check(driver_.stream_wait(stream->handle, memory_event_, 0), DeviceFault::launch, "making a stream");
@@ -263,7 +263,7 @@ Address Core::allocate(int64_t bytes) {
   };
   Result result = attempt();
   if (result == kOutOfMemory &&
-      pool_) {  // memory that waits for work to end, or lies in the pool in small pieces
+      pool_) {  // memory may wait for work to end, or be in the pool in pieces that are too small
     free_small();
     driver_.stream_synchronize(memory_);
     driver_.pool_trim(pool_, 0);

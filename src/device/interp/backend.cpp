@@ -235,7 +235,7 @@ const BackendKind& interp_backend() {
       },
       [](int number, const DeviceOptions&) -> std::shared_ptr<Backend> {
         if (number != 0)
-          throw UnsupportedError(fmt::format("interp:{}", number), "device", "interp, of which there is one");
+          throw UnsupportedError(fmt::format("interp:{}", number), "device", "interp, which has one device");
         return std::make_shared<interp::InterpBackend>();
       }};
   return kind;

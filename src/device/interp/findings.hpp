@@ -29,7 +29,7 @@ struct Finding {
   std::string instruction;  // of the first, as ir::print shows it
   std::string lane;         // of the first: "point (3, 0)" or "group (2), lane 5"
   int64_t count = 0;
-  std::string source;  // line of the author near which the first stands: "life.cpp:23", or empty
+  std::string source;  // the author's line near the first: "life.cpp:23", or empty
   /// "kernel x: 3 races between lanes, first in `store …` near life.cpp:23 at point (3, 0)"
   std::string text() const;
 };

@@ -11,7 +11,7 @@
 
 namespace lockstep::interp {
 
-/// Where a lane stands: `run` takes part, the others wait for the end of a pass, of a loop, of the kernel, of
+/// State of a lane: `run` takes part, the others wait for the end of a pass, of a loop, of the kernel, of
 /// a branch.
 enum class LaneState : uint8_t { run, continued, broke, returned, waits };
 
@@ -31,7 +31,7 @@ struct PendingCopy {
   int64_t shared_index, offset;
 };
 
-/// Whatever the lanes of one group share, and the lane that runs now.
+/// State that the lanes of one group share, and the lane that runs now.
 struct Machine {
   const Program* program = nullptr;
   // The lane that runs.

@@ -82,7 +82,7 @@ void check_axes(Machine& m, const Code& c) {
     const int64_t at = check.wide ? int64_t(m.r[check.slot]) : int64_t(int32_t(m.r[check.slot]));
     const int64_t size = m.buffers[check.buffer].shape[size_t(check.axis)];
     if (at >= 0 && at + check.lanes <= size) continue;
-    if (size == 0) continue;  // the element's number tells: an empty buffer has none, or is a row of zeros
+    if (size == 0) continue;  // checked by element number: an empty buffer has none, or is a row of zeros
     m.report(FindingKind::out_of_bounds, c.source);
     std::fill_n(m.r + c.dst, c.more, uint64_t(0));
     ++m.pc;  // past the access

@@ -145,7 +145,7 @@ void note_unchecked_graph(const Backend& backend, bool recorded_before) {
   if (backend.info().kind == DeviceKind::interp) return;
   checks().not_checked(
       fmt::format("graphs of {}", backend.info().name),
-      recorded_before ? "recorded before the checks began" : "launches of a graph are checked on cpu alone");
+      recorded_before ? "recorded before the checks began" : "launches of a graph are checked on cpu only");
 }
 
 void disturb_checked_results(std::function<void(uint8_t*)> disturb) { checks().disturb = std::move(disturb); }

@@ -6,6 +6,7 @@
 #include "device/host_queue.hpp"
 #include "device/launch/check.hpp"
 #include "device/launch/numbers.hpp"
+#include "device/launch/observe.hpp"
 #include "device/launch/overlap.hpp"
 #include "device/launch/split.hpp"
 #include "device/stages/fault.hpp"
@@ -302,10 +303,17 @@ class BoundLaunch {
   KernelForm form_;
 };
 
+namespace {
+thread_local const LaunchObserver* launch_observer = nullptr;
+}
+ObservedLaunches::ObservedLaunches(const LaunchObserver& observer) { launch_observer = &observer; }
+ObservedLaunches::~ObservedLaunches() { launch_observer = nullptr; }
+
 }  // namespace device
 
 void Device::launch_with(const Kernel& kernel, const Shape& extent, std::span<const Argument> arguments,
                          const Stream& stream, const std::source_location& where) const {
+  if (device::launch_observer) (*device::launch_observer)(kernel, extent, arguments);
   if (!kernel.function().reporting) {
     device::BoundLaunch(opened(), kernel, extent, arguments, nullptr, where).run(stream);
     return;

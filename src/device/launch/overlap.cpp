@@ -117,7 +117,7 @@ Runs runs_of(const Binding& b, int64_t element_bytes) {
 
 bool overlap(const Binding& a, const Binding& b, int64_t a_bytes, int64_t b_bytes) {
   int64_t apart = b.offset_bytes - a.offset_bytes;
-  if (a.memory != b.memory) {  // blocks of others may lie in one another
+  if (a.memory != b.memory) {  // blocks of others may be nested
     if (a.memory->address == 0 || b.memory->address == 0) return false;
     apart += int64_t(b.memory->address - a.memory->address);
   }

@@ -35,17 +35,17 @@ std::string text_member(const ordered_json& object, const char* name, bool neede
 
 TableStep step_of(const ordered_json& pair) {
   if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_array() || pair[1].empty())
-    throw std::runtime_error("a step that is no pair of a number and a list of variants");
+    throw std::runtime_error("a step that is not a pair of a number and a list of variants");
   TableStep step{pair[0].get<double>(), {}};
   for (const ordered_json& name : pair[1]) {
-    if (!name.is_string()) throw std::runtime_error("a variant that is no text");
+    if (!name.is_string()) throw std::runtime_error("a variant that is not a text");
     step.ranking.push_back(name.get<std::string>());
   }
   return step;
 }
 
 TableRow row_of(const ordered_json& object) {
-  if (!object.is_object()) throw std::runtime_error("a row that is no object");
+  if (!object.is_object()) throw std::runtime_error("a row that is not an object");
   TableRow row{text_member(object, "computation", true),
                text_member(object, "device", true),
                text_member(object, "of", false),

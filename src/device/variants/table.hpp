@@ -18,7 +18,7 @@ struct TableRow {
   std::string computation;
   std::string device;            // how the device's model begins, "NVIDIA H200"; or a kind, "cuda"; or "any"
   std::string of;                // the class of problems; empty: all
-  std::string axis;              // empty: one step, whatever the size
+  std::string axis;              // empty: one step for all sizes
   std::string numerics;          // "exact" or "fast"; empty: both
   std::vector<TableStep> steps;  // ascending, the first from 0
   std::vector<double> values;  // instead of steps: measured positive numbers, whose meaning their user states

@@ -53,7 +53,7 @@ void forget_chosen();
 /// A computation by name; lives as long as the process.
 class Computation {
  public:
-  /// Reads its rows of the shipped and of the user's table; a line tells of rows of the latter that it does not take.
+  /// Reads its rows of the shipped and of the user's table. A line reports rows of the latter that it rejects.
   explicit Computation(ComputationOptions options);
   ~Computation();
   Computation(const Computation&) = delete;

@@ -9,17 +9,14 @@
 
 namespace lockstep::device::webgpu {
 
-namespace {
-std::string hex(uint32_t v) { return fmt::format("{:x}", v); }
-}  // namespace
-
 DeviceInfo device_info(const Adapter& adapter, int number) {
   DeviceInfo info;
   info.name = fmt::format("webgpu:{}", number);
   info.kind = DeviceKind::webgpu;
-  info.description = adapter.driver.empty() ? fmt::format("{}, Vulkan", adapter.name)
-                                            : fmt::format("{}, Vulkan, {}", adapter.name, adapter.driver);
-  info.architecture = fmt::format("vulkan-{}-{}", hex(adapter.vendor), adapter.name);
+  info.description = fmt::format("{}, {}{}{}", adapter.name, adapter.interface,
+                                 adapter.driver.empty() ? "" : ", ", adapter.driver);
+  info.architecture = adapter.vendor ? fmt::format("vulkan-{:x}-{}", adapter.vendor, adapter.name)
+                                     : fmt::format("{}-{}", adapter.interface, adapter.name);
   info.software = adapter.software();
   const WGPULimits& l = adapter.limits;
   Limits& limits = info.limits;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "compile/lower.hpp"
 #include "device/webgpu/adapters.hpp"
@@ -53,7 +54,21 @@ std::shared_ptr<Memory> WebgpuBackend::allocate(int64_t bytes) {
 void WebgpuBackend::upload(Queue*, Memory& to, int64_t offset, const void* data, int64_t bytes) {
   std::lock_guard lock(core_->mutex);
   core_->check_alive();
-  if (bytes > 0) transfer_.upload(static_cast<WebgpuMemory&>(to), offset, data, bytes);
+  const auto* source = static_cast<const char*>(data);
+  // WebGPU writes whole words: a kernel puts the bytes of a ragged end between those that stay.
+  const int64_t head = std::min(bytes, -offset & 3), tail = (bytes - head) & 3;
+  const auto put_bytes = [&](int64_t from, int64_t count) {
+    if (count == 0) return;
+    uint32_t word = 0;
+    std::memcpy(&word, source + from, size_t(count));
+    WebgpuMemory part(core_, sizeof word, chunk_bytes_);
+    transfer_.upload(part, 0, &word, sizeof word);
+    move_bytes(nullptr, &part, 0, own(to), offset + from, count);
+  };
+  put_bytes(0, head);
+  if (bytes > head + tail)
+    transfer_.upload(static_cast<WebgpuMemory&>(to), offset + head, source + head, bytes - head - tail);
+  put_bytes(bytes - tail, tail);
 }
 
 void WebgpuBackend::download(Queue*, Memory& from, int64_t offset, void* data, int64_t bytes) {
@@ -110,7 +125,7 @@ void WebgpuBackend::clear(Queue* queue, Memory& memory, int64_t offset, int64_t 
 
 void WebgpuBackend::move_bytes(Queue* queue, const WebgpuMemory* from, int64_t from_offset,
                                const WebgpuMemory& to, int64_t to_offset, int64_t bytes) {
-  // Pieces that lie in one binding of each side, alignment included.
+  // Each piece is in one binding of the source and one of the target, alignment included.
   const int64_t piece_bytes = std::max<int64_t>(window_bytes_ - 256, 4);
   for (int64_t done = 0; done < bytes;) {
     int64_t part = std::min(bytes - done, piece_bytes);
@@ -147,6 +162,7 @@ std::shared_ptr<Module> WebgpuBackend::compile(const ir::Function& function, con
   // Vulkan on a CPU divides and takes roots with the processor's own instructions.
   how.native_division = core_->adapter.software();
   how.watch_loops = core_->loop_flag() != nullptr;
+  how.branches = how.watch_loops;  // llvmpipe
   how.native_fma = !core_->adapter.software();
   auto module = std::make_shared<WebgpuModule>(
       core_, compile::lower(function, {compile::Target::wgsl, options.numerics}), how);
@@ -209,17 +225,17 @@ void WebgpuBackend::lose_device() {
 }  // namespace webgpu
 
 const BackendKind& webgpu_backend() {
-  static const BackendKind kind{
-      DeviceKind::webgpu, [] { return webgpu::list_adapters(); },
-      [](int number, const DeviceOptions&) -> std::shared_ptr<Backend> {
-        std::string reason;
-        const auto& all = webgpu::adapters(&reason);
-        if (all.empty()) throw UnsupportedError(reason, "webgpu", "wgpu-native and a Vulkan driver");
-        if (number < 0 || size_t(number) >= all.size())
-          throw UnsupportedError(fmt::format("no adapter {}", number), "webgpu",
-                                 fmt::format("0 to {}", all.size() - 1));
-        return std::make_shared<webgpu::WebgpuBackend>(*webgpu::native(nullptr), all[size_t(number)], number);
-      }};
+  static const BackendKind kind{DeviceKind::webgpu, [] { return webgpu::list_adapters(); },
+                                [](int number, const DeviceOptions&) -> std::shared_ptr<Backend> {
+                                  std::string reason;
+                                  const auto& all = webgpu::adapters(&reason);
+                                  if (all.empty()) throw UnsupportedError(reason, "webgpu", "an adapter");
+                                  if (number < 0 || size_t(number) >= all.size())
+                                    throw UnsupportedError(fmt::format("no adapter {}", number), "webgpu",
+                                                           fmt::format("0 to {}", all.size() - 1));
+                                  return std::make_shared<webgpu::WebgpuBackend>(*webgpu::native(nullptr),
+                                                                                 all[size_t(number)], number);
+                                }};
   return kind;
 }
 

@@ -5,11 +5,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/platform/threads.hpp"
 #include "device/backend.hpp"
 #include "device/webgpu/native.hpp"
 
@@ -17,7 +17,7 @@ namespace lockstep::device::webgpu {
 
 /// Errors that the device reported. Filled by callbacks, which never throw; read by Core::check.
 struct ErrorSink {
-  std::mutex mutex;
+  Mutex mutex;
   bool lost = false, failed = false;
   WGPUErrorType type = WGPUErrorType_NoError;
   std::string message;
@@ -54,7 +54,7 @@ class Core {
   WGPUQueue queue = nullptr;
   double seconds_per_tick = 0;  // of timestamps; 0 = none
   /// Guards everything here; public calls of the back end take it.
-  std::recursive_mutex mutex;
+  RecursiveMutex mutex;
 
   // ── errors
   // ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -70,7 +70,7 @@ class Core {
   /// Adds a dispatch. `arguments` are copied; `group` may be null where the pipeline binds no buffer.
   void encode(const Pipeline& pipeline, WGPUBindGroup group, const std::vector<uint32_t>& arguments,
               const std::array<uint32_t, 3>& groups);
-  /// The same with an argument block that lies in a buffer of its own.
+  /// The same with an argument block in a buffer of its own.
   void encode_at(const Pipeline& pipeline, WGPUBindGroup group, WGPUBindGroup arguments,
                  uint32_t argument_offset, const std::array<uint32_t, 3>& groups);
   void copy(WGPUBuffer from, uint64_t from_offset, WGPUBuffer to, uint64_t to_offset, uint64_t bytes);
@@ -95,7 +95,7 @@ class Core {
   // ── objects
   // ───────────────────────────────────────────────────────────────────────────────────────────────────────
   WGPUBuffer make_buffer(uint64_t bytes, WGPUBufferUsage usage, DeviceFault fault);
-  /// Compiles WGSL. Bindings 0, 1, … of group 0 are storage buffers, writable as told.
+  /// Compiles WGSL. Bindings 0, 1, … of group 0 are storage buffers, writable as specified.
   Pipeline make_pipeline(const std::string& wgsl, const std::string& label, const std::vector<bool>& writable,
                          bool has_arguments);
   WGPUBindGroup bind_group(WGPUBindGroupLayout layout, const std::vector<BufferRange>& ranges);
@@ -149,7 +149,7 @@ class WebgpuMemory final : public Memory {
       done += part;
     }
   }
-  /// The buffer that holds a range, which lies in one chunk (padding to whole words included).
+  /// The buffer that holds a range, which is in one chunk (padding to whole words included).
   BufferRange range(int64_t offset, int64_t bytes_wanted) const;
   int64_t chunk_bytes() const { return chunk_bytes_; }
   int64_t padded_bytes() const { return (bytes + 3) & ~int64_t(3); }

@@ -46,7 +46,8 @@ const Native* native(std::string* reason);
 struct Adapter {
   WGPUAdapter handle = nullptr;
   std::string name, driver;
-  uint32_t vendor = 0, number = 0;  // as Vulkan has them
+  std::string interface = "Vulkan";  // by which it is reached
+  uint32_t vendor = 0, number = 0;   // as Vulkan has them
   WGPUAdapterType type = WGPUAdapterType_Unknown;
   WGPULimits limits{};
   bool timestamps = false;

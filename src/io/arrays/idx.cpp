@@ -30,7 +30,7 @@ Array parse_idx(std::string_view bytes, std::string_view where) {
   const std::string_view data = bytes.substr(4 + 4 * rank);
   if (count != data.size() || shape.size() != rank)
     throw InputError(fmt::format("{} bytes of elements", data.size()), where,
-                     fmt::format("{} or more for the sizes told", count));
+                     fmt::format("{} or more for the given sizes", count));
   InputClaim claim(double(data.size()), "the array", where);
   return claimed(Array::of(std::vector<uint8_t>(data.begin(), data.end()), shape), std::move(claim));
 }

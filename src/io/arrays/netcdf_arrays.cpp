@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <limits>
 #include <map>
+#include <optional>
 
 #include "core/files/atomic_file.hpp"
 #include "core/record/journal.hpp"
@@ -129,7 +132,7 @@ int find_variable(const File& file, const std::string& name, const std::string& 
   return id;
 }
 
-/// The library unpacks whole chunks, whatever part of them is asked for.
+/// The library unpacks whole chunks, even if only a part of a chunk is requested.
 InputClaim claim_of_chunk(const File& file, int id, const std::string& name, const std::string& where,
                           size_t rank) {
   constexpr int kChunked = 0;
@@ -217,6 +220,85 @@ Array read_netcdf_frame(const std::filesystem::path& path, const std::string& na
     shape[0] = 1;
     return part_of(file, id, name, where, first, shape)[0];
   });
+}
+
+struct NetcdfInput::State {
+  std::string where;
+  File file;
+  explicit State(const std::filesystem::path& path) : where(path.string()), file(where) { file.open(where); }
+  int id_of(const std::string& variable) const {
+    int id = 0;
+    if (file.api().nc_inq_varid(file.id(), variable.c_str(), &id) != 0) return kAbsent;
+    return id;
+  }
+  std::optional<double> number(int id, const char* attribute) const {
+    constexpr int kText = 2;
+    int type = 0;
+    size_t length = 0;
+    double value = 0;
+    if (file.api().nc_inq_att(file.id(), id, attribute, &type, &length) != 0 || length != 1 || type == kText)
+      return {};
+    file.check(file.api().nc_get_att_double(file.id(), id, attribute, &value));
+    return value;
+  }
+};
+
+NetcdfInput::NetcdfInput(const std::filesystem::path& path) : state_(std::make_unique<State>(path)) {}
+NetcdfInput::~NetcdfInput() = default;
+
+bool NetcdfInput::has(const std::string& variable) const { return state_->id_of(variable) != kAbsent; }
+
+std::vector<std::pair<std::string, int64_t>> NetcdfInput::dimensions(const std::string& variable) const {
+  constexpr int kLongestName = 256;
+  const State& s = *state_;
+  Sizes shape;
+  const int id = find_variable(s.file, variable, s.where, shape);
+  if (id == kAbsent)
+    throw InputError(fmt::format("no variable '{}'", variable), s.where, "a file that has it");
+  std::vector<int> axes(shape.size());
+  s.file.check(s.file.api().nc_inq_vardimid(s.file.id(), id, axes.data()));
+  std::vector<std::pair<std::string, int64_t>> found;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    char name[kLongestName + 1] = {};
+    s.file.check(s.file.api().nc_inq_dimname(s.file.id(), axes[k], name));
+    found.emplace_back(name, shape[k]);
+  }
+  return found;
+}
+
+std::string NetcdfInput::text(const std::string& variable, const char* attribute) const {
+  constexpr int kText = 2;
+  constexpr size_t kLongest = 4096;
+  const State& s = *state_;
+  const int id = s.id_of(variable);
+  int type = 0;
+  size_t length = 0;
+  if (s.file.api().nc_inq_att(s.file.id(), id, attribute, &type, &length) != 0 || type != kText ||
+      length > kLongest)
+    return "";
+  std::string text(length, '\0');
+  s.file.check(s.file.api().nc_get_att_text(s.file.id(), id, attribute, text.data()));
+  return text;
+}
+
+Array NetcdfInput::read(const std::string& variable, const std::vector<size_t>& first,
+                        const Sizes& count) const {
+  const State& s = *state_;
+  const int id = s.id_of(variable);
+  const double scale = s.number(id, "scale_factor").value_or(1),
+               offset = s.number(id, "add_offset").value_or(0);
+  const auto fill = s.number(id, "_FillValue"), missing = s.number(id, "missing_value");
+  Array values = part_of(s.file, id, variable, s.where, first, count);
+  for (double& value : values.mutate<double>())
+    value =
+        value == fill || value == missing ? std::numeric_limits<double>::quiet_NaN() : value * scale + offset;
+  return values;
+}
+
+bool is_netcdf(const std::filesystem::path& path) {
+  std::string head(4, '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head.starts_with("CDF") || head == "\x89HDF";
 }
 
 }  // namespace lockstep::io

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,26 @@ void write_netcdf(const std::filesystem::path& path, const std::vector<NetcdfVar
 NpzArrays read_netcdf(const std::filesystem::path& path, const std::vector<std::string>& names);
 /// All numeric variables.
 NpzArrays read_netcdf(const std::filesystem::path& path);
+/// A file whose variables are read by parts, as the CF conventions pack them.
+class NetcdfInput {
+ public:
+  /// Throws InputError for what is no NetCDF file, UnsupportedError where netCDF is absent.
+  explicit NetcdfInput(const std::filesystem::path& path);
+  ~NetcdfInput();
+  bool has(const std::string& variable) const;
+  /// Names and lengths of the variable's dimensions.
+  std::vector<std::pair<std::string, int64_t>> dimensions(const std::string& variable) const;
+  std::string text(const std::string& variable, const char* attribute) const;  ///< empty: none
+  /// `count` numbers along each dimension from `first` on, times scale_factor plus add_offset; missing ones are NaN.
+  Array read(const std::string& variable, const std::vector<size_t>& first, const Sizes& count) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+/// By its first bytes.
+bool is_netcdf(const std::filesystem::path& path);
+
 /// The shape of a variable, and one of its frames along the first axis, as f64: what a series needs of a long run.
 Sizes netcdf_shape(const std::filesystem::path& path, const std::string& name);
 Array read_netcdf_frame(const std::filesystem::path& path, const std::string& name, int64_t frame);

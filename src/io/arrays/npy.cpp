@@ -100,7 +100,7 @@ class HeaderText {
         return value;
       }
     }
-    fail("fortran_order is no truth value", "True or False");
+    fail("fortran_order is not a boolean", "True or False");
   }
   Sizes tuple() {
     Sizes sizes;
@@ -116,7 +116,7 @@ class HeaderText {
         }
         ++at_;
       }
-      if (at_ == start) fail("a size is no number", "a tuple of sizes");
+      if (at_ == start) fail("a size is not a number", "a tuple of sizes");
       sizes.push_back(size);
       if (sizes.size() > kMaximumRank) fail("too many axes", "at most 32 axes");
       if (!try_take(',')) {

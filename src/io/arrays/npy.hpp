@@ -17,7 +17,7 @@ namespace lockstep::io {
 /// A storage as NumPy writes it ("f4"). Throws InputError for bf16, which NumPy does not have.
 std::string_view npy_name(Storage storage);
 
-/// The file is sound, but its elements are of a type that Lockstep has no use for (texts, complex numbers,
+/// The file is valid, but its elements have a type that Lockstep does not use (texts, complex numbers,
 /// records).
 class NpyTypeError : public InputError {
  public:
@@ -33,8 +33,8 @@ struct NpyHeader {
   size_t data_offset = 0;
 };
 
-/// `where` names the source in errors. Arrays come in C order and native byte order, whatever the file has. All
-/// of these throw InputError on anything malformed or unsupported.
+/// `where` names the source in errors. Arrays are in C order and native byte order, regardless of the file's.
+/// All of these throw InputError for malformed or unsupported input.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view where);
 Array parse_npy(std::span<const std::byte> bytes, std::string_view where);
 Array read_npy(const std::filesystem::path& path);

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <set>
 
@@ -53,6 +54,14 @@ class Bytes {
   uint32_t u32(uint64_t at) const { return static_cast<uint32_t>(word(at, 4)); }
   uint64_t u64(uint64_t at) const { return word(at, 8); }
   uint64_t size() const { return size_; }
+  /// Reads into memory that is given.
+  void copy(uint64_t at, std::span<std::byte> to) const {
+    if (at > size_ || to.size() > size_ - at) fail("it is cut off or an offset points outside");
+    if (file_ < 0)
+      std::memcpy(to.data(), bytes_.data() + at, to.size());
+    else if (!read_at(file_, at, to))
+      fail("it cannot be read, or became shorter");
+  }
   /// Gives back the memory of the last part.
   void forget() const { window_ = {}; }
   bool is_file() const { return file_ >= 0; }
@@ -160,6 +169,10 @@ std::string place_of(const Bytes& in, const Member& member) {
   return fmt::format("{}: {}", in.where(), member.name);
 }
 
+[[noreturn]] void fail_checksum(const Bytes& in, const Member& member) {
+  in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
+}
+
 /// The array of a member, with its share of the budget.
 Array read_member(const Bytes& in, const Member& member) {
   check_sizes(in, member);
@@ -171,7 +184,7 @@ Array read_member(const Bytes& in, const Member& member) {
   std::span<const std::byte> content = in.part(member.data_at, member.packed);
   std::vector<std::byte> inflated;
   if (member.method == kDeflated) content = inflated = inflate_member(in, content, member.unpacked);
-  if (crc_of(content) != member.crc) in.fail(fmt::format("member '{}' has a wrong checksum", member.name));
+  if (crc_of(content) != member.crc) fail_checksum(in, member);
   const Array array = parse_npy(content, place_of(in, member));
   in.forget();
   return claimed(array, std::move(array_claim));
@@ -190,6 +203,14 @@ NpyHeader header_of(const Bytes& in, const Member& member) {
     content = inflated;
   }
   return parse_npy_header(content, place_of(in, member));
+}
+
+/// Where a member's array is as in memory.
+std::optional<StoredArray> place_of_stored(const Bytes& in, const Member& member) {
+  if (member.method != kStored || member.packed != member.unpacked) return std::nullopt;
+  const NpyHeader header = header_of(in, member);
+  if (header.swapped || header.fortran_order) return std::nullopt;
+  return StoredArray{header, member.data_at + header.data_offset, member.packed - header.data_offset};
 }
 
 /// Members in .npy, in the order of the directory; the claim grows with them.
@@ -322,13 +343,53 @@ std::optional<StoredArray> NpzFile::find_stored(std::string_view name) const {
   return within_memory(where(), [&]() -> std::optional<StoredArray> {
     const zip::Bytes& in = *impl_->in;
     const zip::Member* member = impl_->find(name);
-    if (!in.is_file() || !member || member->method != zip::kStored || member->packed != member->unpacked)
-      return std::nullopt;
-    const NpyHeader header = zip::header_of(in, *member);
-    if (header.swapped || header.fortran_order) return std::nullopt;
-    if (zip::crc_in_file(in, member->data_at, member->packed) != member->crc)
-      in.fail(fmt::format("member '{}' has a wrong checksum", member->name));
-    return StoredArray{header, member->data_at + header.data_offset, member->packed - header.data_offset};
+    if (!in.is_file() || !member) return std::nullopt;
+    const auto place = zip::place_of_stored(in, *member);
+    if (place && zip::crc_in_file(in, member->data_at, member->packed) != member->crc)
+      zip::fail_checksum(in, *member);
+    return place;
+  });
+}
+
+uint32_t NpzFile::checksum(std::string_view name) const { return impl_->get(name).crc; }
+
+std::optional<Array> NpzFile::read_slices(std::string_view name, size_t axis,
+                                          std::span<const int64_t> positions) const {
+  return within_memory(where(), [&]() -> std::optional<Array> {
+    const zip::Bytes& in = *impl_->in;
+    const zip::Member& member = impl_->get(name);
+    const auto place = zip::place_of_stored(in, member);
+    if (!place) return std::nullopt;
+    uint64_t rows = 1, count = 1, bytes = uint64_t(size_of(place->header.storage));
+    Sizes shape = place->header.shape;
+    for (size_t k = 0; k < shape.size(); ++k)
+      (k < axis ? rows : k == axis ? count : bytes) *= uint64_t(shape[k]);
+    if (place->bytes != rows * count * bytes)
+      in.fail(fmt::format("member '{}' has another size than its array", member.name));
+    shape[axis] = int64_t(positions.size());
+    InputClaim claim(double(rows) * double(positions.size()) * double(bytes),
+                     fmt::format("member '{}'", member.name), in.where());
+    Array part(place->header.storage, shape);
+    std::span<std::byte> to = part.mutate_raw();
+    for (uint64_t row = 0; row < rows; ++row)
+      for (const int64_t position : positions) {
+        in.copy(place->offset + (row * count + uint64_t(position)) * bytes, to.first(bytes));
+        to = to.subspan(bytes);
+      }
+    return claimed(part, std::move(claim));
+  });
+}
+
+PartChecksum checksum_of(std::span<const std::byte> bytes) { return {zip::crc_of(bytes), bytes.size()}; }
+
+void NpzFile::verify(std::string_view name, std::span<const PartChecksum> parts) const {
+  within_memory(where(), [&] {
+    const zip::Bytes& in = *impl_->in;
+    const zip::Member& member = impl_->get(name);
+    const auto place = zip::place_of_stored(in, member);
+    uLong crc = zip::crc_of(in.part(member.data_at, place ? place->header.data_offset : 0));
+    for (const PartChecksum& part : parts) crc = crc32_combine(crc, part.crc, z_off_t(part.bytes));
+    if (!place || crc != member.crc) zip::fail_checksum(in, member);
   });
 }
 

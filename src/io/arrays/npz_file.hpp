@@ -25,6 +25,13 @@ struct ArrayLimits {
   std::string broken_by(Storage storage, const Sizes& shape) const;
 };
 
+/// CRC-32 of consecutive bytes.
+struct PartChecksum {
+  uint32_t crc = 0;
+  uint64_t bytes = 0;
+};
+PartChecksum checksum_of(std::span<const std::byte> bytes);
+
 /// The directory is read at once, a member when it is asked for. All functions throw InputError for what is malformed
 /// and for members of types that Lockstep does not have.
 class NpzFile {
@@ -44,6 +51,14 @@ class NpzFile {
   NpzArrays read_all(const std::vector<std::string>& names = {}) const;
   /// The place of an array that is stored as it is in memory, its checksum verified; none for any other.
   std::optional<StoredArray> find_stored(std::string_view name) const;
+  /// A stored array at these positions of an axis; the others are not read, and the checksum is not verified. Nothing for
+  /// an array that is not stored as it is in memory.
+  std::optional<Array> read_slices(std::string_view name, size_t axis,
+                                   std::span<const int64_t> positions) const;
+  /// As the archive has it, of the whole member.
+  uint32_t checksum(std::string_view name) const;
+  /// Throws where parts, which are a stored array's elements in order, do not have the archive's checksum.
+  void verify(std::string_view name, std::span<const PartChecksum> parts) const;
 
  private:
   struct Impl;

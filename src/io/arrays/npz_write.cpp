@@ -29,7 +29,7 @@ void append(std::string& out, uint64_t value, int size) {
 }
 constexpr uint16_t kVersion = 45;
 
-/// Fields of both headers of a member. Sizes and offset always stand in the ZIP64 fields, as NumPy writes them.
+/// Fields of both headers of a member. Sizes and offset are always in the ZIP64 fields, as NumPy writes them.
 void append_common(std::string& out, const WrittenMember& member) {
   constexpr uint16_t kDate1980 = 0x21;
   append(out, kVersion, 2);

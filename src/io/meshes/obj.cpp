@@ -68,7 +68,7 @@ class ObjParser {
       for (const double c : more) mesh_.colors.push_back(uint8_t(std::lround(255 * std::clamp(c, 0.0, 1.0))));
   }
 
-  // An index as written: from 1, or negative from the end of what stands above.
+  // An index as written: from 1, or negative from the end of the elements above.
   int64_t index(std::string_view text) const {
     int64_t value = 0;
     const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -127,7 +127,7 @@ Header parse_header(std::string_view text, std::string_view where) {
                 "format, element, property, comment or end_header");
     }
   }
-  if (header.lines == 0) scan.fail("'end_header' stands within a line", "it on a line of its own");
+  if (header.lines == 0) scan.fail("'end_header' is inside a line", "it on a separate line");
   if (!has_format) scan.fail("no format line", "'format ascii 1.0' or a binary one");
   return header;
 }

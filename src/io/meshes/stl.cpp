@@ -96,7 +96,7 @@ class AsciiParser {
     bool open = true;
     while (scan_.next_line()) {
       const std::string_view word = scan_.field();
-      // Behind "solid" and "endsolid" stands the solid's name, of any words.
+      // "solid" and "endsolid" are followed by the solid's name, of any words.
       if (!open) {
         if (!is_word(word, "solid"))
           scan_.fail(fmt::format("'{}'", shown(word)), "'solid' or the end of the file");
@@ -155,7 +155,7 @@ class AsciiParser {
 }  // namespace
 
 TriangleMesh parse_stl(std::span<const std::byte> bytes, std::string_view where) {
-  // Some binary files start with "solid" too: their size tells.
+  // Some binary files start with "solid" too. Their size identifies them.
   if (bytes.size() >= kHeader) {
     uint32_t count = 0;
     std::memcpy(&count, bytes.data() + 80, 4);

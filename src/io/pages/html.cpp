@@ -25,7 +25,11 @@ dt { color: #5b606c; } dd { margin: 0; overflow-wrap: anywhere; }
 .map input:checked + label { position: fixed; inset: 0; z-index: 2; overflow: auto; background: #fbfbfa; text-align: center; }
 .map input:checked + label img { width: auto; max-width: 100%; max-height: 100vh; cursor: zoom-out; }
 svg, video { max-width: 100%; height: auto; }
-@media print { .map { break-inside: avoid; } }
+pre { background: #eff0f2; padding: 8px 12px; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; }
+@page { size: A4; margin: 15mm; }
+@media print { body { font-size: 10pt; max-width: none; padding: 0; background: none; } .scroll { overflow: visible; }
+table { font-size: 8pt; } th, td { padding: 1px 5px; white-space: normal; overflow-wrap: anywhere; } th { position: static; }
+.maps { grid-template-columns: 1fr 1fr; } .map, figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } video { display: none; } }
 )";
 
 }  // namespace

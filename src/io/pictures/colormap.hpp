@@ -32,11 +32,11 @@ struct ColorRange {
   double share(double v) const { return (v - low) / (high - low); }
 };
 /// The range of the finite values, unless its ends are given; never empty. For `balance` evenly about zero.
-template <class T>
-ColorRange color_range(const std::vector<T>& values, ColorMap map, std::optional<double> minimum,
+template <class Values>
+ColorRange color_range(const Values& values, ColorMap map, std::optional<double> minimum,
                        std::optional<double> maximum) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  for (const T v : values) {
+  for (const auto v : values) {
     if (!std::isfinite(v)) continue;
     low = std::min<double>(low, v);
     high = std::max<double>(high, v);

@@ -55,7 +55,7 @@ double cap_height(double size);
 double descent(double size);
 /// The text cut with "…" where it is wider than `room`.
 std::string shortened(std::string_view text, double room, double size, bool bold = false);
-/// The text broken at blanks into lines of at most `room`; a longer word stands alone.
+/// The text broken at blanks into lines of at most `room`; a longer word gets its own line.
 std::vector<std::string> wrapped(std::string_view text, double room, double size, bool bold = false);
 
 /// A list of drawn shapes, in order. Arguments are finite.

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <utility>
 
+#include "io/pictures/color_table.hpp"
 #include "io/pictures/drawing.hpp"
 #include "io/pictures/plot.hpp"
 #include "lockstep/error.hpp"
@@ -16,19 +18,23 @@ namespace lockstep::io {
 namespace {
 
 constexpr Rgb kMissing = {222, 224, 228}, kHidden = {236, 236, 232}, kSunInk = {240, 168, 30};
-constexpr double kMapMargin = 24, kMapTitleSize = 22, kFactSize = 14, kLegendSize = 14, kLegendGap = 22;
+constexpr double kMapMargin = 24, kMapTitleSize = 22, kFactSize = 14, kSourceSize = 12, kLegendSize = 14,
+                 kLegendGap = 22;
 constexpr double kBarWidth = 20, kSwatch = 18, kSwatchRow = 28, kDial = 34;
 constexpr int64_t kLargestSide = 4096;
+constexpr size_t kClassRows = 12;  // of the legend, for which a picture has room
+constexpr auto kNoData = "no data";
+constexpr double kUnderShare = 0.3;  // of the colour of a value
+constexpr double kDark = 90;         // lightness below which lines are drawn in a pale form of their ink
 
-// Calls `each(value)` for the cells of each block of factor × factor that are not missing, then `end()`, block by block.
+// Calls `each(index)` for the cells of each block of factor × factor, then `end()`, block by block.
 template <class Each, class End>
-void for_blocks(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor, Each each,
-                End end) {
+void for_blocks(int64_t rows, int64_t cols, int64_t factor, Each each, End end) {
   for (int64_t top = 0; top < rows; top += factor)
     for (int64_t left = 0; left < cols; left += factor) {
       for (int64_t y = top; y < std::min(rows, top + factor); ++y)
         for (int64_t x = left; x < std::min(cols, left + factor); ++x)
-          if (const float v = values[static_cast<size_t>(y * cols + x)]; !std::isnan(v)) each(v);
+          each(static_cast<size_t>(y * cols + x));
       end();
     }
 }
@@ -39,7 +45,10 @@ std::vector<float> shrink(const std::vector<float>& values, int64_t rows, int64_
   double sum = 0;
   int count = 0;
   for_blocks(
-      values, rows, cols, factor, [&](float v) { sum += v, ++count; },
+      rows, cols, factor,
+      [&](size_t k) {
+        if (!std::isnan(values[k])) sum += values[k], ++count;
+      },
       [&] {
         out.push_back(count ? static_cast<float>(sum / count) : std::numeric_limits<float>::quiet_NaN());
         sum = count = 0;
@@ -47,10 +56,12 @@ std::vector<float> shrink(const std::vector<float>& values, int64_t rows, int64_
   return out;
 }
 
-const MapClass& nearest(const std::vector<MapClass>& classes, float value) {
-  return *std::min_element(classes.begin(), classes.end(), [value](const MapClass& a, const MapClass& b) {
-    return std::abs(a.value - value) < std::abs(b.value - value);
-  });
+size_t nearest(const std::vector<MapClass>& classes, float value) {
+  return size_t(std::min_element(classes.begin(), classes.end(),
+                                 [value](const MapClass& a, const MapClass& b) {
+                                   return std::abs(a.value - value) < std::abs(b.value - value);
+                                 }) -
+                classes.begin());
 }
 
 // The relief darkens and brightens the colour around its own light on flat ground.
@@ -73,65 +84,67 @@ MapSun lamp_of(const MapFacts& facts) {
 struct Cells {
   int64_t rows, cols;
   std::vector<Rgb> inks;
-  bool any_missing = false, any_hidden = false;
+  std::vector<uint8_t> valued;  // not 0: the colour has a meaning, which light must not change
+  bool any_missing = false;
+  std::vector<char> classes, covers, outlines;  // not 0: occurs
 };
 
-Cells color_classes(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
-                    const std::vector<MapClass>& classes) {
-  Cells out{(rows + factor - 1) / factor, (cols + factor - 1) / factor, {}};
-  std::array<int64_t, 3> sum{};
-  int64_t count = 0;
+// The most frequent class of each block, of equal ones the first.
+void color_classes(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
+                   const std::vector<MapClass>& classes, Cells& out) {
+  std::vector<int64_t> counts(classes.size());
+  out.classes.resize(classes.size());
   for_blocks(
-      values, rows, cols, factor,
-      [&](float v) {
-        const Rgb& ink = nearest(classes, v).ink;
-        for (size_t k = 0; k < 3; ++k) sum[k] += ink[k];
-        ++count;
+      rows, cols, factor,
+      [&](size_t k) {
+        if (!std::isnan(values[k])) ++counts[nearest(classes, values[k])];
       },
       [&] {
-        Rgb ink = kMissing;
-        for (size_t k = 0; k < 3 && count > 0; ++k) ink[k] = static_cast<uint8_t>(sum[k] / count);
-        out.any_missing = out.any_missing || count == 0;
-        out.inks.push_back(ink);
-        sum = {}, count = 0;
+        const auto most = size_t(std::max_element(counts.begin(), counts.end()) - counts.begin());
+        const bool any = counts[most] > 0;
+        if (any) out.classes[most] = 1;
+        out.valued.push_back(any);
+        out.inks.push_back(any ? classes[most].ink : kMissing);
+        std::fill(counts.begin(), counts.end(), 0);
       });
-  return out;
 }
 
-Cells color_cells(const std::vector<float>& values, int64_t rows, int64_t cols, const ColorRange& range,
-                  const MapPictureOptions& options) {
-  Cells out{rows, cols, {}};
+void color_cells(const std::vector<float>& values, const ColorRange& range, const MapPictureOptions& options,
+                 Cells& out) {
   out.inks.reserve(values.size());
+  const ColorTable color(options.map);
   for (const float v : values) {
     const bool missing = std::isnan(v), hidden = options.hide_zero && v == 0;
-    out.any_missing = out.any_missing || missing;
-    out.inks.push_back(missing ? kMissing : hidden ? kHidden : color(options.map, range.share(v)));
+    out.valued.push_back(!missing && !hidden);
+    out.inks.push_back(missing ? kMissing : hidden ? kHidden : color(range.share(v)));
   }
-  return out;
 }
 
-/// The values, missing where they are not shown.
-std::vector<float> shown_values(const std::vector<float>& values, const std::vector<uint8_t>& shown) {
+/// The values, missing where they are covered.
+std::vector<float> uncovered(const std::vector<float>& values, const std::vector<uint8_t>& cover) {
   std::vector<float> out = values;
   for (size_t k = 0; k < out.size(); ++k)
-    if (shown[k] == 0) out[k] = std::numeric_limits<float>::quiet_NaN();
+    if (cover[k] != 0) out[k] = std::numeric_limits<float>::quiet_NaN();
   return out;
 }
 
-/// Blocks without a value that is shown, of which one is not: the relief alone.
-void hide_cells(Cells& cells, const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
-                const std::vector<uint8_t>& shown) {
-  std::vector<uint8_t> hidden(cells.inks.size());
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c)
-      if (const auto k = static_cast<size_t>(r * cols + c); shown[k] == 0 && !std::isnan(values[k]))
-        hidden[static_cast<size_t>(r / factor * cells.cols + c / factor)] = 1;
-  cells.any_missing = false;
-  for (size_t k = 0; k < hidden.size(); ++k) {
-    if (cells.inks[k] != kMissing) continue;
-    if (hidden[k]) cells.inks[k] = kHidden;
-    cells.any_hidden = cells.any_hidden || hidden[k];
-    cells.any_missing = cells.any_missing || !hidden[k];
+/// Blocks without a value that have a cover take its colour; what is left without a value is missing.
+void cover_cells(Cells& cells, const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
+                 const MapPictureOptions& options) {
+  std::vector<uint8_t> covered(cells.inks.size());
+  if (options.cover)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        if (const auto k = static_cast<size_t>(r * cols + c); !std::isnan(values[k]))
+          if (const uint8_t cover = (*options.cover)[k])
+            covered[static_cast<size_t>(r / factor * cells.cols + c / factor)] = cover;
+  for (size_t k = 0; k < covered.size(); ++k) {
+    if (cells.valued[k] || cells.inks[k] != kMissing) continue;
+    cells.any_missing = cells.any_missing || !covered[k];
+    if (!covered[k]) continue;
+    cells.inks[k] = options.covers[covered[k] - 1u].ink;
+    cells.covers[covered[k] - 1u] = 1;
+    cells.valued[k] = 1;
   }
 }
 
@@ -140,32 +153,150 @@ void shade_cells(Cells& cells, const std::vector<float>& heights, double pixel_s
   const MapSun lamp = lamp_of(options.facts);
   const double flat = std::sin(lamp.altitude_deg * std::numbers::pi / 180);
   const std::vector<float> light = hillshade(heights, cells.rows, cells.cols, pixel_size, lamp);
+  const bool heights_shown = options.map == ColorMap::terrain && options.classes.empty();
   for (size_t k = 0; k < cells.inks.size(); ++k)
-    cells.inks[k] = shaded_by(cells.inks[k], light[k], flat, cells.inks[k] == kHidden ? 0.75 : 0.45);
+    if (!cells.valued[k] || heights_shown)
+      cells.inks[k] = shaded_by(cells.inks[k], light[k], flat, cells.inks[k] == kHidden ? 0.75 : 0.45);
 }
 
-void put_cells(Image& image, const Cells& cells, int left, int top, int zoom) {
-  for (int64_t r = 0; r < cells.rows * zoom; ++r) {
-    for (int64_t c = 0; c < cells.cols; ++c) {
-      const Rgb& ink = cells.inks[static_cast<size_t>(r / zoom * cells.cols + c)];
-      uint8_t* at = image.at(left + static_cast<int>(c) * zoom, top + static_cast<int>(r));
-      for (int u = 0; u < zoom; ++u) std::copy(ink.begin(), ink.end(), at + 3 * u);
+/// A mask by blocks: inside where at least half of the cells are.
+std::vector<uint8_t> mask_of(const std::vector<uint8_t>& cells, int64_t rows, int64_t cols, int64_t factor) {
+  if (factor == 1) return cells;
+  std::vector<uint8_t> out;
+  int64_t inside = 0, all = 0;
+  for_blocks(
+      rows, cols, factor, [&](size_t k) { inside += cells[k] != 0, ++all; },
+      [&] {
+        out.push_back(2 * inside >= all);
+        inside = all = 0;
+      });
+  return out;
+}
+
+bool any_of(const std::vector<uint8_t>& mask) {
+  return std::any_of(mask.begin(), mask.end(), [](uint8_t cell) { return cell != 0; });
+}
+
+struct Layout {
+  int64_t block, rows, cols;
+  int zoom;
+};
+Layout layout_of(int64_t rows, int64_t cols, int target_pixels) {
+  const int64_t longer = std::max(rows, cols);
+  const int64_t block = std::max<int64_t>(1, (longer + kLargestSide / 2 - 1) / (kLargestSide / 2));
+  const int zoom = static_cast<int>(std::max<int64_t>(1, (target_pixels + longer / 2) / longer));
+  return {block, (rows + block - 1) / block, (cols + block - 1) / block, zoom};
+}
+
+/// Colours of all cells and what of the legend occurs.
+Cells cells_of(const std::vector<float>& given, int64_t rows, int64_t cols, const MapPictureOptions& options,
+               const Layout& layout, ColorRange& range) {
+  std::vector<float> masked;
+  if (options.cover) masked = uncovered(given, *options.cover);
+  const std::vector<float>& values = options.cover ? masked : given;
+  const auto small = [&](const std::vector<float>& grid) { return shrink(grid, rows, cols, layout.block); };
+  range = color_range(values, options.map, options.minimum, options.maximum);
+  Cells cells{layout.rows, layout.cols, {}, {}, false, {}, {}, {}};
+  if (!options.classes.empty())
+    color_classes(values, rows, cols, layout.block, options.classes, cells);
+  else
+    color_cells(layout.block > 1 ? small(values) : values, range, options, cells);
+  cells.covers.resize(options.covers.size());
+  if (!options.under) cover_cells(cells, given, rows, cols, layout.block, options);
+  if (options.relief && !options.under)
+    shade_cells(cells, layout.block > 1 ? small(*options.relief) : *options.relief,
+                options.pixel_size * static_cast<double>(layout.block), options);
+  for (const MapOutline& outline : options.outlines) cells.outlines.push_back(any_of(*outline.cells));
+  return cells;
+}
+
+double lightness(const uint8_t* ink) { return 0.299 * ink[0] + 0.587 * ink[1] + 0.114 * ink[2]; }
+
+/// Paints the inner border of a mask, where another cell of the map is outside of it.
+void draw_outline(Image& image, const std::vector<uint8_t>& mask, const Layout& layout, int left, int top,
+                  const MapOutline& outline) {
+  const int thick = outline.dotted ? 1 : std::clamp(layout.zoom / 2, 1, 2), zoom = layout.zoom;
+  const auto inside = [&](int64_t r, int64_t c) {
+    return r < 0 || c < 0 || r >= layout.rows || c >= layout.cols ||
+           mask[static_cast<size_t>(r * layout.cols + c)] != 0;
+  };
+  for (int64_t r = 0; r < layout.rows; ++r)
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      if (!mask[static_cast<size_t>(r * layout.cols + c)]) continue;
+      const bool up = !inside(r - 1, c), down = !inside(r + 1, c), west = !inside(r, c - 1),
+                 east = !inside(r, c + 1);
+      if (!(up || down || west || east)) continue;
+      for (int v = 0; v < zoom; ++v)
+        for (int u = 0; u < zoom; ++u) {
+          if (!((up && v < thick) || (down && v >= zoom - thick) || (west && u < thick) ||
+                (east && u >= zoom - thick)))
+            continue;
+          const int x = left + static_cast<int>(c) * zoom + u, y = top + static_cast<int>(r) * zoom + v;
+          if (outline.dotted && ((x + y) & 2)) continue;
+          uint8_t* const at = image.at(x, y);
+          const bool dark = lightness(at) < kDark;
+          for (size_t k = 0; k < 3; ++k)
+            at[k] = dark ? static_cast<uint8_t>((outline.ink[k] + 2 * 255) / 3) : outline.ink[k];
+        }
     }
-  }
 }
 
-// A column beside the map: colours with their meaning, then north and the sun. Each part gives its height.
+/// The colour of a value mixed with the lightness of what is under it, which keeps its hue.
+Rgb mixed(const Rgb& ink, const uint8_t* under) {
+  Rgb out{};
+  for (size_t c = 0; c < 3; ++c)
+    out[c] = static_cast<uint8_t>(std::lround((1 - kUnderShare) * ink[c] + kUnderShare * lightness(under)));
+  return out;
+}
+
+void put_cells(Image& image, const Cells& cells, int left, int top, int zoom, const Image* under) {
+  const int64_t height = cells.rows * zoom, width = cells.cols * zoom;
+  for (int64_t y = 0; y < height; ++y)
+    for (int64_t x = 0; x < width; ++x) {
+      const auto cell = static_cast<size_t>(y / zoom * cells.cols + x / zoom);
+      Rgb ink = cells.inks[cell];
+      if (under) {
+        const uint8_t* below =
+            &under->pixels[3 * static_cast<size_t>(y * under->height / height * under->width +
+                                                   x * under->width / width)];
+        if (cells.valued[cell])
+          ink = mixed(ink, below);
+        else
+          std::copy_n(below, 3, ink.begin());
+      }
+      std::copy(ink.begin(), ink.end(), image.at(left + static_cast<int>(x), top + static_cast<int>(y)));
+    }
+}
+
+// A column next to the map: colours with their meaning, then north and the sun. Each part gives its height.
 class MapLegend {
  public:
   MapLegend(const ColorRange& range, const MapPictureOptions& options, const Cells& cells)
       : range_(range), options_(options) {
-    if (cells.any_hidden) extra_.emplace_back(kHidden, options.hidden_label);
-    if (cells.any_missing) extra_.emplace_back(kMissing, "no data");
+    for (size_t k = 0; k < options.classes.size(); ++k)
+      if (cells.classes[k])
+        entries_.push_back({options.classes[k].ink, options.classes[k].label, Kind::area});
+    for (size_t k = 0; k < options.covers.size(); ++k)
+      if (cells.covers[k]) extra_.push_back({options.covers[k].ink, options.covers[k].label, Kind::area});
+    if (cells.any_missing) extra_.push_back({kMissing, kNoData, Kind::area});
+    for (size_t k = 0; k < options.outlines.size(); ++k)
+      if (cells.outlines[k])
+        extra_.push_back({options.outlines[k].ink, options.outlines[k].label,
+                          options.outlines[k].dotted ? Kind::dots : Kind::line});
+  }
+
+  std::vector<std::string> labels() const {
+    std::vector<std::string> all;
+    for (const auto* list : {&entries_, &extra_})
+      for (const Entry& entry : *list) all.push_back(entry.label);
+    return all;
   }
 
   double width() const {
     double width = text_width(options_.unit, kLegendSize);
-    for (const auto& [ink, label] : extra_) width = std::max(width, swatch_width(label));
+    width = std::max(width, swatch_width(kNoData));
+    for (const MapCover& c : options_.covers) width = std::max(width, swatch_width(c.label));
+    for (const MapOutline& o : options_.outlines) width = std::max(width, swatch_width(o.label));
     for (const MapClass& c : options_.classes) width = std::max(width, swatch_width(c.label));
     if (options_.classes.empty()) {
       for (const auto& [value, label] : ticks(400))
@@ -173,9 +304,11 @@ class MapLegend {
     }
     return has_dial() ? std::max(width, 2 * kDial + 8) : width;
   }
+  /// Of the classes that may occur, at most kClassRows.
   double least_height() const {
-    return (options_.classes.empty() ? 120 : kSwatchRow * static_cast<double>(options_.classes.size())) +
-           fixed_height();
+    const size_t rows = std::min(options_.classes.size(), kClassRows);
+    return (rows == 0 ? 120 : kSwatchRow * static_cast<double>(std::max(rows, entries_.size()))) +
+           fixed_height(1 + options_.covers.size() + options_.outlines.size());
   }
   void draw(Drawing& out, double left, double top, double height) const {
     double y = top;
@@ -184,25 +317,31 @@ class MapLegend {
       y += kUnitRow;
     }
     if (options_.classes.empty()) {
-      const double bar = height - fixed_height();
+      const double bar = height - fixed_height(extra_.size());
       draw_bar(out, left, y, bar);
       y += bar + (extra_.empty() ? 0 : 14);
-    } else {
-      for (const MapClass& c : options_.classes) y = draw_swatch(out, left, y, c.ink, c.label);
     }
-    for (const auto& [ink, label] : extra_) y = draw_swatch(out, left, y, ink, label);
+    for (const Entry& entry : entries_) y = draw_swatch(out, left, y, entry);
+    if (!entries_.empty() && !extra_.empty()) y += 8;
+    for (const Entry& entry : extra_) y = draw_swatch(out, left, y, entry);
     if (has_dial()) draw_dial(out, {left + kDial + 4, top + height - kDial - 2});
   }
 
  private:
+  enum class Kind { area, line, dots };
+  struct Entry {
+    Rgb ink;
+    std::string label;
+    Kind kind;
+  };
   static constexpr double kUnitRow = 26;
   static double swatch_width(const std::string& label) {
     return kSwatch + 10 + text_width(label, kLegendSize);
   }
   bool has_dial() const { return options_.facts.north_is_up || options_.facts.sun; }
-  double fixed_height() const {
+  double fixed_height(size_t extra) const {
     return (options_.unit.empty() ? 0 : kUnitRow) +
-           (extra_.empty() ? 0 : 14 + kSwatchRow * static_cast<double>(extra_.size())) +
+           (extra == 0 ? 0 : 14 + kSwatchRow * static_cast<double>(extra)) +
            (has_dial() ? 2 * kDial + 44 : 0);
   }
   std::vector<std::pair<double, std::string>> ticks(double height) const {
@@ -210,11 +349,17 @@ class MapLegend {
     return even_ticks(range_.low, range_.high, nice_step((range_.high - range_.low) / wanted));
   }
 
-  static double draw_swatch(Drawing& out, double left, double y, const Rgb& ink, const std::string& label) {
+  static double draw_swatch(Drawing& out, double left, double y, const Entry& entry) {
     const Box box{left + 0.5, y + 0.5, left + kSwatch + 0.5, y + kSwatch + 0.5};
-    out.rectangle(box, ink);
-    out.outline(box, {kFrameInk});
-    out.text({left + kSwatch + 10, y + 0.5 * (kSwatch + 1 + cap_height(kLegendSize))}, label,
+    if (entry.kind == Kind::area) {
+      out.rectangle(box, entry.ink);
+      out.outline(box, {kFrameInk});
+    } else {
+      Pen pen{entry.ink, 2};
+      if (entry.kind == Kind::dots) pen.dashes = {2, 2};
+      out.outline(box.grown(-1), pen);
+    }
+    out.text({left + kSwatch + 10, y + 0.5 * (kSwatch + 1 + cap_height(kLegendSize))}, entry.label,
              {.size = kLegendSize});
     return y + kSwatchRow;
   }
@@ -254,7 +399,8 @@ class MapLegend {
 
   const ColorRange& range_;
   const MapPictureOptions& options_;
-  std::vector<std::pair<Rgb, std::string>> extra_;  // swatches of what has no value
+  std::vector<Entry> entries_;  // classes that occur
+  std::vector<Entry> extra_;    // what has no value, and lines
 };
 
 // Two halves, black and white, with 0, the middle and the end.
@@ -279,6 +425,8 @@ void draw_scale_bar(Drawing& out, double left, double top, double metres_per_pix
 
 std::string facts_line(const MapFacts& facts) {
   std::vector<std::string> parts;
+  if (!facts.scenario.empty()) parts.push_back(facts.scenario);
+  if (!facts.place.empty()) parts.push_back(facts.place);
   if (!facts.date.empty()) parts.push_back(facts.date);
   if (facts.sun)
     parts.push_back(
@@ -318,30 +466,35 @@ std::vector<float> hillshade(const std::vector<float>& heights, int64_t rows, in
   return light;
 }
 
-Image draw_map(const std::vector<float>& given, int64_t rows, int64_t cols,
-               const MapPictureOptions& options) {
-  if (rows < 1 || cols < 1 || static_cast<int64_t>(given.size()) != rows * cols ||
-      (options.relief && options.relief->size() != given.size()) ||
-      (options.shown && options.shown->size() != given.size())) {
-    throw InternalError(fmt::format("{} values for {} x {} cells", given.size(), rows, cols), "draw_map",
+namespace {
+void require_full(const std::vector<float>& values, int64_t rows, int64_t cols,
+                  const MapPictureOptions& options) {
+  bool full = rows >= 1 && cols >= 1 && static_cast<int64_t>(values.size()) == rows * cols &&
+              (!options.relief || options.relief->size() == values.size()) &&
+              (!options.cover || options.cover->size() == values.size());
+  for (const MapOutline& outline : options.outlines) full = full && outline.cells->size() == values.size();
+  if (!full)
+    throw InternalError(fmt::format("{} values for {} x {} cells", values.size(), rows, cols), "draw_map",
                         "a full grid");
-  }
-  std::vector<float> masked;
-  if (options.shown) masked = shown_values(given, *options.shown);
-  const std::vector<float>& values = options.shown ? masked : given;
-  const int64_t longer = std::max(rows, cols);
-  const int64_t block = std::max<int64_t>(1, (longer + kLargestSide / 2 - 1) / (kLargestSide / 2));
-  const int zoom = static_cast<int>(std::max<int64_t>(1, (options.target_pixels + longer / 2) / longer));
-  const int64_t map_rows = (rows + block - 1) / block, map_cols = (cols + block - 1) / block;
-  const auto small = [&](const std::vector<float>& grid) { return shrink(grid, rows, cols, block); };
-  const ColorRange range = color_range(values, options.map, options.minimum, options.maximum);
-  Cells cells = !options.classes.empty() ? color_classes(values, rows, cols, block, options.classes)
-                : block > 1              ? color_cells(small(values), map_rows, map_cols, range, options)
-                                         : color_cells(values, rows, cols, range, options);
-  if (options.shown) hide_cells(cells, given, rows, cols, block, *options.shown);
-  if (options.relief)
-    shade_cells(cells, block > 1 ? small(*options.relief) : *options.relief,
-                options.pixel_size * static_cast<double>(block), options);
+}
+}  // namespace
+
+std::vector<std::string> shown_labels(const std::vector<float>& values, int64_t rows, int64_t cols,
+                                      const MapPictureOptions& options) {
+  require_full(values, rows, cols, options);
+  ColorRange range;
+  const Cells cells =
+      cells_of(values, rows, cols, options, layout_of(rows, cols, options.target_pixels), range);
+  return MapLegend(range, options, cells).labels();
+}
+
+Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
+               const MapPictureOptions& options) {
+  require_full(values, rows, cols, options);
+  const Layout layout = layout_of(rows, cols, options.target_pixels);
+  ColorRange range;
+  const Cells cells = cells_of(values, rows, cols, options, layout, range);
+  const auto [block, map_rows, map_cols, zoom] = layout;
 
   const double map_width = static_cast<double>(map_cols) * zoom,
                map_height = static_cast<double>(map_rows) * zoom;
@@ -368,9 +521,15 @@ Image draw_map(const std::vector<float>& given, int64_t rows, int64_t cols,
                    options.pixel_size * static_cast<double>(block) / zoom, map_width);
     bottom = std::max(bottom, top + map_height + 44);
   }
+  const double map_top = std::exchange(top, bottom + 14);
+  write_lines(options.source, {.size = kSourceSize, .ink = kFaintInk}, 17);
+  if (!options.source.empty()) bottom = top;
   Image image(static_cast<int>(std::ceil(content + 2 * kMapMargin)),
               static_cast<int>(std::ceil(bottom + kMapMargin)), 3, 255);
-  put_cells(image, cells, static_cast<int>(kMapMargin), static_cast<int>(top), zoom);
+  const int left = static_cast<int>(kMapMargin), first = static_cast<int>(map_top);
+  put_cells(image, cells, left, first, zoom, options.under);
+  for (const MapOutline& outline : options.outlines)
+    draw_outline(image, mask_of(*outline.cells, rows, cols, block), layout, left, first, outline);
   drawing.paint(image);
   for (const auto& [keyword, text] :
        {std::pair{"Title", options.title}, {"Unit", options.unit}, {"Time", options.facts.date}})

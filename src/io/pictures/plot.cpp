@@ -41,8 +41,8 @@ class Axis {
   }
   void close() {
     if (low_ > high_) low_ = high_ = 0;
-    // A flat line stands in the middle, also one that is flat but for its last digits, which ticks could not
-    // count; other curves keep off the frame.
+    // A flat line is drawn in the middle, even if it varies in its last digits, which ticks could not resolve.
+    // Other curves keep a margin to the frame.
     const double span = high_ - low_, largest = std::max(std::abs(low_), std::abs(high_));
     const double room = span > 1e-12 * largest ? 0.03 * span : std::max(0.5, 0.05 * largest);
     low_ -= room;
@@ -105,7 +105,7 @@ std::vector<Tick> x_ticks_of(const Axis& axis, const PlotOptions& options, doubl
   return with_room(axis.ticks(2), length);
 }
 
-// Names of the series beside their strokes.
+// Names of the series next to their strokes.
 class PlotLegend {
  public:
   explicit PlotLegend(std::span<const PlotSeries> series) : series_(series) {

@@ -25,20 +25,55 @@ png_uint_32 format_of(int channels, std::string_view where) {
   }
 }
 
-constexpr size_t kBehindHeader = 8 + 25;  // signature, IHDR
+constexpr int kLevel = 2;  // of zlib: maps take three fifths of the time and a twentieth more bytes than at 3
+
+std::string big_endian(uint64_t value) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
+  return bytes;
+}
+
+/// `content` begins with the four letters of the chunk's type.
+std::string chunk(const std::string& content) {
+  const auto crc =
+      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  return big_endian(content.size() - 4) + content + big_endian(crc);
+}
 
 /// tEXt, or iTXt (not compressed, of no language) for what is not ASCII.
 std::string text_chunk(const std::string& keyword, const std::string& text) {
   const bool ascii = std::ranges::none_of(text, [](char c) { return static_cast<unsigned char>(c) > 126; });
-  const std::string content = (ascii ? "tEXt" : "iTXt") + keyword + std::string(ascii ? 1 : 5, '\0') + text;
-  const auto number = [](uint64_t value) {
-    std::string bytes;
-    for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
-    return bytes;
-  };
-  const auto crc =
-      crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
-  return number(content.size() - 4) + content + number(crc);
+  return chunk((ascii ? "tEXt" : "iTXt") + keyword + std::string(ascii ? 1 : 5, '\0') + text);
+}
+
+/// Eight bits a channel, not interlaced.
+std::string header_chunk(const Image& image, std::string_view where) {
+  constexpr char kOfGray = 0, kOfRgb = 2, kOfRgba = 6;
+  const png_uint_32 format = format_of(image.channels, where);
+  const char type = format == PNG_FORMAT_GRAY ? kOfGray : format == PNG_FORMAT_RGB ? kOfRgb : kOfRgba;
+  return chunk("IHDR" + big_endian(static_cast<uint64_t>(image.width)) +
+               big_endian(static_cast<uint64_t>(image.height)) + std::string{8, type, 0, 0, 0});
+}
+
+/// The rows without filters, which serve photographs: maps have areas of one colour.
+std::string data_chunk(const Image& image, std::string_view where) {
+  const size_t row = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
+  std::string raw;
+  raw.reserve((row + 1) * static_cast<size_t>(image.height));
+  for (size_t at = 0; at < image.pixels.size(); at += row) {
+    raw += '\0';
+    raw.append(reinterpret_cast<const char*>(image.pixels.data()) + at, row);
+  }
+  uLongf size = compressBound(raw.size());
+  std::string content = "IDAT";
+  content.resize(4 + size);
+  if (raw.size() > kMaximumBytes ||
+      compress2(reinterpret_cast<Bytef*>(content.data()) + 4, &size,
+                reinterpret_cast<const Bytef*>(raw.data()), raw.size(), kLevel) != Z_OK)
+    throw InputError(fmt::format("{} x {} pixels", image.width, image.height), where,
+                     "a picture below 2 GiB");
+  content.resize(4 + size);
+  return chunk(content);
 }
 
 struct PngImage : png_image {
@@ -58,25 +93,14 @@ void write_png(const std::filesystem::path& path, const Image& image) {
     throw InternalError(fmt::format("{} bytes for {} x {}", image.pixels.size(), image.width, image.height),
                         where, "a picture with pixels");
   }
-  PngImage png;
-  png.width = static_cast<png_uint_32>(image.width);
-  png.height = static_cast<png_uint_32>(image.height);
-  png.format = format_of(image.channels, where);
-  png.flags = PNG_IMAGE_FLAG_FAST;  // fifteen pictures a run: speed before size
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(png);
-  std::vector<std::byte> bytes(size);
-  if (!png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr)) {
-    throw InputError(fmt::format("cannot encode the picture: {}", png.message), where,
-                     "a picture that PNG can hold");
-  }
-  const auto all = std::as_bytes(std::span(bytes)).first(size);
+  const std::string header = header_chunk(image, where), data = data_chunk(image, where);
   AtomicFile file(path);
-  file.write(all.first(kBehindHeader));
+  file.write("\x89PNG\r\n\x1a\n" + header);
   for (const auto& [keyword, text] : image.texts) file.write(text_chunk(keyword, text));
   const record::Stamp stamp = record::stamp();
   file.write(text_chunk("Software", stamp.program));
   if (!stamp.run.empty()) file.write(text_chunk(record::kRunName, stamp.run));
-  file.write(all.subspan(kBehindHeader));
+  file.write(chunk(std::string("sRGB\0", 5)) + data + chunk("IEND"));  // sRGB with the perceptual intent
   file.commit();
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kFilmLibraries =
     "FFmpeg (Debian 12: apt install libavcodec59 libavformat59 libswscale6)";
 constexpr const char* kFilmHeaders =
-    "a build beside FFmpeg's headers (Debian: apt install libavcodec-dev libavformat-dev libswscale-dev)";
+    "a build with FFmpeg's headers (Debian: apt install libavcodec-dev libavformat-dev libswscale-dev)";
 constexpr int kMessageRoom = 512, kLargestFrame = 8192;
 
 }  // namespace

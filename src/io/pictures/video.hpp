@@ -19,8 +19,8 @@ std::string video_unavailable_reason();
 /// Throws InputError for a name with an ending that no film has here.
 void check_video_name(const std::filesystem::path& path);
 
-/// Writes H.264 where the libraries have an encoder of it (else MPEG-4 part 2) into MP4 or what the file's suffix says
-/// (.mkv, .mov, .avi). The film is written beside its place and put there by commit(); without that, nothing is left.
+/// Writes H.264 if the libraries have an encoder for it, else MPEG-4 part 2, into MP4 or the container of the suffix
+/// (.mkv, .mov, .avi). The film is a temporary file next to its target until commit(); without it, nothing is left.
 class VideoWriter {
  public:
   /// Size in pixels; the film's is even, an odd side grows by one. Throws UnsupportedError where the module or an

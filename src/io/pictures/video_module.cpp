@@ -82,7 +82,7 @@ class Film {
   const char* encoder() const { return encoder_->codec->name; }
 
  private:
-  /// Null: the suffix tells. MP4 where it tells nothing.
+  /// Null if the suffix specifies a container, else MP4.
   static const char* output_name(const char* container) {
     return av_guess_format(nullptr, container, nullptr) ? nullptr : "mp4";
   }

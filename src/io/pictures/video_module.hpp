@@ -13,7 +13,7 @@
 inline constexpr int kLockstepVideoVersion = 1;
 
 LOCKSTEP_VIDEO_FUNCTION int lockstep_video_version();
-/// `container` is a file name whose suffix tells the container; `encoder` gets the encoder's name.
+/// `container` is a file name whose suffix specifies the container; `encoder` receives the encoder's name.
 LOCKSTEP_VIDEO_FUNCTION int lockstep_video_open(const char* path, const char* container, int width,
                                                 int height, double frames_per_second, void** film,
                                                 char* encoder, char* message, int room);

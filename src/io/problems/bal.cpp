@@ -22,14 +22,16 @@ BalProblem parse_bal(std::string_view text, std::string_view where) {
                           observations, text.size()),
               "as many numbers as the first line announces");
   BalProblem problem;
-  problem.claim = InputClaim(8.0 * double(numbers), "its numbers", where);
+  problem.claim = InputClaim(8.0 * double(numbers + observations), "its numbers", where);
   problem.indices.resize(size_t(2 * observations));
   problem.observations.resize(size_t(2 * observations));
+  problem.lines.resize(size_t(observations));
   for (size_t k = 0; k < size_t(observations); ++k) {
     problem.indices[2 * k] = int32_t(scan.integer_anywhere("the camera of an observation", 0, cameras - 1));
     problem.indices[2 * k + 1] = int32_t(scan.integer_anywhere("the point of an observation", 0, points - 1));
     problem.observations[2 * k] = scan.number_anywhere("x of an observation");
     problem.observations[2 * k + 1] = scan.number_anywhere("y of an observation");
+    problem.lines[k] = scan.line();
   }
   problem.cameras.resize(size_t(9 * cameras));
   for (double& value : problem.cameras) value = scan.number_anywhere("a number of a camera");

@@ -16,6 +16,7 @@ struct BalProblem {
   std::vector<double> points;        // (n, 3)
   std::vector<int32_t> indices;      // (m, 2): camera, point
   std::vector<double> observations;  // (m, 2): x right, y up from the image's centre, px
+  std::vector<int64_t> lines;        // (m) of the text, from 1; empty for problems that are made
   InputClaim claim = {};
 
   int64_t camera_count() const { return int64_t(cameras.size()) / 9; }

@@ -130,7 +130,7 @@ class Parser {
   }
 
   Ends ends() {
-    hold(sizeof(Ends) + 2 * (kBytesOfPlace + sizeof(int32_t)));
+    hold(sizeof(Ends) + sizeof(int64_t) + 2 * (kBytesOfPlace + sizeof(int32_t)));
     const int64_t from = scan_.integer("the first vertex id", 0),
                   to = scan_.integer("the second vertex id", 0);
     if (from == to)
@@ -156,7 +156,7 @@ class Parser {
     Ends edge{scan_.integer("the vertex id", 0), 0, scan_.line()};
     edge.to = edge.from;
     if (graph_.dimension == 3) edge.sensor = scan_.integer("the id of the sensor", 0);
-    hold(sizeof(Ends));
+    hold(sizeof(Ends) + sizeof(int64_t));
     priors_.push_back(edge);
     pose(graph_.priors.measurements);
     information(edge, graph_.error_size(), graph_.priors.information);
@@ -225,7 +225,7 @@ class Parser {
       for (size_t v = 0; v < graph_.ids.size(); ++v) graph_.poses[7 * v + 3] = 1;
   }
 
-  // Edges may stand before their vertices and sensors.
+  // Edges may precede their vertices and sensors.
   Place place_of(int64_t id, int64_t line) const {
     const auto found = places_.find(id);
     if (found == places_.end())
@@ -249,6 +249,13 @@ class Parser {
   }
   void resolve() {
     Landmarks& landmarks = graph_.landmarks;
+    GraphLines& lines = graph_.lines;
+    for (const auto& [from, to] : {std::pair(&edges_, &lines.edges),
+                                   {&sights_, &lines.sights},
+                                   {&links_, &lines.links},
+                                   {&bearings_, &lines.bearings},
+                                   {&priors_, &lines.priors}})
+      std::ranges::transform(*from, std::back_inserter(*to), &Ends::line);
     for (const Ends& e : edges_)
       for (const int64_t id : {e.from, e.to}) graph_.edges.push_back(place_of(id, e.line, false));
     for (const Ends& e : links_)

@@ -39,8 +39,13 @@ struct PosePriors {
   std::vector<int32_t> sensors;      // (k): place in Landmarks::sensor_ids, whose pose was measured; 3-D only
 };
 
+/// Lines of the text, from 1, in the order of the lists; empty for graphs that are made.
+struct GraphLines {
+  std::vector<int64_t> edges, sights, links, bearings, priors;
+};
+
 /// A graph of poses in 2 or 3 dimensions. Angles are radians; quaternions are (w, x, y, z) of unit length,
-/// whatever length and order the file had. Information matrices are positive semidefinite.
+/// regardless of their length and order in the file. Information matrices are positive semidefinite.
 struct PoseGraph {
   int dimension = 3;
   bool has_poses = true;       // false: no VERTEX lines; vertices are those of the edges, at 0, unturned
@@ -53,6 +58,7 @@ struct PoseGraph {
   InputClaim claim = {};
   Landmarks landmarks;
   PosePriors priors;
+  GraphLines lines;
 
   int pose_size() const { return dimension == 2 ? 3 : 7; }
   int error_size() const { return dimension == 2 ? 3 : 6; }

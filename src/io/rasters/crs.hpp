@@ -1,4 +1,4 @@
-// Coordinate reference systems within the readers; what users need of them stands in raster.hpp.
+// Coordinate reference systems, internal to the readers. The public part is in raster.hpp.
 #pragma once
 
 #include <string>

@@ -77,8 +77,8 @@ GeoRaster read_raster(const std::filesystem::path& path, const RasterReadOptions
 /// else GeoTIFF (deflated, tiled, BigTIFF where needed) through GDAL. write() may be called from any thread.
 class RasterWriter {
  public:
-  /// `grid` gives size and georeference. Missing cells are NaN, and NaN is what a GeoTIFF names as its nodata
-  /// value: no result can take it, whatever marks missing cells in the inputs.
+  /// `grid` gives size and georeference. Missing cells are NaN, and a GeoTIFF declares NaN as its nodata value:
+  /// no result can take this value, regardless of the mark of missing cells in the inputs.
   static std::unique_ptr<RasterWriter> create(const std::filesystem::path& path, const RasterGrid& grid);
   virtual ~RasterWriter() = default;
   virtual void write(int64_t row, int64_t col, int64_t rows, int64_t cols, const float* values) = 0;

@@ -12,7 +12,7 @@
 
 namespace lockstep::io {
 
-/// Labels of a GeoTIFF beside its cells; `.npy` has no place for them.
+/// Labels of a GeoTIFF in addition to its cells; `.npy` cannot store them.
 struct RasterLabels {
   std::string title, unit;                                 ///< of the band
   std::vector<std::pair<std::string, std::string>> facts;  ///< of the file, by name

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 
 namespace lockstep::io {
 namespace {
@@ -101,6 +103,28 @@ std::optional<IsoTime> parse_iso_time(std::string_view text) {
   if (!parse_offset(text, time.utc_offset_h)) return {};
   time.minutes = civil_minutes({*year, *month, *day, *hour, *minute});
   return time;
+}
+
+CivilMinutes TimeUnit::minutes_of(double value) const {
+  return epoch.minutes + std::llround(value * minutes);
+}
+
+std::optional<TimeUnit> parse_time_unit(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"seconds", 1.0 / 60}, {"minutes", 1}, {"hours", 60}, {"days", kMinutesPerDay}};
+  constexpr std::string_view kSince = " since ";
+  constexpr size_t kDate = 10, kSeconds = 19;  // characters up to there
+  for (const auto& [name, minutes] : kUnits) {
+    if (!text.starts_with(name) || !text.substr(name.size()).starts_with(kSince)) continue;
+    std::string when(text.substr(name.size() + kSince.size()));
+    if (when.size() == kDate) when += " 00:00";
+    if (when.size() > kSeconds && when[kSeconds] == '.')  // parts of a second, which are 0
+      when.erase(kSeconds, when.find_first_not_of("0", kSeconds + 1) - kSeconds);
+    std::erase_if(when, [&, at = size_t{0}](char c) mutable { return c == ' ' && at++ > 0; });
+    const auto epoch = parse_iso_time(when);
+    return epoch ? std::optional(TimeUnit{minutes, *epoch}) : std::nullopt;
+  }
+  return {};
 }
 
 }  // namespace lockstep::io

@@ -34,4 +34,12 @@ struct IsoTime {
 /// "2015-06-21T15:00", with a blank for the T, with seconds (which must be 0), with an offset; nothing else.
 std::optional<IsoTime> parse_iso_time(std::string_view text);
 
+/// The unit of a time axis by the CF conventions: "hours since 1900-01-01 00:00:00.0".
+struct TimeUnit {
+  double minutes = 1;  ///< of one unit
+  IsoTime epoch;
+  CivilMinutes minutes_of(double value) const;
+};
+std::optional<TimeUnit> parse_time_unit(std::string_view text);
+
 }  // namespace lockstep::io

@@ -24,21 +24,25 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+constexpr char kOneColumn = '\0';
+
 char csv_separator(std::string_view line) {
   constexpr std::string_view kSeparators = "\t;,";  // by rank
   size_t plain = kSeparators.size(), any = plain;   // the first of them outside of quotes, anywhere
-  bool quoted = false;
+  bool quoted = false, blank = false;
+  line = trimmed(line);
   for (const char c : line) {
     quoted ^= c == '"';
     const size_t rank = std::min(kSeparators.find(c), kSeparators.size());
     any = std::min(any, rank);
     if (!quoted) plain = std::min(plain, rank);
+    blank |= !quoted && c == ' ';
   }
   const size_t rank = plain < kSeparators.size() ? plain : any;  // of one quoted name, any
-  return rank < kSeparators.size() ? kSeparators[rank] : ' ';
+  return rank < kSeparators.size() ? kSeparators[rank] : blank ? ' ' : kOneColumn;
 }
 
-/// Whether a spreadsheet takes the text for a formula; whatever apostrophes are in front of it.
+/// Whether a spreadsheet interprets the text as a formula, regardless of leading apostrophes.
 bool is_formula(std::string_view text) {
   double number = 0;
   text.remove_prefix(std::min(text.find_first_not_of('\''), text.size()));

@@ -22,15 +22,15 @@ struct CsvTable {
   size_t column(const std::string& name, std::string_view where) const;
 };
 
-/// The separator is the first of tab, semicolon and comma that the first line has, else blanks. A first line
-/// with a field that is no number is the header; names may be in double quotes. Lines that start with # and
+/// The separator is the first of tab, semicolon and comma that the first line has, else blanks; with none of them there is
+/// one column. A first line with a field that is no number is the header; names may be in double quotes. Lines that start with # and
 /// empty lines are passed over. Throws InputError that names file, line and column: fields that are no finite
 /// number, rows of another length, names twice, no rows.
 CsvTable parse_csv(std::string_view text, std::string_view where);
 CsvTable read_csv(const std::filesystem::path& path);
 
-/// Calls `row` with the texts of each line, separated as above; `scan` stands in the line and names it in errors. A field in
-/// double quotes may hold the separator; "" inside is one quote. Separators within quotes do not decide on the separator.
+/// Calls `row` with each line's texts, separated as above. `scan` is at the line and names it in errors. A field in
+/// double quotes may hold the separator; "" inside is one quote. Separators within quotes do not select the separator.
 using CsvRow =
     std::function<void(const std::vector<std::string>& fields, bool first, const TextScanner& scan)>;
 void for_each_csv_row(std::string_view text, std::string_view where, const CsvRow& row);

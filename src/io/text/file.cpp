@@ -22,8 +22,8 @@ Bytes read_whole(const std::filesystem::path& path, const char* expected) {
   InputClaim claim;
   Bytes whole = within_memory(path.string(), [&] {
     Bytes bytes;
-    // A pipe has no size, so reading goes on until the end whatever the size says; a file that has not grown meanwhile
-    // is read without room for more.
+    // A pipe has no size, so reading continues to the end regardless of the reported size. A file that has not grown
+    // meanwhile is read without extra room.
     size_t done = 0, room = file.size() > 0 ? static_cast<size_t>(file.size()) : 1 << 16;
     claim = InputClaim(static_cast<double>(room), "the file", path.string());
     bytes.resize(room);

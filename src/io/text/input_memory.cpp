@@ -1,20 +1,19 @@
 #include "io/text/input_memory.hpp"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <mutex>
 
 #include "core/platform/process.hpp"
 #include "core/platform/system.hpp"
+#include "core/platform/threads.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
 namespace {
 
 struct Budget {
-  std::mutex mutex;
+  Mutex mutex;
   double limit = 0, used = 0;
 
   static Budget& all() {
@@ -25,11 +24,8 @@ struct Budget {
 
 /// A limit of the address space leaves room for less than the machine has.
 double default_limit() {
-  double free = static_cast<double>(platform::system_memory().free_bytes);
-  rlimit space{};
-  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
-    free = std::min(free, static_cast<double>(space.rlim_cur));
-  return 0.75 * free;
+  return 0.75 *
+         std::min(static_cast<double>(platform::system_memory().free_bytes), platform::address_space_bytes());
 }
 
 void take_share(double bytes, std::string_view what, std::string_view where) {

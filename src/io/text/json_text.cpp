@@ -65,7 +65,7 @@ Json checked_json(std::string_view text, std::string_view where, size_t most) {
   } catch (const typename Json::parse_error& error) {
     const size_t at = std::min<size_t>(error.byte, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
-    throw JsonSyntaxError("text that is no JSON", fmt::format("{}:{}", where, line), "JSON");
+    throw JsonSyntaxError("text that is not JSON", fmt::format("{}:{}", where, line), "JSON");
   } catch (const typename Json::exception&) {
     throw InputError("a number in JSON that is too large", where, "numbers of 64 bits");
   }

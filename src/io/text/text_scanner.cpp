@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/platform/from_chars.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -26,7 +27,7 @@ std::string shown(std::string_view field) {
 bool parse_double(std::string_view field, double& value) {
   const char *begin = field.data(), *end = begin + field.size();
   if (field.size() > 1 && *begin == '+' && begin[1] != '-') ++begin;
-  const auto [at, error] = std::from_chars(begin, end, value);
+  const auto [at, error] = platform::from_chars(begin, end, value);
   if (at != end || begin == end) return false;
   if (error == std::errc::result_out_of_range) {
     // from_chars does not tell overflow from underflow.

@@ -14,8 +14,8 @@ struct TextStyle {
   bool continued_lines = false;    ///< a '\\' at the end of a line joins the next one to it
 };
 
-/// Walks over a text that stays alive. Fields are separated by spaces and tabs; lines end in \n, \r\n or \r. A
-/// byte order mark at the start is passed over.
+/// Traverses a text that outlives it. Fields are separated by spaces and tabs; lines end in \n, \r\n or \r. A
+/// byte order mark at the start is skipped.
 class TextScanner {
  public:
   /// `where` is the name of the file in errors.

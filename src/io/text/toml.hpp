@@ -1,5 +1,5 @@
-// TOML files, read by toml++: tables, arrays, strings, integers, floats, booleans, each with the line where it
-// stands. Dates are refused.
+// TOML files, read by toml++: tables, arrays, strings, integers, floats, booleans, each with its line
+// number. Dates are refused.
 #pragma once
 
 #include <cstdint>

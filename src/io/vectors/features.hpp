@@ -18,11 +18,12 @@ struct MapPoint {
 using MapRing = std::vector<MapPoint>;
 
 struct Feature {
-  enum class Kind { point, area, other };
-  Kind kind = Kind::other;
-  std::string where;           ///< "districts.gpkg, feature 3", for errors
-  std::string type;            ///< as the file names it, of others
-  std::vector<MapRing> rings;  ///< of one polygon or several; of a point one ring of one corner
+  enum class Kind { point, area, line, other };
+  Kind kind = Kind::other;  ///< lines are written alone: read ones are `other`
+  std::string where;        ///< "districts.gpkg, feature 3", for errors
+  std::string type;         ///< as the file names it, of others
+  std::vector<MapRing>
+      rings;  ///< of one polygon or several; of a point one ring of one corner, of a line one of its corners
   std::vector<std::pair<std::string, std::string>> fields;
 
   /// A field's text; none where it is absent.

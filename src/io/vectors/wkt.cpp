@@ -97,7 +97,7 @@ void take_wkt(std::string_view wkt, Feature& feature) {
   std::string dimension = scan.word();
   if (dimension == "EMPTY") return;
   if (dimension == "Z" || dimension == "M" || dimension == "ZM") dimension.clear();
-  if (!dimension.empty()) throw InputError("no WKT", feature.where, "numbers behind the type");
+  if (!dimension.empty()) throw InputError("no WKT", feature.where, "numbers after the type");
   if (feature.type == "POINT") {
     feature.kind = Feature::Kind::point;
     scan.require('(');

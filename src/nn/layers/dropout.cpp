@@ -11,13 +11,14 @@ namespace lockstep::nn {
 
 template <class T>
 const Kernel& dropout_kernel() {
-  static const Kernel k = kernel(nn_kernel_name<T>("dropout"), [](At<1> at, Grid<T, 1> x, Out<T, 1> y,
-                                                                  Param<u32> step, Param<u32> key,
-                                                                  Param<u32> threshold, Param<T> scale) {
-    const Val<u32> bits = philox<Val<u32>>(cast<u32>(Val<i32>(at.x)), step, key,
-                                           [](const Val<u32>& a, const Val<u32>& b) { return umulhi(a, b); });
-    y[at] = select(bits >= threshold, x[at] * scale, T(0));
-  });
+  static const Kernel k = kernel(
+      nn_kernel_name<T>("dropout"), [](At<1> at, Grid<T, 1> x, Out<T, 1> y, Param<u32> step, Param<u32> key,
+                                       Param<u32> threshold, Param<T> scale, Param<u32> first) {
+        const Val<u32> bits =
+            philox<Val<u32>>(first + cast<u32>(Val<i32>(at.x)), step, key,
+                             [](const Val<u32>& a, const Val<u32>& b) { return umulhi(a, b); });
+        y[at] = select(bits >= threshold, x[at] * scale, T(0));
+      });
   return k;
 }
 template const Kernel& dropout_kernel<f32>();
@@ -48,7 +49,8 @@ class DropoutLayer final : public Layer {
     const uint32_t key = random_key(seed_ ^ (pass.step >> 32), (uint64_t(1) << 40) + number_);
     by_type(storage_, [&]<class T>(T) {
       pass.device.launch(dropout_kernel<T>(), {n}, x.reshape({n}), y, uint32_t(pass.step), key,
-                         uint32_t(rate_ * 0x1p32), double(T(1 / (1 - rate_))));
+                         uint32_t(rate_ * 0x1p32), double(T(1 / (1 - rate_))),
+                         uint32_t(pass.first * input_.elements()));
     });
     return y;
   }

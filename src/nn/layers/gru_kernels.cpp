@@ -1,4 +1,4 @@
-// One step of a GRU over (examples, units), and its adjoint. Columns of gates stand as z, r, n.
+// One step of a GRU over (examples, units), and its adjoint. Columns of gates are in the order z, r, n.
 #include "nn/layers/common.hpp"
 #include "nn/layers/kernels.hpp"
 

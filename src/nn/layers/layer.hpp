@@ -17,6 +17,7 @@ struct Pass {
   int64_t examples = 0;
   bool training = false;  // dropout acts
   uint64_t step = 0;      // numbers its draws
+  int64_t first = 0;      // place of the first example in its batch, whose draws are numbered by element
 };
 
 /// A tensor of parameters, initially uniform in centre ± width.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -241,7 +242,7 @@ struct DirectionTrace {
       }
     };
     const auto pass = [&](const auto& turn) {
-      over_chunk(g.id(), g.lane(), length, gradient.size(0), LbfgsLayout::kDirectionUnroll, turn);
+      over_chunk<kRolled<A>>(g.id(), g.lane(), length, gradient.size(0), LbfgsLayout::kDirectionUnroll, turn);
     };
     if_(
         pairs > 0,
@@ -288,6 +289,42 @@ struct ProductsTrace {
     std::vector<Val<T>> older_s, older_y;
   };
 
+  /// Sums of products, in variables. Those of f32 are in an array, so that a loop has one fma: software adapters take minutes
+  /// to compile six in a row.
+  class Sums {
+   public:
+    explicit Sums(size_t count) : count_(int(count)) {
+      for (int k = 0; k < count_ && !kRolled<A>; ++k) sums_.emplace_back(A(0));
+      if constexpr (kRolled<A>) {
+        for (std::optional<LocalArray<A>>* array : {&a_, &b_, &totals_}) array->emplace(count_);
+        for (int k = 0; k < count_; ++k) (*totals_)[k] = A(0);
+      }
+    }
+    void add(const std::vector<std::pair<Val<A>, Val<A>>>& products) {
+      for (int k = 0; k < count_; ++k) {
+        const auto& [a, b] = products[size_t(k)];
+        if constexpr (kRolled<A>)
+          (*a_)[k] = a, (*b_)[k] = b;
+        else
+          sums_[size_t(k)] = fma(a, b, Val<A>(sums_[size_t(k)]));
+      }
+      if constexpr (kRolled<A>)
+        for_(0, count_, [&](Val<i32> k) {
+          (*totals_)[k] = fma(Val<A>((*a_)[k]), Val<A>((*b_)[k]), Val<A>((*totals_)[k]));
+        });
+    }
+    const std::vector<Var<A>>& values() {
+      if constexpr (kRolled<A>)
+        for (int k = 0; k < count_; ++k) sums_.emplace_back(Val<A>((*totals_)[k]));
+      return sums_;
+    }
+
+   private:
+    int count_;
+    std::vector<Var<A>> sums_;
+    std::optional<LocalArray<A>> a_, b_, totals_;
+  };
+
   void operator()() const {
     const Val<i32> part = g.id(0), chunk = g.id(1);
     const Val<i32> own = uniform(index_of<A>(memory[kSlot])), pairs = uniform(index_of<A>(memory[kPairs]));
@@ -300,9 +337,7 @@ struct ProductsTrace {
       rows.push_back(uniform(before(own, select(age < pairs, age + 1, Val<i32>(l.history)), l.slots())));
     }
     const size_t count = kOwn + 5 * rows.size();
-    std::vector<Var<A>> sums;
-    sums.reserve(count);
-    for (size_t k = 0; k < count; ++k) sums.emplace_back(A(0));
+    Sums sums(count);
     Var<T> largest = T(0);
 
     const auto load = [&](const Val<i32>& at) {
@@ -328,26 +363,24 @@ struct ProductsTrace {
       const Val<A> g_at = cast<A>(v.g), s_at = cast<A>(v.s), y_at = cast<A>(change);
       const Val<A> w = l.scaled ? inverse_scale<T, A>(v.d) : Val<A>(A(1));
       const Val<A> wg = l.scaled ? g_at * w : g_at, wy = l.scaled ? y_at * w : y_at;
-      size_t k = 0;
-      const auto add = [&](const Val<A>& a, const Val<A>& b) {
-        sums[k] = fma(a, b, Val<A>(sums[k]));
-        ++k;
-      };
+      std::vector<std::pair<Val<A>, Val<A>>> products;
+      const auto add = [&](const Val<A>& a, const Val<A>& b) { products.emplace_back(a, b); };
       add(s_at, s_at), add(g_at, s_at), add(y_at, s_at), add(g_at, wg), add(y_at, wy), add(y_at, wg);
       largest = max(Val<T>(largest), abs(v.g));
       for (size_t r = 0; r < rows.size(); ++r) {
         const Val<A> older_s = cast<A>(v.older_s[r]), older_y = cast<A>(v.older_y[r]);
         add(g_at, older_s), add(wg, older_y), add(y_at, older_s), add(wy, older_y), add(s_at, older_y);
       }
+      sums.add(products);
     };
-    over_chunk(chunk, g.lane(), length, gradient.size(0), LbfgsLayout::kProductsUnroll,
-               [&](const Val<i32>& first, int turns) {
-                 std::vector<Loaded> loaded;  // all loads first, so that they overlap
-                 for (int u = 0; u < turns; ++u) loaded.push_back(load(first + u * kLanes));
-                 for (int u = 0; u < turns; ++u) take(loaded[size_t(u)], first + u * kLanes);
-               });
+    over_chunk<kRolled<A>>(chunk, g.lane(), length, gradient.size(0), LbfgsLayout::kProductsUnroll,
+                           [&](const Val<i32>& first, int turns) {
+                             std::vector<Loaded> loaded;  // all loads first, so that they overlap
+                             for (int u = 0; u < turns; ++u) loaded.push_back(load(first + u * kLanes));
+                             for (int u = 0; u < turns; ++u) take(loaded[size_t(u)], first + u * kLanes);
+                           });
 
-    sum_over_lanes<A>(g.lane(), sums, [&](const Val<i32>& k, const Val<A>& total) {
+    sum_over_lanes<A>(g.lane(), sums.values(), [&](const Val<i32>& k, const Val<A>& total) {
       if_(
           k < kOwn,
           [&] { if_(first_part, [&] { partial(k + (kLbfgsSS - kLbfgsFirstRow), chunk) = total; }); },
@@ -380,14 +413,14 @@ Kernel squares_kernel(bool masked) {
                             name(lockstep::detail::kType<A>), masked ? ".masked" : ""),
                 [masked](Group<1> g, Grid<T, 1> x, Grid<T, 1> mask, Out<A, 2> partial, Param<i32> length) {
                   Var<A> sum = A(0);
-                  over_chunk(g.id(), g.lane(), length, x.size(0), LbfgsLayout::kProductsUnroll,
-                             [&](const Val<i32>& first, int count) {
-                               for (int u = 0; u < count; ++u) {
-                                 const Val<i32> at = first + u * kLanes;
-                                 const Val<A> v = cast<A>(masked ? x[at] * mask[at] : x[at]);
-                                 sum = fma(v, v, Val<A>(sum));
-                               }
-                             });
+                  over_chunk<kRolled<A>>(g.id(), g.lane(), length, x.size(0), LbfgsLayout::kProductsUnroll,
+                                         [&](const Val<i32>& first, int count) {
+                                           for (int u = 0; u < count; ++u) {
+                                             const Val<i32> at = first + u * kLanes;
+                                             const Val<A> v = cast<A>(masked ? x[at] * mask[at] : x[at]);
+                                             sum = fma(v, v, Val<A>(sum));
+                                           }
+                                         });
                   const Val<A> total = group_sum(Val<A>(sum));
                   if_(g.lane() == 0, [&] { partial(kLbfgsStateSquare - kLbfgsFirstRow, g.id()) = total; });
                 },
@@ -408,13 +441,13 @@ Kernel accept_kernel() {
                 [](Group<1> g, Grid<T, 1> gradient, Out<T, 1> earlier, Grid<S, 1> candidate, Out<S, 1> state,
                    Param<i32> length) {
                   const auto copy = [&](const auto& from, const auto& to) {
-                    over_chunk(g.id(), g.lane(), length, from.size(0), LbfgsLayout::kProductsUnroll,
-                               [&](const Val<i32>& first, int count) {
-                                 using V = typename std::remove_cvref_t<decltype(from)>::T;
-                                 std::vector<Val<V>> v;
-                                 for (int u = 0; u < count; ++u) v.push_back(from[first + u * kLanes]);
-                                 for (int u = 0; u < count; ++u) to[first + u * kLanes] = v[size_t(u)];
-                               });
+                    over_chunk<false>(g.id(), g.lane(), length, from.size(0), LbfgsLayout::kProductsUnroll,
+                                      [&](const Val<i32>& first, int count) {
+                                        using V = typename std::remove_cvref_t<decltype(from)>::T;
+                                        std::vector<Val<V>> v;
+                                        for (int u = 0; u < count; ++u) v.push_back(from[first + u * kLanes]);
+                                        for (int u = 0; u < count; ++u) to[first + u * kLanes] = v[size_t(u)];
+                                      });
                   };
                   copy(gradient, earlier);
                   copy(candidate, state);

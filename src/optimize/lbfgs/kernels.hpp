@@ -81,7 +81,7 @@ Kernel lbfgs_products(const LbfgsLayout& layout, LbfgsPass pass);
 Kernel lbfgs_accept(const LbfgsLayout& layout);
 /// Partial sums of the squares of the state, where `masked` of those with a mask.
 Kernel lbfgs_squares(const LbfgsLayout& layout, bool masked);
-/// Sums of the rows of partial sums, beside the cost and the number of pairs.
+/// Sums of the rows of partial sums, in addition to the cost and the number of pairs.
 Kernel lbfgs_totals(const LbfgsLayout& layout);
 
 }  // namespace lockstep::optimize

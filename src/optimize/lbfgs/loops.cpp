@@ -94,7 +94,7 @@ struct LoopTrace {
     }
     const Val<T> scale = loops[0];
     Var<T> sum = T(0);
-    over_chunk(
+    over_chunk<kRolled<T>>(
         g.id(), g.lane(), length, gradient.size(0), LbfgsLayout::kProductsUnroll,
         [&](const Val<i32>& first, int count) {
           std::vector<Val<T>> v, moved, other;  // all loads first, so that they overlap

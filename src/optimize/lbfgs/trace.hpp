@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <type_traits>
 
 #include "lockstep/kernel/kernel.hpp"
 #include "optimize/lbfgs/kernels.hpp"
@@ -32,11 +33,17 @@ std::string named(const LbfgsLayout& l, const char* what, const std::string& var
                      name(lockstep::detail::kType<A>), l.history, l.scaled ? ".scaled" : "", variant);
 }
 
+/// Sums of f32 take one element at a time, in the same order: they are WebGPU's, of whose software adapters the compilers
+/// make a copy of fma for each use.
+template <class A>
+inline constexpr bool kRolled = std::is_same_v<A, f32>;
+
 /// Calls `turn(first of the lane's elements, how many)` for the elements of a chunk; they are kLanes apart.
-template <class Turn>
+template <bool kOneByOne, class Turn>
 void over_chunk(const Val<i32>& chunk, const Val<i32>& lane, const Val<i32>& length, const Val<i32>& size,
                 int unroll, Turn turn) {
   const Val<i32> begin = chunk * length, end = max(min(begin + length, size), 0);
+  if constexpr (kOneByOne) return for_(begin + lane, end, kLanes, [&](Val<i32> at) { turn(at, 1); });
   const Val<i32> whole = end - (end - begin) % (kLanes * unroll);
   for_(begin, whole, kLanes * unroll, [&](Val<i32> at) { turn(at + lane, unroll); });
   for_(whole, end, kLanes, [&](Val<i32> at) { if_(at + lane < end, [&] { turn(at + lane, 1); }); });

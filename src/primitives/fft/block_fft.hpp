@@ -20,7 +20,7 @@
 // Several sets of values may be transformed at once: they share roots, addresses and barriers, at the price of that much
 // more shared memory.
 //
-// Bits: those of every other form of the transform (twiddles.hpp), whatever radices and lanes are chosen.
+// Bits: those of every other form of the transform (twiddles.hpp), regardless of radices and lanes.
 #pragma once
 
 #include <map>
@@ -58,7 +58,7 @@ class BlockFft {
 template <class T>
 class FftExchange {
  public:
-  /// How the transforms lie in it: one behind the other, or element by element side by side (for lanes that
+  /// The order of the transforms: one after the other, or element by element interleaved (for lanes that
   /// count across lines).
   enum class Lines : uint8_t { apart, interleaved };
   /// `buffers`: 2 spare one of two barriers of an exchange, for twice the memory. `planes`: 1 halves the
@@ -83,7 +83,7 @@ class FftExchange {
   void place(const Val<i32>& line) { line_.emplace(line); }
   /// States that lanes may still read what other code put into array(): the next exchange waits first.
   void touched() { ++exchanges_; }
-  /// The array itself, for the kernel's own use between transforms. Element i of this lane's transform stands
+  /// The array itself, for the kernel's own use between transforms. Element i of this lane's transform is
   /// at address(i) (real parts) and address(i) + plane() (imaginary parts).
   const SharedArray<T>& array() const { return array_; }
   Val<i32> address(const Val<i32>& i) const { return spread(pad_ ? i + i / pad_ : i); }

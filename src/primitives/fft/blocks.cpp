@@ -13,7 +13,7 @@ namespace lockstep::primitives::fft {
 namespace {
 
 constexpr int kGroupLanes = 256;  // of a group, where the lines are short enough
-constexpr int kGroups = 128;      // wanted at least
+constexpr int kGroups = 128;      // minimum target
 constexpr int kLeastLanes = 64;   // of a group, where there are lines enough
 
 /// How lines of a length are spread over lanes.

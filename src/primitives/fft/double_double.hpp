@@ -1,5 +1,5 @@
-// Numbers of 106 bits as sums of two doubles, by additions and products alone: tables are rounded from them to the same bits
-// whatever long double and the C library's functions are. No intermediate result overflows or is subnormal.
+// Numbers of 106 bits as sums of two doubles, by additions and products alone: tables are rounded from them to the same
+// bits regardless of long double and the C library. No intermediate result overflows or is subnormal.
 #pragma once
 
 #include <bit>

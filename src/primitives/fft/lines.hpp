@@ -48,7 +48,7 @@ struct Line {
   std::string key() const;
 };
 
-/// Reads and writes of a kernel by batch, axis 0 and axis 1, whatever the rank of its buffers.
+/// Reads and writes of a kernel by batch, axis 0 and axis 1, regardless of the rank of its buffers.
 template <class T>
 struct Memory {
   std::function<Complex<T>(const Val<i32>&, const Val<i32>&, const Val<i32>&)> read_complex;

@@ -130,7 +130,7 @@ AxisForm axis_form(const FftOptions& o, int axis, bool inverse) {
     form.lines.others = o.batch;
   } else {
     form.lines.batch = o.batch;
-    // The rows stand between the field and the columns, which are those of the spectrum.
+    // The rows are between the field and the columns, which are those of the spectrum.
     form.lines.others = axis == 0 ? entries(o, 1) : o.lengths[0];
   }
   return form;

@@ -109,7 +109,7 @@ std::optional<Kernel> library_product(const Device& device, const Factors& abc, 
     return std::nullopt;
   };
   const bool asked = variant == "library";
-  if (!options.library || (!asked && !variant.empty())) return not_taken("the library was not wanted");
+  if (!options.library || (!asked && !variant.empty())) return not_taken("the library was not requested");
   if (capabilities_of(device).compute_capability == 0)
     return not_taken("no library on " + device.info().name);
   if (device.numerics() == Numerics::exact) return not_taken("exact numerics");

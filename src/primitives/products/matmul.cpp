@@ -27,7 +27,7 @@ void tile_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   for_(0, depth, kDepth, [&](Val<i32> k0) {
     for (int p = 0; p < kTile * kDepth; p += kTileLanes) {
       const Val<i32> e = lane + p, i = e / kDepth, k = e % kDepth;
-      // Rows and columns beyond the edge are computed from what stands at it and never stored.
+      // Rows and columns beyond the edge are computed from the values at it and never stored.
       as[k * kTile + i] = element<R>(a, batch, min(row0 + i, rows - 1), min(k0 + k, depth - 1));
     }
     for (int p = 0; p < kDepth * kTile; p += kTileLanes) {

@@ -11,7 +11,7 @@ namespace lockstep::primitives {
 
 namespace {
 
-/// Whether NaN is looked for beside the values: min and max of floats drop it, one instruction each.
+/// Whether NaN is tracked separately: min and max of floats drop it, one instruction each.
 template <class T>
 constexpr bool watches_nan(Chunk how) {
   return std::is_floating_point_v<T> && (how == Chunk::min || how == Chunk::max);
@@ -22,7 +22,7 @@ Val<T> combine(Chunk how, Val<T> a, Val<T> b) {
   return how == Chunk::min ? min(a, b) : how == Chunk::max ? max(a, b) : a + b;
 }
 
-/// The tree over the lanes; `nan` tells whether the lane has met one.
+/// The tree over the lanes; `nan` is true if the lane has met one.
 template <class T>
 Val<T> over_lanes(Chunk how, Val<T> v, Val<bool> nan) {
   const Val<T> value = how == Chunk::min ? group_min(v) : how == Chunk::max ? group_max(v) : group_sum(v);

@@ -62,7 +62,7 @@ Case control_case() {
   return mapping_case("engine.control", {k}, {"0", "1", "33", "1000", "65537"}, m);
 }
 
-/// Functions that are called: with a loop, of vectors, in divergent flow, by each other. Beside closed forms.
+/// Calls of functions: with a loop, of vectors, in divergent flow, of each other. Compared with closed forms.
 Case function_case() {
   static const auto cube_root = function("cube_root", [](Val<f32> x) {  // by Newton's method
     Var<f32> r = fma(x, 0.25f, 0.75f);

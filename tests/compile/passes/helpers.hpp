@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-/// Number of instructions of one operation that stand in blocks.
+/// Number of instructions of one operation in blocks.
 inline int count(const ir::Function& f, ir::Op op) {
   int n = 0;
   compile::walk(f, 0, [&](uint32_t, size_t, ir::Id id) { n += f[id].op == op; });

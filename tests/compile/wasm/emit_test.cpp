@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -40,7 +41,7 @@ ir::Function many_values(int count, bool together) {
   std::vector<Id> values;
   Id sum = a;
   for (int k = 0; k < count; ++k) {
-    values.push_back(b.op(Op::fmul, {together ? a : sum, b.f32(float(k) + 0.5f)}));
+    values.push_back(b.op(Op::fmul, {together ? a : sum, b.f32(float(k % 8) + 0.5f)}));
     if (!together) sum = b.op(Op::fmax, {sum, values.back()});
   }
   if (together)
@@ -50,10 +51,14 @@ ir::Function many_values(int count, bool together) {
 }
 
 TEST(WasmEmit, LocalsOfDeadValuesServeAgain) {
-  const ir::Function f = many_values(1000, false);
-  Unit unit(f);
-  emit_points(unit);
-  EXPECT_LT(unit.body().locals(), 40u);
+  const auto locals = [](int values) {
+    const ir::Function f = many_values(values, false);
+    Unit unit(f);
+    emit_points(unit);
+    return unit.body().locals();
+  };
+  EXPECT_EQ(locals(400), locals(100));
+  EXPECT_EQ(locals(4000), locals(1000));  // of kernels with one version
 }
 
 TEST(WasmEmit, LimitsOfEnginesAreNamed) {
@@ -65,6 +70,47 @@ TEST(WasmEmit, LimitsOfEnginesAreNamed) {
     EXPECT_THAT(error.what(), testing::HasSubstr("kernel many as WebAssembly: 500"));
     EXPECT_THAT(error.what(), testing::HasSubstr("locals; engines take 50000"));
   }
+}
+
+/// The text of an access outside, from the numbers that a launch leaves.
+TEST(WasmEmit, AccessesOutsideAreDescribed) {
+  simd::Frame frame{};
+  frame.buffers[1].bytes = 4 * 61;
+  const std::vector<CheckedAccess> accesses = {{kNoBuffer, 64, "a shared or local array", ""},
+                                               {1, 4, "buffer y", "many.cpp:7"}};
+  frame.fault = uint64_t(1) << 32 | 64;
+  EXPECT_EQ(fault_text("many", accesses, frame),
+            "kernel many: element 64 of a shared or local array, which has 64");
+  frame.fault = uint64_t(2) << 32 | 0x80000000u;
+  EXPECT_EQ(fault_text("many", accesses, frame),
+            "kernel many: element -2147483648 of buffer y, which has 61, near many.cpp:7");
+}
+
+/// One access is checked once for each line and array, and needs no more than its number and its line.
+TEST(WasmEmit, ChecksAreListed) {
+  const std::vector<CheckedAccess> accesses = emit(many_values(3, false)).accesses;
+  ASSERT_EQ(accesses.size(), 2u);
+  EXPECT_EQ(accesses[0].array, "buffer a");
+  EXPECT_EQ(accesses[1].array, "buffer y");
+  EXPECT_EQ(accesses[1].size, 4);
+}
+
+/// The engine's fma takes the place of the sums that round once, and a shared memory has a limit.
+TEST(WasmEmit, EnginesDecide) {
+  ir::Function f = many_values(1, false);
+  ir::Builder b(f);
+  f.blocks[0].pop_back();  // the store
+  const Id a = f.blocks[0][1];
+  b.emit(Op::store, Type::none, {f.blocks[0][0], b.op(Op::fma, {a, a, a})}, 1);
+  const auto contains = [](const Bytes& bytes, const Bytes& part) {
+    return std::search(bytes.begin(), bytes.end(), part.begin(), part.end()) != bytes.end();
+  };
+  const Bytes fused{0xfd, 0x85, 0x02}, promoted{0xfd, 0x5f}, shared{2, 3, 1, 0x80, 0x80, 4};
+  const Bytes plain = emit(f).bytes, other = emit(f, {.fuses = true, .shared = true}).bytes;
+  EXPECT_FALSE(contains(plain, fused) || contains(plain, shared));
+  EXPECT_TRUE(contains(plain, promoted));
+  EXPECT_TRUE(contains(other, fused) && contains(other, shared));
+  EXPECT_FALSE(contains(other, promoted));
 }
 
 /// Every operation has a form for every type that it takes, by lane and as a scalar.

@@ -97,6 +97,17 @@ TEST(WgslPrint, FastNumericsUseTheHardware) {
   EXPECT_TRUE(has(exact, "ls_div(") && has(exact, "ls_sqrt(") && has(exact, "ls_fma("));
 }
 
+/// SwiftShader's compiler takes exponential time in branches, llvmpipe's long in blocks without them.
+TEST(WgslPrint, TheComputedFmaBranchesWhereItIsAskedTo) {
+  const Kernel k =
+      kernel("fused", [](At<1> at, Grid<f32, 1> a, Out<f32, 1> o) { o[at] = fma(a[at], a[at], 1.0f); });
+  clike::WgslOptions options;
+  EXPECT_FALSE(has(print(k, options).text, "&&") || has(print(k, options).text, "||"));
+  EXPECT_TRUE(has(print(k, options).text, "select(special, r, finite & ((p != 0.0f) | (c != 0.0f)))"));
+  options.branches = true;
+  EXPECT_TRUE(has(print(k, options).text, "select(special, r, finite && ((p != 0.0f) || (c != 0.0f)))"));
+}
+
 TEST(WgslPrint, ProductsThatReachSumsAreKeptApart) {
   clike::WgslOptions options;
   options.native_fma = options.native_division = true;

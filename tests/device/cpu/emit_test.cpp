@@ -77,7 +77,7 @@ TEST(Emit, PeriodicRowsAreTwoLoadsUnderMasks) {
   });
   const std::string wide = emit_llvm(k.function(), Numerics::exact, false, "x86-64-v4"),
                     narrow = emit_llvm(k.function(), Numerics::exact, false, "x86-64-v3");
-  // Sixteen lanes of f64 lie in two vectors; elements below 4 bytes come out of gathered words.
+  // Sixteen lanes of f64 are in two vectors. Elements below 4 bytes are extracted from gathered words.
   EXPECT_EQ(
       count(wide, "call <16 x float> @llvm.masked.load") + count(wide, "call <8 x float> @llvm.masked.load"),
       4);

@@ -165,7 +165,7 @@ TEST(Flow, SingleLanesStoreToOnePlace) {
   const Buffer a = device.upload<int32_t>(in), out = device.upload(std::vector<int32_t>(8, -1));
   device.launch(k, {50}, a, out);
   const auto got = device.download<int32_t>(out);
-  // 0 and 16 share a place and stand in different vectors of one row.
+  // 0 and 16 share a place and are in different vectors of one row.
   EXPECT_TRUE(got[0] == in[0] || got[0] == in[16]);
   EXPECT_EQ(got[5], in[37] == got[5] ? in[37] : in[5]);
   EXPECT_EQ(got[1], -1);

@@ -225,8 +225,8 @@ TEST(Groups, AtomicsCountEveryLane) {
   EXPECT_EQ(sorted, wanted);
 }
 
-/// Quotients and rests of a lane's number, which tell the rows of a tile: whether a vector of lanes stays in one row
-/// or not, and whatever is added before.
+/// Quotients and remainders of a lane's number, which select the rows of a tile. A vector of lanes may stay in one row
+/// or not, and different offsets are added before.
 TEST(Groups, PartsOfTheLanesNumber) {
   const Device device = cpu();
   constexpr int kDivisors[] = {1, 3, 8, 12, 16, 48, 64}, kOffsets[] = {0, 4, 16, 256, -16, -3};

@@ -39,7 +39,7 @@ Kernel chain(int n, bool distinct) {
   });
 }
 
-/// Integers, lanes that go apart, a loop and a block of a group beside the long code.
+/// Long code with integers, divergent lanes, a loop and a block of a group.
 Kernel mixed(int n) {
   return kernel("cpu.mixed",
                 [n](Group<1> g, InOut<i32, 1> x) {

@@ -107,7 +107,7 @@ TEST(Records, RowsOfNeighbouringLanes) {
     }
 }
 
-// A lane reads what it wrote, and the other way round, whatever is loaded or stored together.
+// Reads and writes of a lane keep their order, regardless of which accesses are combined.
 TEST(Records, OrderWithinALane) {
   const Device device = cpu();
   const Kernel k = kernel("test.records.order", [](At<1> at, Grid<i32, 1> place, InOut<f32, 1> y) {
@@ -138,7 +138,7 @@ TEST(Records, OrderWithinALane) {
   }
 }
 
-// Groups whose blocks stand in memory, through shared records; the last group is smaller than the others.
+// Groups whose blocks are in memory, through shared records; the last group is smaller than the others.
 TEST(Records, GroupsFetchAheadWithinTheirTable) {
   for (const auto& group : {std::array<int, 3>{64, 1, 1}, std::array<int, 3>{5, 3, 1}}) {
     const int lanes = group[0] * group[1];
@@ -190,7 +190,7 @@ TEST(Records, GroupsFetchAheadWithinTheirTable) {
 /// How a component of `sum` takes those of two records.
 enum class Taking { adds, signs, parts };
 
-/// Lane k: for row in [first[k], last[k]) by `step`, `width` components of the records at entry[row] and beside it.
+/// Lane k: for row in [first[k], last[k]) by `step`, `width` components of the records at entry[row] and next to it.
 template <class T>
 Kernel sums_kernel(int width, int stride, int step, Taking taking) {
   return kernel("test.records.sums", [=](At<1> at, Grid<i32, 1> first, Grid<i32, 1> last, Grid<i32, 1> entry,

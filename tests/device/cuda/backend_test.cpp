@@ -1,4 +1,4 @@
-// The CUDA back end beside arithmetic: copies, streams, graphs, big buffers and domains, group
+// The CUDA back end, except arithmetic: copies, streams, graphs, big buffers and domains, group
 // functions.
 #include <algorithm>
 #include <numeric>

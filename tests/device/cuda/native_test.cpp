@@ -1,4 +1,4 @@
-// Native kernels: the same arguments and results as the portable kernel beside them.
+// Native kernels: the same arguments and results as the corresponding portable kernel.
 #include "lockstep/native.hpp"
 
 #include "device/cuda/gpu.hpp"

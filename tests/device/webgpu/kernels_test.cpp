@@ -1,4 +1,4 @@
-// Kernels of the language on the adapter against the interpreter, which defines what they mean: to the bit.
+// Kernels of the language on the adapter, bit for bit against the interpreter, which defines their meaning.
 #include <cmath>
 #include <cstring>
 #include <random>

@@ -1,4 +1,6 @@
 // Mutated weather files.
+#include "core/temporary_folder.hpp"
+#include "io/era5_files.hpp"
 #include "io/fuzz/fuzz_files.hpp"
 #include "io/series/weather/weather.hpp"
 
@@ -35,6 +37,21 @@ TEST(Fuzz, UmepMet) {
 TEST(Fuzz, WeatherCsv) {
   fuzz_weather("time,Ta,RH,wind,Kglobal,Ldown\n", "2016-02-29T{:02}:00+05:30,20.5,50,,600,300",
                parse_weather_csv);
+}
+
+// In the classic format, as the old store gives it: libhdf5 1.10 crashes on damaged files by itself.
+TEST(Fuzz, Era5) {
+  if (const std::string reason = netcdf_missing(); !reason.empty()) GTEST_SKIP() << reason;
+  TemporaryFolder folder;
+  write_old(folder / "old.nc", kClassic64);
+  const auto path = folder / "fuzz.nc";
+  fuzz({read_file(folder / "old.nc")}, [&](const Bytes& bytes) {
+    write_text(path, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    const WeatherTable table = read_era5(path, {48.25, -12, false, 0});
+    ASSERT_FALSE(table.rows.empty());
+    for (size_t row = 1; row < table.rows.size(); ++row)
+      ASSERT_LT(table.rows[row - 1].time, table.rows[row].time);
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Drawings: letters, lines and areas stand where they were put, as pixels and as SVG.
+// Drawings: letters, lines and areas are where they were put, as pixels and as SVG.
 #include "io/pictures/drawing.hpp"
 
 #include <gtest/gtest.h>

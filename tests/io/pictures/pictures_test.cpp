@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "core/temporary_folder.hpp"
+#include "io/pictures/color_table.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "lockstep/error.hpp"
 
@@ -53,6 +56,22 @@ TEST(ColorMap, DirectionsCloseTheCircleAndOddInputIsSafe) {
   EXPECT_EQ(color(ColorMap::sky, std::nan("")), color(ColorMap::sky, 0));
   EXPECT_EQ(color(ColorMap::sky, -5), color(ColorMap::sky, 0));
   EXPECT_EQ(color(ColorMap::sky, 1e30), color(ColorMap::sky, 1));
+}
+
+TEST(ColorMap, ATableIsWithinALevel) {
+  for (const ColorMap map : {ColorMap::sky, ColorMap::light, ColorMap::terrain, ColorMap::canopy,
+                             ColorMap::heat, ColorMap::cycle, ColorMap::balance}) {
+    const ColorTable table(map);
+    for (int k = 0; k <= 50'000; ++k) {
+      const Rgb got = table(k / 50e3), exact = color(map, k / 50e3);
+      for (size_t c = 0; c < 3; ++c) ASSERT_LE(std::abs(got[c] - exact[c]), 1) << k;
+    }
+    EXPECT_EQ(table(0), color(map, 0));
+    EXPECT_EQ(table(1), color(map, 1));
+    EXPECT_EQ(table(std::nan("")), color(map, 0));
+    EXPECT_EQ(table(-5), color(map, 0));
+    EXPECT_EQ(table(1e30), color(map, 1));
+  }
 }
 
 TEST(ColorMap, OklchGivesKnownColours) {
@@ -134,16 +153,65 @@ TEST(MapPicture, ClassesHaveSwatchesAndNoBar) {
     EXPECT_GT(count(image, ink), half + 200) << "the map and its swatch";
     EXPECT_LT(count(image, ink), half + 400);
   }
-  EXPECT_GT(count(image, tree), 200) << "a class that no cell has stands in the legend";
-  EXPECT_LT(count(image, tree), 400);
+  EXPECT_EQ(count(image, tree), 0) << "the legend has the classes that occur";
+  EXPECT_EQ(shown_labels(values, 40, 40, options), (std::vector<std::string>{"sun", "shade"}));
   EXPECT_LT(count(image, color(ColorMap::sky, 0.5)), 20) << "no bar of colours";
-  // Blocks of three cells mix colours; a value between sun and shade is no tree.
+  // Of blocks of three cells the most frequent class counts: colours are not mixed, and nothing between sun and shade occurs.
   std::vector<float> fine(4200 * 4);
   for (size_t k = 0; k < fine.size(); ++k) fine[k] = k % 2 ? 1.0f : 0.0f;
-  const Image mixed = draw_map(fine, 4, 4200, options);
-  EXPECT_LT(count(mixed, tree), 400);
-  EXPECT_EQ(count(mixed, {110, 113, 113}), 1400) << "one of three cells in the sun";
-  EXPECT_EQ(count(mixed, {180, 176, 156}), 1400);
+  const Image blocks = draw_map(fine, 4, 4200, options);
+  EXPECT_EQ(count(blocks, tree), 0);
+  const int swatch = 17 * 17;
+  EXPECT_NEAR(count(blocks, sun), 1400 + swatch, 80);
+  EXPECT_NEAR(count(blocks, shade), 1400 + swatch, 80);
+}
+
+// Roofs and missing cells scale no colour, outlines are inside their masks, and the legend has what the map shows.
+TEST(MapPicture, CoversAndOutlines) {
+  std::vector<float> values(16, 1.0f);
+  values[0] = 1000;
+  values[15] = std::nanf("");
+  values[5] = 0;
+  std::vector<uint8_t> cover(16), crowns(16);
+  cover[0] = 1;
+  crowns[10] = 1;
+  MapPictureOptions options;
+  options.target_pixels = 4 * 40;
+  const Rgb roof = {226, 224, 221}, line = {1, 90, 3};
+  options.cover = &cover;
+  options.covers = {{"roof", roof}, {"water", {1, 2, 3}}};
+  options.outlines = {{&crowns, "crown", line, false}};
+  EXPECT_EQ(shown_labels(values, 4, 4, options), (std::vector<std::string>{"roof", "no data", "crown"}));
+  const Image image = draw_map(values, 4, 4, options);
+  const auto count = [&](const Rgb& wanted) {
+    int n = 0;
+    for (size_t k = 0; k < image.pixels.size(); k += 3)
+      n += std::equal(wanted.begin(), wanted.end(), image.pixels.begin() + static_cast<ptrdiff_t>(k));
+    return n;
+  };
+  EXPECT_GE(count(roof), 40 * 40 + 16 * 16);
+  EXPECT_GE(count(color(options.map, 1)), 12 * 40 * 40) << "the roof stretches no scale";
+  EXPECT_GE(count(line), 40 * 40 - 36 * 36) << "two pixels wide";
+  EXPECT_LE(count(line), 40 * 40 - 36 * 36 + 200) << "and the swatch";
+  std::fill(cover.begin(), cover.end(), uint8_t{0});
+  std::fill(crowns.begin(), crowns.end(), uint8_t{0});
+  values[15] = 2;
+  EXPECT_TRUE(shown_labels(values, 4, 4, options).empty());
+  const Image bare = draw_map(values, 4, 4, options);
+  EXPECT_EQ(bare.width, image.width) << "frames of a film have one size";
+  EXPECT_EQ(bare.height, image.height);
+}
+
+// The light of the relief leaves the colours of values as the legend has them.
+TEST(MapPicture, ReliefChangesNoColour) {
+  std::vector<float> values(64, 3.0f), heights(64);
+  for (size_t k = 0; k < 64; ++k) heights[k] = static_cast<float>(k * k % 17);
+  MapPictureOptions options;
+  const Image flat = draw_map(values, 8, 8, options);
+  options.relief = &heights;
+  EXPECT_EQ(draw_map(values, 8, 8, options).pixels, flat.pixels);
+  options.map = ColorMap::terrain;
+  EXPECT_NE(draw_map(values, 8, 8, options).pixels, flat.pixels);
 }
 
 TEST(MapPicture, SignedFieldsLieEvenlyAboutZero) {
@@ -178,7 +246,8 @@ TEST(MapPicture, FactsStandOnTheMap) {
       "A title that is so long that one line above the map and its legend cannot hold all of it, "
       "which is why it goes on below";
   const Image plain = draw_map(values, 64, 64, options);
-  options.facts = {"2015-06-21 15:00, UTC+2", "SWEREF99 TM (EPSG:3006)", MapSun{225, 35}, true};
+  options.facts = {
+      "2015-06-21 15:00, UTC+2", "SWEREF99 TM (EPSG:3006)", MapSun{225, 35}, true, "Göteborg", "as it is"};
   Image full = draw_map(values, 64, 64, options);
   EXPECT_GT(full.height, plain.height);
   const std::string title = std::exchange(options.title, "short");
@@ -227,6 +296,31 @@ TEST(CrsTitle, NameAndCode) {
   EXPECT_EQ(
       crs_title(R"(PROJCRS["WGS 84 / UTM zone 33N",BASEGEOGCRS["WGS 84",ID["EPSG",4326]],ID["EPSG",32633]])"),
       "WGS 84 / UTM zone 33N (EPSG:32633)");
+}
+
+// Cells with a value keep its hue over the lightness of the basemap; where there is none, and on roofs, the basemap is seen.
+TEST(MapPicture, IsDrawnOverABasemap) {
+  const std::vector<float> values = {0, 0, std::numeric_limits<float>::quiet_NaN(), 0};
+  const std::vector<uint8_t> cover = {0, 1, 0, 0};
+  Image under(4, 4, 3);
+  for (size_t k = 0; k < under.pixels.size(); k += 3) under.pixels[k] = 200;  // lightness 59.8
+  MapPictureOptions options;
+  options.classes = {{0, "sun", {100, 50, 10}}, {1, "shade", {0, 0, 0}}};
+  options.cover = &cover;
+  options.covers = {{"roof", {9, 9, 9}}};
+  options.under = &under;
+  options.pixel_size = 0;
+  options.target_pixels = 8;
+  const Image image = draw_map(values, 2, 2, options);
+  const auto count = [&](const Rgb& ink) {
+    int64_t found = 0;
+    for (size_t k = 0; k < image.pixels.size(); k += 3)
+      found += std::equal(ink.begin(), ink.end(), image.pixels.begin() + static_cast<ptrdiff_t>(k));
+    return found;
+  };
+  EXPECT_EQ(count({200, 0, 0}), 2 * 4 * 4) << "the roof, and the cell without a value";
+  EXPECT_EQ(count({88, 53, 25}), 2 * 4 * 4) << "seven parts of the class, three of the lightness";
+  EXPECT_EQ(shown_labels(values, 2, 2, options), std::vector<std::string>{"sun"});
 }
 
 }  // namespace

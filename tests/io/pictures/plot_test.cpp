@@ -1,4 +1,4 @@
-// Line plots: curves stand where their numbers say.
+// Line plots: curves are at the places of their values.
 #include "io/pictures/plot.hpp"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST(Plot, NumbersOfAnySizeEnd) {
     }
 }
 
-// All words lie in the picture, and none upon another.
+// All words are inside the picture, and none overlaps another.
 void expect_no_collision(const Drawing& drawing, const std::string& what) {
   const std::vector<Box> boxes = drawing.text_boxes();
   for (size_t k = 0; k < boxes.size(); ++k) {

@@ -352,8 +352,8 @@ class CudaPrinter final : public Printer {
     return fmt::format("a.{} + {}", buffer.name, tight(index, Precedence::product));
   }
 
-  /// One hardware instruction where a constant that is neither NaN nor zero stands on one side: the same bits
-  /// as the comparison, but for a NaN's own.
+  /// One hardware instruction if one operand is a constant that is neither NaN nor zero. The result has the same
+  /// bits as the comparison, except for the bits of a NaN.
   std::string_view min_max_template(const Instruction& i, Type type) const {
     const bool is_min = i.op == Op::fmin;
     if (type == Type::f32) {

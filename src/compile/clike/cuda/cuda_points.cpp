@@ -62,7 +62,7 @@ std::optional<PointsPlan> choose_columns(const ir::Function& f, const compile::C
   if (plain.points == 1 || !shares || 2 * accesses > form.accesses_of_points ||
       compile::kColumns * form.rows + form.sides > kMaxRegistersOfRows)
     return {};
-  // Along the slowest axis that the stencil reaches along: what is read again lies in registers.
+  // Along the slowest axis of the stencil's reach, so that values read again are in registers.
   PointsPlan plan{0, 1, compile::kColumns};
   for (const auto& r : compile::stencil_reach(f).reaches)
     if (r.low < r.high && r.axis > plan.axis) plan.axis = r.axis;

@@ -17,8 +17,8 @@ namespace lockstep::clike {
 
 using compile::StencilReach;
 
-/// Whether columns by 16-byte accesses pay, and the points of a lane then: where lanes read a row at several places, beside
-/// which no more single loads stand than there are rows (a single load of a warp touches as many lines as a row's), the
+/// Whether columns by 16-byte accesses pay, and the points of a lane then. They pay if lanes read a row at several
+/// places, there are no more single loads than rows (a warp's single load touches as many lines as that of a row), the
 /// form has at most half of the accesses, and its rows fit into registers.
 std::optional<PointsPlan> choose_columns(const ir::Function& function, const compile::ColumnsForm& form);
 

@@ -293,7 +293,7 @@ class WgslPrinter final : public Printer {
     return fmt::format("ls_bound_{}({})", wgsl_type(type), end.text);
   }
 
-  /// The index as text that may stand several times.
+  /// The index as text that may be repeated.
   std::string repeatable(const Expression& index) {
     if (index.depth == 0) return index.text;
     const std::string name = fresh("at");
@@ -537,7 +537,8 @@ WgslSource WgslPrinter::print() {
     reductions += fmt::format(
         "fn s{0}_add(index: i32, value: f32) -> f32 {{\n  var old: f32;\n  {1}\n  return old;\n}}\n", s,
         wgsl_float_add("old", fmt::format("s{}[index]", s), "value"));
-  const std::string helpers = used_helpers(wgsl_helpers(), accessors + reductions + called + point + main);
+  const std::string helpers =
+      used_helpers(wgsl_helpers(options_.branches), accessors + reductions + called + point + main);
   const std::string zero = helpers.find("ls_zero") == std::string::npos
                                ? ""
                                : fmt::format("  ls_zero = {};\n", word({WgslWord::Kind::zero}));

@@ -37,6 +37,9 @@ struct WgslOptions {
   bool watch_loops = false;
   /// fma rounds once: no version in whole numbers (exact numerics only).
   bool native_fma = false;
+  /// The computed fma branches: llvmpipe takes thrice the time for blocks without branches, where the time of SwiftShader's
+  /// compiler grows exponentially with them.
+  bool branches = false;
 };
 
 /// One word of the argument block, a uniform buffer of u32 words at group 1, binding 0.

@@ -57,7 +57,7 @@ class WgslBufferText {
 
 /// `atomicAdd` …
 std::string_view wgsl_atomic_function(ir::AtomicOp op);
-/// Statements that add to the float whose bits stand in `place`, an atomic<u32>, and give its old value.
+/// Statements that add to the float whose bits are in `place`, an atomic<u32>, and return its old value.
 std::string wgsl_float_add(std::string_view old, std::string_view place, std::string_view value);
 
 }  // namespace lockstep::clike

@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "compile/clike/wgsl/wgsl_buffers.hpp"
 
 namespace lockstep::clike {
@@ -29,7 +35,8 @@ constexpr Helper kHelpers[] = {
     // a * b + c with one rounding, for adapters whose fma rounds twice: the product's and the sums' rounding
     // errors are found exactly, their sum is rounded to odd, the last addition rounds to nearest (Boldo and
     // Melquiond 2008). A power of two keeps the product's parts away from overflow and underflow; subnormal
-    // results may round twice. ls_keep hides a rounded value from the driver's algebra.
+    // results may round twice. ls_keep hides a rounded value from the driver's algebra. Its conditions are in brackets, for
+    // unbranched().
     {"ls_keep", "fn ls_keep(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ ls_zero); }"},
     {"ls_two_sum", R"(fn ls_two_sum(a: f32, b: f32) -> vec2<f32> {
   let s = ls_keep(a + b);
@@ -44,8 +51,8 @@ constexpr Helper kHelpers[] = {
   let eb = (bitcast<u32>(small) >> 23u) & 255u;
   let ec = (bitcast<u32>(third) >> 23u) & 255u;
   let down = ea + eb > 370u;
-  let up = ea + eb < 160u && ec < 180u;
-  let shift = !down && !up && (ea > 252u || eb < 40u);
+  let up = (ea + eb < 160u) && (ec < 180u);
+  let shift = !down && !up && ((ea > 252u) || (eb < 40u));
   let one = 0x3f800000u;
   let more = 0x5f800000u;
   let less = 0x1f800000u;
@@ -67,12 +74,12 @@ constexpr Helper kHelpers[] = {
   let v = ls_two_sum(t.y, u.y);
   let bits = bitcast<u32>(v.x);
   let step = select(0xffffffffu, 1u, (v.x > 0.0f) == (v.y > 0.0f));
-  let odd = bitcast<f32>(select(bits, bits + step, v.y != 0.0f && (bits & 1u) == 0u));
+  let odd = bitcast<f32>(select(bits, bits + step, (v.y != 0.0f) && ((bits & 1u) == 0u)));
   let r = ls_keep(t.x + odd) * back;
   // Infinities and NaN; a product and a c of zero.
-  let special = select(big * small + third, third, ea < 255u && eb < 255u && ec == 255u);
+  let special = select(big * small + third, third, (ea < 255u) && (eb < 255u) && (ec == 255u));
   let finite = max(max(ea, ec), (bitcast<u32>(p) >> 23u) & 255u) < 255u;
-  return select(special, r, finite && (p != 0.0f || c != 0.0f));
+  return select(special, r, finite && ((p != 0.0f) || (c != 0.0f)));
 })"},
     // Quotient and root rounded to nearest, for adapters that promise less: an estimate, the exact remainder
     // by fma, a correction of half an ulp at most. Far exponents and special values take the long way.
@@ -110,7 +117,7 @@ constexpr Helper kHelpers[] = {
   let e = i32(bits >> 23u) + ea - eb;
   if (e >= 255i) { return bitcast<f32>((sign | 0x7f800000u) + ls_hidden); }
   if (e >= 1i) { return bitcast<f32>(sign | (u32(e) << 23u) | (bits & 0x7fffffu)); }
-  // Subnormal: the remainder tells on which side of q the quotient lies.
+  // Subnormal: the sign of the remainder shows on which side of q the quotient is.
   let r = fma(-q, mb, ma);
   let m = (bits & 0x7fffffu) | 0x800000u;
   let shift = min(u32(1i - e), 25u);
@@ -218,9 +225,27 @@ constexpr Helper kHelpers[] = {
 })"},
 };
 
+/// With & and | in place of && and ||, which branch.
+std::string unbranched(std::string text) {
+  for (const std::string_view twice : {"&&", "||"})
+    for (size_t at = 0; (at = text.find(twice, at)) != text.npos;) text.erase(at, 1);
+  return text;
+}
+
 }  // namespace
 
-std::span<const Helper> wgsl_helpers() { return kHelpers; }
+std::span<const Helper> wgsl_helpers(bool branches) {
+  if (branches) return kHelpers;
+  constexpr auto is_fma = [](const Helper& helper) { return helper.name == "ls_fma"; };
+  static const auto& text =
+      *new std::string(unbranched(std::string(std::ranges::find_if(kHelpers, is_fma)->text)));
+  static const auto& table = *new std::vector<Helper>([&] {
+    std::vector<Helper> all(std::begin(kHelpers), std::end(kHelpers));
+    std::ranges::find_if(all, is_fma)->text = text;
+    return all;
+  }());
+  return table;
+}
 
 std::string wgsl_reduce_function(Type type, ir::Reduction kind, int lanes) {
   const std::string_view t = wgsl_type(type);

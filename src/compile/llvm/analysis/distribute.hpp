@@ -11,7 +11,7 @@ namespace lockstep::compile::simd {
 
 struct Distributed {
   ir::Function function;
-  std::unordered_set<ir::Id> parts;  // loops that came out of another, which stands before them
+  std::unordered_set<ir::Id> parts;  // loops split from another, which precedes them
 };
 Distributed distribute_loops(const ir::Function& lowered, const VectorTarget& target, int width);
 

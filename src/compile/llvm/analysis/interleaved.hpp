@@ -10,8 +10,8 @@
 namespace lockstep::compile::simd {
 
 /// Loads, or stores, of one array whose indices are a common value plus constants, in one straight run of
-/// statements that nothing interrupts. Loads may all be done where the first stands, stores where the last
-/// does.
+/// statements that nothing interrupts. All loads may be done at the place of the first, all stores at that of
+/// the last.
 struct Interleaved {
   struct Member {
     ir::Id access;
@@ -25,7 +25,7 @@ struct Interleaved {
 class InterleavedTable {
  public:
   explicit InterleavedTable(const ir::Function& function);
-  /// The set that the access belongs to, or null where it stands alone.
+  /// The set that the access belongs to, or null if it is not part of a set.
   const Interleaved* find(ir::Id access) const {
     const auto found = set_of_.find(access);
     return found == set_of_.end() ? nullptr : &sets_[found->second];

@@ -1,4 +1,4 @@
-// Prefetches for the next group of a groups kernel, at places that only memory tells: fetched while the
+// Prefetches for the next group of a groups kernel, at addresses that depend on memory: fetched while the
 // present group computes. A processor sees such addresses too late, since a group begins with them and then
 // computes.
 #pragma once

@@ -1,8 +1,8 @@
 // Code for one vector of lanes: values as scalars or vectors by their form, divergence by execution masks.
 //
 // Invariant: every emitted block runs with at least one active lane, so that a uniform access is safe as a
-// scalar one. Whatever may take lanes away is followed by a test that skips the rest of the block where none
-// is left.
+// scalar one. Any statement that may deactivate lanes is followed by a test that skips the rest of the block if
+// none is left.
 #pragma once
 
 #include <array>

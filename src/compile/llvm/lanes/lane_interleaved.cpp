@@ -13,7 +13,7 @@ using llvm::Value;
 
 namespace {
 
-/// Elements that stand next to each other in one access of a record: 2, or 4 of which the last may be unused.
+/// Adjacent elements in one access of a record: 2, or 4 of which the last may be unused.
 int record_size(int count) { return count <= 2 ? 2 : 4; }
 
 /// The places of two vectors' elements, by number of the element in both: `low` or high half of each block of
@@ -27,7 +27,7 @@ std::vector<int> in_turn(int width, int block, int first, int step) {
     }
   return order;
 }
-/// The lower or upper halves of the blocks of one vector, each beside that of the other.
+/// The lower or upper halves of the blocks of both vectors, alternating between the two.
 std::vector<int> halves(int width, int block, bool upper) {
   std::vector<int> order;
   for (int at = 0; at < width; at += block)
@@ -48,7 +48,7 @@ bool LaneCode::same_forms(const Interleaved& set) {
   return true;
 }
 
-/// The whole set is loaded where its first member stands. False where it is no set, or better loaded apart.
+/// Loads the whole set at its first member. False if there is no set, or if separate loads are better.
 bool LaneCode::load_interleaved(Id id) {
   if (slots_[id][0]) return true;
   const Interleaved* set = u_.interleaved().find(id);
@@ -76,7 +76,7 @@ bool LaneCode::load_interleaved(Id id) {
   return true;
 }
 
-/// The whole set is stored where its last member stands. False where it is no set, or better stored apart.
+/// Stores the whole set at its last member. False if there is no set, or if separate stores are better.
 bool LaneCode::store_interleaved(Id id) {
   const Interleaved* set = u_.interleaved().find(id);
   if (!set || !same_forms(*set)) return false;
@@ -112,8 +112,8 @@ void LaneCode::for_lanes(Value* index, const std::function<void(Value*)>& body) 
     body(b_.CreateLoad(type, b_.CreateConstGEP1_64(type, indices, uint64_t(l)), true));
 }
 
-/// Elements index … index + count - 1 of each lane. A record is read whole: the padding around an array makes
-/// what stands behind its last element readable.
+/// Elements index … index + count - 1 of each lane. A record is read whole: because of the padding around an
+/// array, the bytes after its last element are readable.
 LaneCode::Records LaneCode::gather_records(const MemoryPlace& place, Value* index, int count) {
   llvm::Type* element = element_type(u_.context(), place.storage);
   const int size = record_size(count);
@@ -254,7 +254,7 @@ LaneCode::Records LaneCode::load_rows(const MemoryPlace& place, Value* first, in
   }
   Records records{};
   for (int k = 0; k < count; ++k) {
-    // Two vectors at a time: what lies in both, then what the next ones add.
+    // Two vectors at a time: first the elements that both hold, then those that the next ones add.
     Value* taken = vectors[0];
     std::vector<int> from;
     for (int l = 0; l < width_; ++l) from.push_back(std::min(l * stride + k, width_ - 1));

@@ -14,8 +14,8 @@ using ir::Op;
 using llvm::Value;
 
 namespace {
-/// Lane l of component k stands at l * count + k: the shuffle that takes component k out, or brings all
-/// together.
+/// Lane l of component k is at l * count + k. This shuffle extracts component k, or combines all
+/// components.
 std::vector<int> take_component(int width, int count, int k) {
   std::vector<int> order;
   for (int l = 0; l < width; ++l) order.push_back(l * count + k);

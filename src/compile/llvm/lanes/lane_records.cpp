@@ -44,7 +44,7 @@ class LaneCode::OneLane : public LaneCode {
  protected:
   Slot import(Id id) override {
     const Form& form = divergence_[id];
-    // Bounds stand there from the start: a lane that is off has no pass.
+    // Bounds are in memory from the start: a lane that is off has no pass.
     const bool stored = memory_.contains(id);
     if (!stored && form.is_uniform()) return {all_.scalar(id)};
     if (!stored && form.kind == Form::linear) {

@@ -25,7 +25,7 @@ std::vector<int64_t> mapped(std::vector<int64_t> values, const auto& function) {
   return values;
 }
 
-/// The longest power of two such that the lanes lie in runs of so many neighbours.
+/// The largest power of two such that the lanes form runs of that many neighbours.
 int run_length(const std::vector<int64_t>& places) {
   for (int run = int(places.size()) / 2; run > 1; run /= 2) {
     bool all = true;
@@ -199,7 +199,7 @@ void LaneCode::spread_store(const MemoryPlace& place, Value* first, const Spread
   }
 }
 
-/// Elements of all lanes, which stand as spread() says; null where gathering them is better.
+/// Elements of all lanes, at the distances of spread(). Null if gathering them is better.
 Value* LaneCode::load_spread(const MemoryPlace& place, Id index, int count) {
   if (mask_) return nullptr;
   const auto s = spread(index);

@@ -1,6 +1,6 @@
 // Groups kernels: one group at a time on one thread. What holds barriers runs once per group with uniform
 // control; each longest run of statements without barriers is a region, a loop over the group's vectors of
-// lanes. Values and variables that live across regions stand in scratch memory, one entry per vector.
+// lanes. Values and variables that live across regions are in scratch memory, one entry per vector.
 #include <optional>
 
 #include "compile/llvm/analysis/prefetch.hpp"

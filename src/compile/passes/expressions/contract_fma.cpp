@@ -9,7 +9,7 @@ using namespace ir;
 
 namespace {
 
-/// Values go by as they are once nothing contracts across them.
+/// Op::rounded is replaced by its operand once no contraction can cross it.
 void end_rounded(Function& f) {
   Replacement replaced(f.instructions.size());
   for (Block& block : f.blocks)

@@ -5,7 +5,7 @@
 // Where both operands are such products, the first is taken. Nothing is contracted in functions whose author turned it off
 // (Function::contract), nor across Op::rounded and Op::uniform. Op::rounded ends here: no later pass knows it.
 //
-// It stands first, on the function as traced, so that which products contract depends on the author's code
+// It runs first, on the function as traced, so that which products contract depends on the author's code
 // alone and on no other pass: every target, and every choice of passes, computes the same bits. The
 // interpreter runs it too, and the bodies of src/math, expanded later, are never contracted.
 #pragma once

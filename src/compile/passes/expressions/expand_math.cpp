@@ -38,7 +38,7 @@ class MathExpansion {
   MathExpansion(Function& f, const LowerOptions& options)
       : f_(f), options_(options), replaced_(f.instructions.size()) {}
 
-  /// Expands what stands in the function; true where there was anything.
+  /// Expands the elementary functions in the code. True if there were any.
   bool run() {
     const size_t count = f_.blocks.size();
     for (uint32_t b = 0; b < count; ++b) block(b);

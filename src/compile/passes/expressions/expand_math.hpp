@@ -2,7 +2,7 @@
 //
 // After it no LOCKSTEP_MATH row is left in exact numerics; in fast numerics f32 rows stay where the target
 // has a hardware form. A sine and a cosine of one operand in one block share the reduction of the angle; the
-// bits are those of either alone. It stands after contract_fma, because the bodies' arithmetic is final:
+// bits are those of either alone. It runs after contract_fma, because the bodies' arithmetic is final:
 // their error bounds hold for these operations only.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Calls replaced by what they call. Stands behind the contraction of products and sums, which sees each function by
-// itself: whether a call is replaced changes no bit.
+// Calls replaced by the body of their function. Runs after the contraction of products and sums, which sees each
+// function separately: whether a call is replaced changes no bit.
 #pragma once
 
 #include "lockstep/ir/function.hpp"

@@ -76,7 +76,7 @@ void check_parents(const fs::path& path) {
   fs::path at = fs::absolute(path, error).lexically_normal();
   while (!fs::exists(fs::status(at, error)) && at.has_relative_path()) {
     if (fs::is_symlink(fs::symlink_status(at, error)))
-      throw InputError("a link to nothing", at.string(), "a folder, or a name that is free");
+      throw InputError("a link to nothing", at.string(), "a folder, or an unused name");
     at = at.parent_path();
   }
   if (!fs::is_directory(at, error)) fail("not a folder", at, ENOTDIR);
@@ -98,7 +98,7 @@ void check_output_file(const fs::path& file) {
 void check_output_folder(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored))
-    throw InputError("a file stands in the way", folder.string(), "a folder, or a name that is free");
+    throw InputError("a file has this name", folder.string(), "a folder, or an unused name");
   check_parents(folder);
 }
 

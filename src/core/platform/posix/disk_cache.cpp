@@ -131,7 +131,7 @@ void DiskCache::open_folder() {
   if (const auto key = cache_key(directory_))
     key_ = *key;
   else
-    latch(State::off, "there is no key of this user alone for its entries");
+    latch(State::off, "there is no private key of this user for its entries");
 }
 
 fs::path DiskCache::entry_path(std::string_view key) const {

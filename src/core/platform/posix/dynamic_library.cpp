@@ -159,7 +159,7 @@ DynamicLibrary LibrarySearch::load(std::string* reason) const {
   std::string why;
   const auto open = [&](const std::string& file) {
     DynamicLibrary library;
-    if (void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (void* handle = ::dlopen(file.c_str(), RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL))) {
       library.handle_ = std::shared_ptr<void>(handle, [](void* h) { ::dlclose(h); });
       library.path_ = file;
     } else if (const char* error = ::dlerror()) {

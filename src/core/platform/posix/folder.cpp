@@ -63,7 +63,7 @@ fs::path below(const fs::path& root, const fs::path& path) {
 
 }  // namespace
 
-/// The folders of outputs by absolute name, with the handle of whoever holds one.
+/// The output folders by absolute name, each with its handle if one is held.
 class OutputFolders {
  public:
   static OutputFolders& all() {

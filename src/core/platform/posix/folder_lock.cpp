@@ -79,7 +79,7 @@ FolderLock::FolderLock(const fs::path& folder) : folder_(Folder::of_output(folde
     // A file system without locks grants all.
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       refuse(fmt::format("{} is writing its results here", holder(descriptor_)),
-             "a folder of its own for each run");
+             "a separate folder for each run");
     if (names(folder_, descriptor_)) break;
     ::close(descriptor_);
   }

@@ -1,6 +1,5 @@
 #include "core/record/journal.hpp"
 
-#include <algorithm>
 #include <system_error>
 
 #include "core/files/output_files.hpp"
@@ -12,9 +11,10 @@ namespace fs = std::filesystem;
 void journal::note(std::vector<fs::path> Entries::* list, const fs::path& file) {
   std::error_code error;
   const fs::path whole = fs::absolute(file, error).lexically_normal();
-  std::lock_guard lock(journal().mutex);
-  auto& all = journal().entries.*list;
-  if (journal().on && std::find(all.begin(), all.end(), whole) == all.end()) all.push_back(whole);
+  Journal& here = journal();
+  std::lock_guard lock(here.mutex);
+  auto& names = list == &Entries::outputs ? here.outputs : here.inputs;
+  if (here.on && names.insert(whole.string()).second) (here.entries.*list).push_back(whole);
 }
 
 bool is_folder(const fs::path& path) {

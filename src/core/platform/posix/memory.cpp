@@ -34,7 +34,7 @@ void lower_to(SystemMemory& memory, int64_t limit, int64_t used) {
   memory.free_bytes = std::min(memory.free_bytes, std::max<int64_t>(limit - std::max<int64_t>(used, 0), 0));
 }
 
-/// Where the process stands in the hierarchy of `controller`: "" for version 2.
+/// The group of the process in the hierarchy of `controller`: "" for version 2.
 std::string group_of(const fs::path& proc, std::string_view controller) {
   std::ifstream file(proc / "self/cgroup");
   for (std::string line; std::getline(file, line);) {

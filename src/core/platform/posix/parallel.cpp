@@ -9,7 +9,7 @@
 #include <algorithm>
 
 // oneTBB is not built with ThreadSanitizer, so neither is this file where tests/threads builds the rest with it: here
-// the order that oneTBB gives is told instead. What came before run() is before each part, and each part before its end.
+// the order that oneTBB gives is reported to it. Code before run() precedes each part, and each part its end.
 #if defined(LOCKSTEP_THREAD_SANITIZER) && __has_include(<sanitizer/tsan_interface.h>)
 #include <sanitizer/tsan_interface.h>
 namespace {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <limits>
 
 namespace lockstep::platform {
 
@@ -17,6 +18,12 @@ int64_t peak_resident_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+double address_space_bytes() {
+  rlimit space{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+  return limited ? static_cast<double>(space.rlim_cur) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace lockstep::platform

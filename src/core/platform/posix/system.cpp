@@ -12,11 +12,18 @@
 #include <map>
 #include <mutex>
 
+#include "core/platform/host_name.hpp"
+
 extern char** environ;
 
 namespace lockstep::platform {
 
 int process_id() { return ::getpid(); }
+
+std::string host_name() {
+  char name[256] = "";
+  return ::gethostname(name, sizeof name - 1) == 0 ? std::string(name) : "localhost";
+}
 
 std::vector<std::string> environment_names() {
   std::vector<std::string> names;
@@ -48,7 +55,7 @@ void prefer_huge_pages(void* memory, size_t bytes) { ::madvise(memory, bytes, MA
 
 namespace {
 
-/// Pages that stand behind foreign blocks, with the number of blocks.
+/// Pages after foreign blocks, with the number of blocks.
 struct EndPages {
   std::mutex mutex;
   std::map<uintptr_t, int> users;

@@ -1,5 +1,5 @@
 // C++ exceptions for WebAssembly: the part of the Itanium C++ ABI that Debian's libc++abi for wasm32 leaves out. The
-// compiler throws and catches by the engine's own instructions; here stand the life of an exception and the search
+// compiler throws and catches by the engine's own instructions. This file holds the life of an exception and the search
 // for its handler in the tables that the compiler writes (one entry a landing pad).
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace __cxxabiv1 {
 struct __cxa_exception;
-/// As libc++abi lays out its own: whether a handler of this type takes a thrown object, and where it then stands.
+/// Same layout as in libc++abi: whether a handler of this type takes a thrown object, and its address then.
 class __shim_type_info : public std::type_info {
  public:
   virtual ~__shim_type_info();

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/platform/host_name.hpp"
+
 // Debian's 128-bit division for wasm32 is compiled with a stack protector that no library there has.
 extern "C" {
 extern const uintptr_t __stack_chk_guard;
@@ -14,10 +16,11 @@ const uintptr_t __stack_chk_guard = 0x57ac4c4e;
 namespace lockstep::platform {
 
 int process_id() { return 1; }
+std::string host_name() { return "browser"; }
 std::vector<std::string> environment_names() { return {}; }
 std::string processor_description() { return "WebAssembly"; }
 int64_t last_level_cache_bytes() { return 0; }
-bool graphics_node_present() { return false; }
+bool graphics_node_present() { return true; }  // the browser is asked for an adapter
 
 SystemMemory system_memory() {
   constexpr int64_t kPage = 65536, kMost = int64_t(1) << 32;

@@ -11,33 +11,8 @@ Transfer::~Transfer() {
 }
 
 void Transfer::upload(WebgpuMemory& to, int64_t offset, const void* data, int64_t bytes) {
-  const auto* source = static_cast<const char*>(data);
-  // WebGPU writes whole words: the bytes beside a ragged end are read and written back.
-  const int64_t begin = offset & ~int64_t(3),
-                end = std::min((offset + bytes + 3) & ~int64_t(3), to.padded_bytes());
-  const bool ragged_begin = begin != offset;
-  const bool ragged_end = (offset + bytes) % 4 != 0;
-  const auto patch = [&](int64_t word, int64_t from, int64_t count) {
-    char bits[4] = {};
-    download(to, word, bits, std::min<int64_t>(4, to.bytes - word));
-    std::memcpy(bits + (from - word), source + (from - offset), size_t(count));
-    to.for_each_part(word, 4, [&](WGPUBuffer buffer, int64_t at, int64_t, int64_t part) {
-      core_->write(buffer, uint64_t(at), bits, uint64_t(part));
-    });
-  };
-  if (end - begin == 4 && (ragged_begin || ragged_end)) return patch(begin, offset, bytes);
-  int64_t first = offset, last = offset + bytes;
-  if (ragged_begin) {
-    patch(begin, offset, begin + 4 - offset);
-    first = begin + 4;
-  }
-  if (ragged_end) {
-    const int64_t word = last & ~int64_t(3);
-    patch(word, word, last - word);
-    last = word;
-  }
-  to.for_each_part(first, last - first, [&](WGPUBuffer buffer, int64_t at, int64_t done, int64_t part) {
-    core_->write(buffer, uint64_t(at), source + (first - offset) + done, uint64_t(part));
+  to.for_each_part(offset, bytes, [&](WGPUBuffer buffer, int64_t at, int64_t done, int64_t part) {
+    core_->write(buffer, uint64_t(at), static_cast<const char*>(data) + done, uint64_t(part));
   });
   core_->check(DeviceFault::allocation, "upload");
 }

@@ -14,6 +14,7 @@ class Transfer {
   explicit Transfer(std::shared_ptr<Core> core) : core_(std::move(core)) {}
   ~Transfer();
 
+  /// Whole words.
   void upload(WebgpuMemory& to, int64_t offset, const void* data, int64_t bytes);
   void download(const WebgpuMemory& from, int64_t offset, void* data, int64_t bytes);
 

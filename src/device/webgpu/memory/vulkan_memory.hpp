@@ -1,4 +1,4 @@
-// Memory of a Vulkan device. WebGPU has no call for it, so the Vulkan loader is asked beside wgpu-native.
+// Memory of a Vulkan device. WebGPU has no call for it, so the Vulkan loader is queried in addition to wgpu-native.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The faces of words in pictures: subsets of DejaVu Sans, compiled in (see README.md beside them).
+// The fonts of text in pictures: subsets of DejaVu Sans, compiled in (see README.md in this folder).
 #pragma once
 
 #include <span>

@@ -1,6 +1,8 @@
 #include "io/rasters/gdal/cog.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "core/files/atomic_file.hpp"
 #include "io/rasters/gdal/gdal_api.hpp"
@@ -12,6 +14,7 @@ namespace {
 constexpr int kCells = 6;                         // GDT_Float32
 constexpr int64_t kManyCells = int64_t{1} << 22;  // for one thread
 constexpr int kGdalFails = 3;                     // CE_Failure
+constexpr int kBlockSide = 512;                   // of the format: smaller grids need no overview
 
 /// A dataset that is closed with the scope.
 struct OpenDataset {
@@ -21,6 +24,19 @@ struct OpenDataset {
     if (handle) api.GDALClose(handle);
   }
 };
+
+/// Overviews in memory, for those that the driver makes pass through a compressed file. They are means: the driver's cubic
+/// ones exceed the range of the values.
+bool build_overviews(const GdalApi& api, GdalHandle source, int side, bool all_cores) {
+  std::vector<int> factors;
+  for (int factor = 2; (side - 1) / (factor / 2) + 1 > kBlockSide; factor *= 2) factors.push_back(factor);
+  if (factors.empty()) return true;
+  if (all_cores) api.CPLSetThreadLocalConfigOption("GDAL_NUM_THREADS", "ALL_CPUS");
+  const int error = api.GDALBuildOverviews(source, "AVERAGE", static_cast<int>(factors.size()),
+                                           factors.data(), 0, nullptr, nullptr, nullptr);
+  if (all_cores) api.CPLSetThreadLocalConfigOption("GDAL_NUM_THREADS", nullptr);
+  return error < kGdalFails;
+}
 
 }  // namespace
 
@@ -58,11 +74,13 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
   require(
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,
       "GDAL cannot take the cells");
+  const bool all_cores = grid.rows * grid.cols >= kManyCells;
+  require(build_overviews(api, source.handle, std::max(rows, cols), all_cores), "GDAL cannot make overviews");
   const char* options[] = {"COMPRESS=DEFLATE",
                            "PREDICTOR=YES",
                            "LEVEL=1",
                            "BIGTIFF=IF_SAFER",
-                           grid.rows * grid.cols >= kManyCells ? "NUM_THREADS=ALL_CPUS" : nullptr,
+                           all_cores ? "NUM_THREADS=ALL_CPUS" : nullptr,
                            nullptr};
   {
     const OpenDataset copy{api, api.GDALCreateCopy(driver, target.temporary().c_str(), source.handle, 0,

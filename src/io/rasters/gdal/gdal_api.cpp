@@ -53,7 +53,7 @@ bool is_listed(const char* const* names, std::string_view name) {
   return false;
 }
 
-/// A mask or an overview beside a raster is opened by whatever format knows it: none but the listed shall.
+/// GDAL opens a mask or an overview next to a raster with any driver that supports it: only listed ones may.
 void leave_listed_drivers(const GdalApi& api) {
   constexpr std::string_view kOwn[] = {"VRT", "MEM", "COG"};
   for (int k = api.GDALGetDriverCount(); k-- > 0;) {

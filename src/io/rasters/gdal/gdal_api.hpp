@@ -21,6 +21,8 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, CPLGetLastErrorType, ())                                                                           \
   F(const char*, CPLGetConfigOption, (const char* key, const char* otherwise))                              \
   F(void, VSIFree, (void*))                                                                                 \
+  F(void*, CPLZLibInflate,                                                                                  \
+    (const void* packed, size_t packed_bytes, void* bytes, size_t room, size_t* length))                    \
   F(void, GDALAllRegister, ())                                                                              \
   F(void, GDALSetCacheMax64, (int64_t bytes))                                                               \
   F(GdalHandle, GDALGetDriverByName, (const char*))                                                         \
@@ -38,6 +40,9 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(GdalHandle, GDALCreateCopy,                                                                             \
     (GdalHandle driver, const char* path, GdalHandle source, int strict, char** options,                    \
      int (*progress)(double, const char*, void*), void* data))                                              \
+  F(int, GDALBuildOverviews,                                                                                \
+    (GdalHandle dataset, const char* resampling, int count, const int* factors, int band_count,             \
+     const int* bands, int (*progress)(double, const char*, void*), void* data))                            \
   F(void, GDALFlushCache, (GdalHandle dataset))                                                             \
   F(void, GDALClose, (GdalHandle dataset))                                                                  \
   F(GdalHandle, GDALGetDatasetDriver, (GdalHandle dataset))                                                 \
@@ -51,6 +56,7 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(const char*, GDALGetMetadataItem, (GdalHandle object, const char* name, const char* domain))            \
   F(int, GDALSetMetadataItem, (GdalHandle object, const char* name, const char* value, const char* domain)) \
   F(void, GDALSetDescription, (GdalHandle object, const char* text))                                        \
+  F(const char*, GDALGetDescription, (GdalHandle object))                                                   \
   F(int, GDALSetRasterUnitType, (GdalHandle band, const char* unit))                                        \
   F(const char*, GDALGetRasterUnitType, (GdalHandle band))                                                  \
   F(GdalHandle, GDALGetRasterBand, (GdalHandle dataset, int number))                                        \
@@ -94,6 +100,20 @@ using GdalErrorHandler = void (*)(int error_class, int number, const char* messa
   F(int, OGR_G_ExportToWkt, (GdalHandle geometry, char** wkt))                                              \
   F(GdalHandle, OGR_G_GetLinearGeometry, (GdalHandle geometry, double step, char** options))                \
   F(void, OGR_G_DestroyGeometry, (GdalHandle geometry))                                                     \
+  F(GdalHandle, GDALDatasetCreateLayer,                                                                     \
+    (GdalHandle dataset, const char* name, GdalHandle crs, int shapes, char** options))                     \
+  F(int, GDALDatasetStartTransaction, (GdalHandle dataset, int force))                                      \
+  F(int, GDALDatasetCommitTransaction, (GdalHandle dataset))                                                \
+  F(void, CPLSetThreadLocalConfigOption, (const char* key, const char* value))                              \
+  F(int, OGR_L_CreateField, (GdalHandle layer, GdalHandle field, int approximately))                        \
+  F(int, OGR_L_CreateFeature, (GdalHandle layer, GdalHandle feature))                                       \
+  F(GdalHandle, OGR_Fld_Create, (const char* name, int type))                                               \
+  F(void, OGR_Fld_Destroy, (GdalHandle field))                                                              \
+  F(GdalHandle, OGR_F_Create, (GdalHandle definition))                                                      \
+  F(void, OGR_F_SetFieldDouble, (GdalHandle feature, int number, double value))                             \
+  F(void, OGR_F_SetFieldString, (GdalHandle feature, int number, const char* value))                        \
+  F(int, OGR_F_SetGeometryDirectly, (GdalHandle feature, GdalHandle geometry))                              \
+  F(int, OGR_G_CreateFromWkt, (char** wkt, GdalHandle crs, GdalHandle* geometry))                           \
   F(GdalHandle, OCTNewCoordinateTransformation, (GdalHandle from, GdalHandle to))                           \
   F(void, OCTDestroyCoordinateTransformation, (GdalHandle transformation))                                  \
   F(int, OCTTransform, (GdalHandle transformation, int count, double* x, double* y, double* z))

@@ -16,6 +16,7 @@
 #include "io/rasters/gdal/gdal_api.hpp"
 #include "io/rasters/gdal/vrt.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
+#include "io/rasters/raster_bands.hpp"
 #include "io/text/input_memory.hpp"
 #include "lockstep/error.hpp"
 
@@ -111,6 +112,28 @@ class GdalReader : public RasterReader {
     for (size_t k = 0; k < mask.size(); ++k) {
       if (mask[k] == 0) out[k] = std::numeric_limits<float>::quiet_NaN();
     }
+  }
+
+  std::vector<BandLabel> labels() const {
+    const auto text = [&](GdalHandle object, const std::string& name) {
+      const char* value = api_.GDALGetMetadataItem(object, name.c_str(), nullptr);
+      return std::string(value ? value : "");
+    };
+    // "{direction}": the axes of a NetCDF variable before y and x.
+    std::string dimension = text(dataset_.handle(), "NETCDF_DIM_EXTRA");
+    std::erase_if(dimension, [](char c) { return c == '{' || c == '}'; });
+    const std::string unit = dimension.empty() ? "" : text(dataset_.handle(), dimension + "#units");
+    std::vector<BandLabel> all;
+    for (int band = 1; band <= grid_.bands; ++band) {
+      const GdalHandle handle = api_.GDALGetRasterBand(dataset_.handle(), band);
+      if (!dimension.empty()) {
+        all.push_back({text(handle, "NETCDF_DIM_" + dimension), dimension, unit});
+      } else {
+        const char* description = api_.GDALGetDescription(handle);
+        all.push_back({description ? description : "", "", ""});
+      }
+    }
+    return all;
   }
 
  private:
@@ -321,6 +344,10 @@ class GdalWriter : public RasterWriter {
 
 std::unique_ptr<RasterReader> open_gdal_reader(const fs::path& path, const RasterReadOptions& options) {
   return std::make_unique<GdalReader>(path, options);
+}
+std::vector<BandLabel> band_labels(const fs::path& path) {
+  if (path.extension() == ".npy") return {BandLabel()};
+  return GdalReader(path, {}).labels();
 }
 std::unique_ptr<RasterWriter> create_gdal_writer(const fs::path& path, const RasterGrid& grid,
                                                  const RasterLabels& labels) {

@@ -98,7 +98,7 @@ class VrtText {
         tag.find("relativeToVRT=\"1\"") != tag.npos || tag.find("relativeToVRT='1'") != tag.npos;
     std::error_code error;
     const fs::path source = fs::canonical(relative ? folder_ / name : fs::path(name), error);
-    if (error || !fs::is_regular_file(source)) fail(fmt::format("a source '{}', which is no file", name));
+    if (error || !fs::is_regular_file(source)) fail(fmt::format("a source '{}', which is not a file", name));
     const auto [at, rest] = std::mismatch(folder_.begin(), folder_.end(), source.begin(), source.end());
     if (at != folder_.end() || rest == source.end())
       fail(fmt::format("a source '{}' outside of its folder", name));

@@ -118,7 +118,7 @@ class Content {
   int64_t objects_ = 0;
 };
 
-/// The signature stands at the beginning, or behind a block of 512, 1024, 2048 … bytes.
+/// The signature is at the beginning, or after a block of 512, 1024, 2048 … bytes.
 bool is_hdf5(const std::filesystem::path& path) {
   constexpr std::array<unsigned char, 8> kSignature{0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
   const InputFile file(path, "a NetCDF file");

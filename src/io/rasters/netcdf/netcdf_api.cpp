@@ -83,8 +83,9 @@ std::string netcdf_unavailable_reason() { return netcdf().reason; }
 
 const NetcdfApi& require_netcdf(const std::string& where) {
   if (!netcdf().api)
-    throw UnsupportedError(fmt::format("netCDF cannot be loaded ({})", netcdf().reason), where,
-                           "netCDF 4 (Debian 12: apt install libnetcdf19), or --format tif or npy")
+    throw UnsupportedError(
+        fmt::format("netCDF cannot be loaded ({})", netcdf().reason), where,
+        "netCDF 4 (Debian 12: apt install libnetcdf19; Debian 13: libnetcdf22), or --format tif or npy")
         .with_hint("a libnetcdf elsewhere is found through LOCKSTEP_LIBRARY_PATH=FOLDER");
   return *netcdf().api;
 }

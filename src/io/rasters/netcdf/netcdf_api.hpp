@@ -39,6 +39,10 @@ namespace lockstep::io {
   F(nc_inq_var_endian, (int file, int variable, int* order))                                            \
   F(nc_inq_vardimid, (int file, int variable, int* dimensions))                                         \
   F(nc_inq_dimlen, (int file, int dimension, size_t* length))                                           \
+  F(nc_inq_dimname, (int file, int dimension, char* name))                                              \
+  F(nc_inq_att, (int file, int variable, const char* name, int* type, size_t* length))                  \
+  F(nc_get_att_text, (int file, int variable, const char* name, char* text))                            \
+  F(nc_get_att_double, (int file, int variable, const char* name, double* values))                      \
   F(nc_get_vara_double, (int file, int variable, const size_t* first, const size_t* count, double* values))
 
 /// The functions for whole chunks of the HDF5 library below netCDF; each result below 0 is an error.

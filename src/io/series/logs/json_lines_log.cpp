@@ -40,9 +40,9 @@ Json object_of(std::string_view line, const TextScanner& scan) {
   } catch (const JsonSyntaxError&) {
     if (line.find("NaN") != line.npos || line.find("Infinity") != line.npos)
       scan.fail("NaN or Infinity, which are not JSON", "finite numbers or null");
-    scan.fail("a line that is no JSON", "an object in each line");
+    scan.fail("a line that is not JSON", "an object in each line");
   }
-  scan.fail("a line that is no JSON object", "an object in each line");
+  scan.fail("a line that is not a JSON object", "an object in each line");
 }
 
 }  // namespace

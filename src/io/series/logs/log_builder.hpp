@@ -1,4 +1,4 @@
-// Collects the columns of a training log while a reader walks over its records.
+// Collects the columns of a training log while a reader traverses its records.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class LogBuilder {
 
   /// A value of `column` in record `place`, which errors show as "<file>:<place>".
   void add(std::string_view column, double step, double value, int64_t place);
-  /// Something that is no finite number stands there.
+  /// The entry of `column` in record `place` is not a finite number.
   void add_flaw(std::string_view column, std::string what, std::string expected, int64_t place);
   /// The column exists, whether or not it gets values.
   void name_column(std::string_view column) { column_of(column); }

@@ -35,7 +35,7 @@ struct WireField {
   EventBytes bytes;
 };
 
-/// Walks over the fields of a message; `fail` throws.
+/// Traverses the fields of a message; `fail` throws.
 class WireReader {
  public:
   WireReader(EventBytes bytes, const std::string& where) : rest_(bytes), where_(where) {}

@@ -14,7 +14,7 @@ namespace {
 /// Fields from 0.
 struct EpwField {
   static constexpr size_t kLeast = 22, kTemperature = 6, kHumidity = 8, kPressure = 9, kInfrared = 12,
-                          kGlobal = 13, kDirect = 14, kDiffuse = 15, kWind = 21;
+                          kGlobal = 13, kDirect = 14, kDiffuse = 15, kDirection = 20, kWind = 21;
 };
 constexpr int kHeaderLines = 8;
 
@@ -90,6 +90,9 @@ WeatherRow parse_epw_row(const std::vector<std::string_view>& fields, int rows_p
   take(Weather::direct, EpwField::kDirect, 9999);
   take(Weather::diffuse, EpwField::kDiffuse, 9999);
   take(Weather::wind_speed, EpwField::kWind, 999);
+  double direction = 0;  // unlike the others, it may be no number: most runs do not use it
+  if (parse_double(fields[EpwField::kDirection], direction) && direction < 999)
+    take_value(row, Weather::wind_direction, direction);
   return row;
 }
 

@@ -13,7 +13,7 @@ namespace {
 /// Columns from 0: year, day of the year, hour, minute, then fluxes.
 struct MetColumn {
   static constexpr size_t kCount = 24, kWind = 9, kHumidity = 10, kTemperature = 11, kPressure = 12,
-                          kGlobal = 14, kLongwave = 16, kDiffuse = 21, kDirect = 22;
+                          kGlobal = 14, kLongwave = 16, kDiffuse = 21, kDirect = 22, kDirection = 23;
 };
 
 bool is_absent(double value) { return value <= -990; }
@@ -42,6 +42,7 @@ WeatherRow parse_met_row(const std::array<double, MetColumn::kCount>& cells, con
   take(Weather::longwave_down, MetColumn::kLongwave);
   take(Weather::diffuse, MetColumn::kDiffuse);
   take(Weather::direct, MetColumn::kDirect);
+  take(Weather::wind_direction, MetColumn::kDirection);
   return row;
 }
 

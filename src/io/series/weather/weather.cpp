@@ -29,8 +29,10 @@ constexpr std::array<WeatherLimits, kWeatherQuantities> kLimits = {{
     {"Kdiffuse", -10, 1600, false, "0 to 1600 W/m²"},
     {"Ldown", 40, 700, false, "40 to 700 W/m²"},
     {"pressure", 400, 1100, false, "400 to 1100 hPa"},
+    {"wind_direction", 0, 360, false, "0 to 360 degrees"},
 }};
 
+constexpr auto kWeather = "weather: EPW, UMEP's 24 columns, or CSV";
 constexpr int64_t kLongestGapMin = 180;
 constexpr int64_t kShortestStepMin = 1, kLongestStepMin = 360;
 
@@ -51,7 +53,7 @@ void take_value(WeatherRow& row, Weather quantity, double value) {
   const WeatherLimits& limits = kLimits[static_cast<size_t>(quantity)];
   if (value >= limits.low && value <= limits.high && !(limits.low_open && value <= limits.low))
     row[quantity] = is_sunlight(quantity) ? std::max(value, 0.0) : value;
-  else if (row.impossible.quantity < 0)
+  else if (quantity != Weather::wind_direction && row.impossible.quantity < 0)
     row.impossible = {static_cast<int8_t>(quantity), value};
 }
 
@@ -60,7 +62,7 @@ void append_row(WeatherTable& table, const WeatherRow& row) {
     const WeatherRow& before = table.rows.back();
     if (row.time == before.time)
       throw InputError(fmt::format("{} a second time", civil_text(row.time)), table.at(row),
-                       fmt::format("each time once (it stands in line {} too)", before.line));
+                       fmt::format("each time once (it is also in line {})", before.line));
     if (row.time < before.time)
       throw InputError(fmt::format("{} after {}", civil_text(row.time), civil_text(before.time)),
                        table.at(row), "rows in order of time");
@@ -96,18 +98,19 @@ WeatherTable parse_weather(std::string_view text, std::string_view where) {
   const bool separated = first.find_first_of(",;\t") != first.npos;
   if (separated && first.find("time") != first.npos) return parse_weather_csv(text, where);
   if (separated && first.find("ta") != first.npos) return parse_weather_csv(text, where);
+  if (first.find('\0') != first.npos) throw InputError("this is no text", where, kWeather);
   return parse_umep_met(text, where);
 }
 
 WeatherTable read_weather(const std::filesystem::path& path) {
-  return parse_text_file(path, "weather: EPW, UMEP's 24 columns, or CSV", &parse_weather);
+  return parse_text_file(path, kWeather, &parse_weather);
 }
 
 // ---- Gaps ----
 
 namespace {
 
-/// Rows of the wanted time, and one before and one behind, missing rows inserted as rows of NaN.
+/// Rows of the requested period, one before and one after it. Missing rows are inserted as rows of NaN.
 struct GapGrid {
   std::vector<WeatherRow> rows;
   std::vector<bool> inserted;
@@ -184,7 +187,7 @@ void interpolate(const WeatherTable& table, GapGrid& grid, Weather quantity, std
                                    open ? grid.rows[k].line : a.line, b.line),
                        table.at(grid.rows[k]),
                        open ? "values at both ends, or another --from and --to" : "gaps of at most 3 hours");
-    bool own = false;  // rows that are missing as a whole are told as such
+    bool own = false;  // rows that are missing as a whole are reported as rows
     for (size_t m = before + 1; m < behind; ++m) {
       const double share =
           static_cast<double>(grid.rows[m].time - a.time) / static_cast<double>(b.time - a.time);
@@ -199,6 +202,25 @@ void interpolate(const WeatherTable& table, GapGrid& grid, Weather quantity, std
 
 }  // namespace
 
+namespace {
+
+/// A calm has no direction, and a mean of directions is none: that of at most three hours before holds.
+void carry_direction(GapGrid& grid) {
+  CivilMinutes known = 0;
+  double direction = std::numeric_limits<double>::quiet_NaN();
+  for (WeatherRow& row : grid.rows) {
+    double& own = row[Weather::wind_direction];
+    if (std::isfinite(own)) {
+      known = row.time;
+      direction = own;
+    } else if (row.time - known <= kLongestGapMin) {
+      own = direction;
+    }
+  }
+}
+
+}  // namespace
+
 WeatherTable complete_weather(const WeatherTable& table, std::optional<CivilMinutes> first,
                               std::optional<CivilMinutes> last, std::vector<FilledGap>* filled) {
   if (table.rows.empty()) throw InputError("no rows of weather", table.where, "at least one row");
@@ -206,7 +228,9 @@ WeatherTable complete_weather(const WeatherTable& table, std::optional<CivilMinu
                              last.value_or(table.rows.back().time), filled);
   for (size_t q = 0; q < kWeatherQuantities; ++q) {
     const Weather quantity = static_cast<Weather>(q);
-    if (table.has(quantity)) {
+    if (quantity == Weather::wind_direction) {
+      carry_direction(grid);
+    } else if (table.has(quantity)) {
       interpolate(table, grid, quantity, filled);
     } else if (quantity == Weather::air_temperature || quantity == Weather::relative_humidity ||
                quantity == Weather::global) {

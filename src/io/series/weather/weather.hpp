@@ -23,9 +23,10 @@ enum class Weather : uint8_t {
   direct,             ///< beam on a plane that faces the sun, W/m²
   diffuse,            ///< shortwave from the sky on the horizontal, W/m²
   longwave_down,      ///< W/m²
-  pressure            ///< hPa
+  pressure,           ///< hPa
+  wind_direction      ///< degrees clockwise from north that the wind comes from
 };
-inline constexpr size_t kWeatherQuantities = 8;
+inline constexpr size_t kWeatherQuantities = 9;
 std::string_view name(Weather quantity);
 
 struct WeatherRow {
@@ -49,7 +50,8 @@ struct WeatherTable {
   std::vector<WeatherRow> rows;
   InputClaim claim = {};
   int64_t step_min = 60;
-  std::optional<double> utc_offset_h, latitude_deg, longitude_deg, elevation_m;  ///< where the file tells
+  bool horizontal_direct = false;  ///< its direct radiation is that on the horizontal
+  std::optional<double> utc_offset_h, latitude_deg, longitude_deg, elevation_m;  ///< if in the file
 
   bool has(Weather quantity) const;             ///< in any row
   std::string at(const WeatherRow& row) const;  ///< "file:line"
@@ -64,16 +66,26 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where);
 WeatherTable parse_weather(std::string_view text, std::string_view where);
 WeatherTable read_weather(const std::filesystem::path& path);
 
+/// Where gridded weather is read, and the clock that its times are taken to.
+struct WeatherPlace {
+  double latitude_deg = 0, longitude_deg = 0;
+  bool nearest = false;  ///< cell; else between the four around
+  double utc_offset_h = 0;
+};
+/// ERA5's hourly single levels as NetCDF, of the old and the new Climate Data Store: u10, v10, t2m, d2m, ssrd and, where there
+/// are, fdir, strd, sp. Sums of an hour end at its label and become W/m²; the others are those of the label.
+WeatherTable read_era5(const std::filesystem::path& path, const WeatherPlace& place);
+
 /// A gap that fill_gaps filled.
 struct FilledGap {
   std::string quantity;  ///< "row" where whole rows were missing
   CivilMinutes first = 0, last = 0;
 };
 
-/// The rows from `first` to `last` (interval ends, both included; default: all), with gaps of up to three hours
-/// filled linearly from the values around them. Throws InputError for values that weather cannot have, and where the
-/// file does not hold the times asked for, where a longer gap lies in them, and where Ta, RH or Kglobal are missing
-/// throughout. `filled` receives what was filled.
+/// The rows from `first` to `last` (interval ends, both included; default: all). Gaps of up to three hours are filled
+/// linearly from the values around them, wind directions by those before. Throws InputError for values that weather
+/// cannot have, for requested times that the file does not contain, for longer gaps in these times, and if Ta, RH or
+/// Kglobal are missing throughout. `filled` receives the filled gaps.
 WeatherTable complete_weather(const WeatherTable& table, std::optional<CivilMinutes> first = {},
                               std::optional<CivilMinutes> last = {},
                               std::vector<FilledGap>* filled = nullptr);

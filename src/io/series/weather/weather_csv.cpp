@@ -1,4 +1,4 @@
-// Weather as CSV: time, Ta, RH, wind, Kglobal, and Kdirect, Kdiffuse, Ldown, pressure where there are.
+// Weather as CSV: time, Ta, RH, wind, Kglobal, and Kdirect, Kdiffuse, Ldown, pressure, wind_direction where there are.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -52,7 +52,8 @@ Columns parse_header(const std::vector<std::string_view>& names, const TextScann
   if (!missing.empty())
     scan.fail(
         fmt::format("no column {}", fmt::join(missing, ", ")),
-        "a header with time, Ta, RH, wind, Kglobal and, where known, Kdirect, Kdiffuse, Ldown, pressure");
+        "a header with time, Ta, RH, wind, Kglobal and, where known, Kdirect, Kdiffuse, Ldown, pressure, "
+        "wind_direction");
   columns.time = *time;
   return columns;
 }

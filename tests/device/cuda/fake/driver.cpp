@@ -28,6 +28,7 @@ std::set<uintptr_t> capturing, streams;
 uintptr_t next_handle = 0x1000;
 thread_local void* current_context = nullptr;
 int sticky = 0;
+int64_t memory_limit = INT64_MAX;
 
 // Work of streams that is put off (fake_defer): it runs when something waits, in an order drawn from `order` among
 // those that events allow. What a capture takes waits for the graph's launch either way.
@@ -112,6 +113,7 @@ struct FakeKernelNode {
 
 int allocate(unsigned long long* to, size_t bytes, const char* function) {
   if (const int code = result_of(function)) return code;
+  if (int64_t(bytes) > memory_limit - state.allocated_bytes) return 2;
   void* place = std::malloc(bytes);
   memory[place] = bytes;
   state.allocated_bytes += int64_t(bytes);
@@ -142,9 +144,14 @@ __attribute__((visibility("default"))) void fake_fail(const char* function, int 
   if (!*function) {
     failures.clear();
     sticky = 0;
+    memory_limit = INT64_MAX;
     return;
   }
   failures[function] = {code, nth, nth == 0};
+}
+__attribute__((visibility("default"))) void fake_memory(int64_t bytes) {
+  const std::lock_guard lock(mutex);
+  memory_limit = bytes;
 }
 __attribute__((visibility("default"))) void fake_state(FakeState* to) {
   const std::lock_guard lock(mutex);
@@ -308,6 +315,7 @@ API cuStreamSynchronize(void* stream) {
 }
 API cuStreamWaitEvent(void* stream, void* event, unsigned) {
   CHECKED;
+  ++state.event_waits;
   if (order) queues[number(stream)].push_back({{}, events[number(event)]});
   return 0;
 }

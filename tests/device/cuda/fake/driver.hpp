@@ -16,11 +16,14 @@ struct FakeLaunch {
 struct FakeState {
   int64_t allocated_bytes, peak_bytes;  // device memory
   int live_streams, live_events, live_modules, live_graphs, pinned_buffers;
-  int64_t launches, stream_waits;
+  int64_t launches, stream_waits, event_waits;
 };
 
-/// The nth coming call (1 = the next, 0 = every one) of an API function returns `code`; "" forgets all.
+/// The nth coming call (1 = the next, 0 = every one) of an API function returns `code`; "" forgets all, and the limit of
+/// fake_memory.
 void fake_fail(const char* function, int code, int nth);
+/// At most so many bytes of device memory are given.
+void fake_memory(int64_t bytes);
 void fake_state(FakeState* to);
 /// Launch number n since the last clear; false where there is none.
 bool fake_launch(int64_t n, FakeLaunch* to);

@@ -10,6 +10,7 @@
 #include "compile/clike/cuda/cuda.hpp"
 #include "compile/clike/nvrtc.hpp"
 #include "compile/lower.hpp"
+#include "device/pool.hpp"
 #include "driver.hpp"
 #include "library.hpp"
 #include "lockstep/context.hpp"
@@ -255,6 +256,22 @@ TEST_F(FakeCuda, AllocationIsTriedAgainBeforeItFails) {
   EXPECT_TRUE(device_.allocate<f32>({100000}));
 }
 
+TEST_F(FakeCuda, WhatAStreamKeepsGoesBeforeAnAllocationFails) {
+  constexpr int64_t kMib = int64_t(1) << 20;
+  const Stream stream = device_.stream();
+  const device::OneStreamMemory memory(device_, stream);
+  const int64_t before = state().allocated_bytes;
+  for (const int64_t mib : {20, 12}) {  // above and below the sizes that a stream keeps
+    SCOPED_TRACE(mib);
+    { const Buffer freed = device_.allocate<f32>({2 * kMib}); }
+    ASSERT_EQ(state().allocated_bytes, before + 8 * kMib) << "the stream keeps nothing";
+    driver_function<decltype(fake_memory)>("fake_memory")(before + mib * kMib);
+    const Buffer large = device_.allocate<f32>({mib * kMib / 4});
+    EXPECT_EQ(state().allocated_bytes, before + mib * kMib);
+    fail("", 0);
+  }
+}
+
 TEST_F(FakeCuda, SmallMemoryGoesRoundWithoutTheDriver) {
   { const Buffer first = device_.allocate<f32>({100}); }
   const int64_t before = state().allocated_bytes;
@@ -294,7 +311,7 @@ TEST_F(FakeCuda, AStageAfterALossSaysWhetherTheDeviceComesBack) {
     device.synchronize();
     return device.info().kind;
   };
-  // The stand-in driver, as driver 580, gives no context as long as the error stands.
+  // The stand-in driver, like driver 580, gives no context as long as the error persists.
   EXPECT_NE(context.stage("test.first", work), DeviceKind::cuda);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("cannot be opened again in this process"), std::string::npos) << lines[0];

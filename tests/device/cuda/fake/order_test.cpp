@@ -2,11 +2,13 @@
 // clears, launches, graphs and memory that is freed and given again have to end as if each had run at once.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <future>
 #include <random>
 
 #include "compile/clike/nvrtc.hpp"
+#include "device/pool.hpp"
 #include "driver.hpp"
 #include "flow/pipeline/relay.hpp"
 #include "library.hpp"
@@ -143,6 +145,42 @@ TEST_F(CudaOrder, AYoungStreamWaitsForMemoryThatOthersGaveBack) {
   }
 }
 
+// Memory of one stream goes round in its order. Each thread's buffers are freed while the work on them waits; none waits for
+// the other stream.
+TEST_F(CudaOrder, MemoryOfOneStreamGoesRoundOnItAlone) {
+  const auto waits = [] {
+    FakeState state{};
+    driver_function<decltype(fake_state)>("fake_state")(&state);
+    return state.event_waits;
+  };
+  for (uint64_t seed = 1; seed <= 15; ++seed) {
+    SCOPED_TRACE(seed);
+    defer(seed);
+    const std::array<Stream, 2> streams{device_.stream(), device_.stream()};
+    std::array<Buffer, 2> sums;
+    for (Buffer& sum : sums) sum = device_.allocate<u32>({kWords});
+    int64_t waits_before = 0;
+    for (u32 round = 0; round < 12; ++round) {
+      if (round == 2) waits_before = waits();
+      for (size_t s = 0; s < 2; ++s) {
+        const device::OneStreamMemory memory(device_, streams[s]);
+        const Buffer a = device_.allocate<u32>({kWords}), b = device_.allocate<u32>({kWords});
+        const std::vector<u32> words(size_t(kWords), 100 * u32(s) + round);
+        device_.write(a, words.data(), a.bytes(), streams[s]);
+        device_.launch_on(streams[s], add_one(), {kWords}, a, b);
+        device_.copy(b, sums[s], streams[s]);
+      }
+    }
+    EXPECT_EQ(waits(), waits_before) << "a stream waited for another one";
+    for (size_t s = 0; s < 2; ++s) {
+      device_.synchronize(streams[s]);
+      std::vector<u32> got(size_t(kWords), 0);
+      device_.read(sums[s], got.data(), sums[s].bytes(), streams[s]);
+      ASSERT_EQ(got, std::vector<u32>(size_t(kWords), 100 * u32(s) + 12)) << s;
+    }
+  }
+}
+
 TEST_F(CudaOrder, WorkOfOthersIsFollowedAndPreceded) {
   const auto make = driver_function<int(void**, unsigned)>("cuStreamCreate");
   const auto destroy = driver_function<int(void*)>("cuStreamDestroy_v2");
@@ -185,7 +223,7 @@ TEST_F(CudaOrder, StreamsOfTheDeviceFollowEachOther) {
 }
 
 // Two threads as flow's pipeline has them: one makes frames, replays included, the other one takes each as soon as it is
-// passed on, on a stream of its own. It ends as if the frames had been made before.
+// passed on, on a separate stream. It ends as if the frames had been made before.
 TEST_F(CudaOrder, WhatIsPassedOnIsWhole) {
   constexpr int64_t kFrames = 12, kTogether = 3;
   const Buffer state = device_.allocate<u32>({kWords}), next = device_.allocate<u32>({kWords}),

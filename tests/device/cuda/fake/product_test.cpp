@@ -163,7 +163,7 @@ TEST_F(FakeProducts, OnlyWhereNumericsAreFastAndTheProductIsLarge) {
   EXPECT_EQ(path(Device::open("interp", {.numerics = Numerics::fast}), 512).reason, "no library on interp");
   const Buffer a = device_.allocate<f32>({512, 512}), c = device_.allocate<f32>({512, 512});
   EXPECT_EQ(primitives::matmul_path(device_, a, a, c, {.library = false}).reason,
-            "the library was not wanted");
+            "the library was not requested");
   const auto f32_path = [&](int64_t m, int64_t k, primitives::ProductOptions how = {}) {
     const Buffer x = device_.allocate<f32>({m, k}), y = device_.allocate<f32>({k, 512});
     return primitives::matmul_path(device_, x, y, device_.allocate<f32>({m, 512}), how).reason;

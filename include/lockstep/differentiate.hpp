@@ -1,0 +1,115 @@
+// Derivatives of kernels: forward mode (`tangent`) and reverse mode (`differentiate`), as rewrites of the traced kernel.
+//
+//   const Gradient gradient = differentiate(heat, {.inputs = {"b0", "p0"}, .outputs = {"b1"}});
+//   gradient.launch(device, extent, Arguments().set("b0", t).set("p0", 0.1f).set("b1_cotangent", dl_dnext)
+//                                              .set("b0_gradient", dl_dt).set("p0_gradient", dl_da));
+//
+// Derivatives follow the rows of ir/ops.def, with the rules at kinks that autodiff.hpp states. Results are the same bits
+// on every device and for every thread count: no float is added by an atomic operation. What cannot be differentiated
+// throws InputError with its line. docs/gradients.md lists what is covered.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "lockstep/device.hpp"
+
+namespace lockstep {
+
+/// Arguments that take part, by the names of Kernel::parameters. An empty list: all floats that the kernel reads; all
+/// buffers of floats that it writes.
+struct Differentiation {
+  std::vector<std::string> inputs, outputs;
+};
+
+/// x, with derivative 0.
+template <class T>
+  requires std::is_floating_point_v<T>
+Val<T> stop_gradient(const Val<T>& x) {
+  using Bits = std::conditional_t<sizeof(T) == 4, u32, u64>;
+  return bitcast<T>(bitcast<Bits>(x));
+}
+
+/// `value`, with the derivatives that the author knows: pairs of an operand and the derivative by it. For results of
+/// iterations, tables and fits, whose own derivative is wrong or dear. The bits are those of `value` where all operands
+/// and slopes are finite. Slopes have derivative 0.
+template <class T>
+  requires std::is_floating_point_v<T>
+Val<T> with_derivative(const Val<T>& value, const std::vector<std::pair<Val<T>, Val<T>>>& slopes) {
+  Val<T> result = stop_gradient(value);
+  // The addend is minus zero, which leaves every number as it is; the derivative of abs at 0 is 1.
+  for (const auto& [x, slope] : slopes)
+    result = result - abs(-(stop_gradient(slope) * (x - stop_gradient(x))));
+  return result;
+}
+
+/// Forward mode: the kernel with, behind its own arguments, NAME_tangent for each input and output: a buffer like NAME
+/// (f32 for 16-bit storage), a number for a number. It writes what the kernel writes, and the tangents of the outputs.
+Kernel tangent(const Kernel& kernel, const Differentiation& which = {});
+
+/// Reverse mode: launches that compute gradients. A cheap handle to shared, immutable state.
+class Gradient {
+ public:
+  /// Parameters of `launch`: the arguments of the kernel but for its outputs; NAME_cotangent for each output, read;
+  /// NAME_gradient for each input, written: of NAME's shape, one element for a number. An argument that is read and
+  /// written is given as it was before the kernel ran.
+  std::vector<KernelParameter> parameters() const;
+  /// The generated kernels in the order of their launches, for `emit`, Device::supports and Device::prepare.
+  std::vector<Kernel> kernels() const;
+
+  struct Options {
+    /// Most memory for records of loops and exact sums; 0: half of what the device has free.
+    int64_t memory_bytes = 0;
+  };
+  /// Gradients for the kernel launched over `extent`. Throws InputError for arguments that do not fit, and where the
+  /// memory limit is exceeded.
+  void launch(const Device& device, const Shape& extent, const Arguments& arguments, const Options& options,
+              const std::source_location& line = std::source_location::current()) const;
+  void launch(const Device& device, const Shape& extent, const Arguments& arguments,
+              const std::source_location& line = std::source_location::current()) const {
+    launch(device, extent, arguments, Options(), line);
+  }
+
+  struct State;
+
+ private:
+  friend Gradient differentiate(const Kernel& kernel, const Differentiation& which);
+  explicit Gradient(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+Gradient differentiate(const Kernel& kernel, const Differentiation& which = {});
+
+/// How far the modes disagree in one random direction.
+struct KernelGradientCheck {
+  double forward = 0,
+         reverse = 0;            // <cotangent, tangent of the outputs> and <gradient, tangent of the inputs>
+  double difference = 0;         // the first by central differences of the kernel
+  double scale = 0;              // sum of the magnitudes of the terms of `forward`
+  std::vector<Array> gradients;  // of reverse mode, of the inputs in the order of the parameters
+};
+/// Compares reverse mode, forward mode and central differences of step `step` at these arguments: those of the kernel, by
+/// name. Contents of buffers stay as they are.
+KernelGradientCheck check_gradient(const Device& device, const Kernel& kernel, const Shape& extent,
+                                   const Arguments& arguments, const Differentiation& which = {},
+                                   uint64_t seed = 1, double step = 1e-6);
+
+struct Case;
+/// The gradient of one kernel that a case launches, by all its inputs.
+struct GradientRow {
+  std::string name, size, kernel;
+  KernelGradientCheck check;
+  std::optional<KernelGradientCheck>
+      wide;  // of the kernel with f64 in place of narrower floats, where that is possible
+  bool same_bits = false, pass = false;  // `pass`: the modes agree, and the two devices' bits
+  std::string rejected;                  // why there is no gradient, else empty
+  std::string left_out;                  // why it was not computed, else empty
+};
+/// Each kernel that the case launches is differentiated, with its inputs after the run, on `device` and on `other`.
+std::vector<GradientRow> verify_gradients(const Case& c, const std::string& size, const Device& device,
+                                          const Device& other, uint64_t seed = 1);
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+// A loss over ranks: each computes the loss and the gradients of some planes along z.
+//
+//   const pde::DividedLoss loss(system, mesh, group);
+//   pde::BoundLoss bound = loss.bind(device, inputs);         // arrays of loss.held() planes
+//   bound.run();
+//   loss.terms(bound);                                        // every rank: the terms of the whole grid
+//   loss.own_planes(bound.gradient("t", 0));                  // of loss.own() planes
+//   loss.refresh(device, arrays);                             // every rank: what neighbours changed
+//
+// Arrays of the own planes alone are bound by
+//
+//   const pde::BoundPlanes bound = loss.bind_planes(device, inputs);
+//   bound.run();                                              // every rank: fetches what it needs of its neighbours
+//
+// Terms and gradients have the same bits for any number of ranks: gradients those of Loss, terms too by the two-kernel
+// and two-sweep paths. The fused path sums blocks of planes that the grid alone decides about.
+#pragma once
+
+#include "lockstep/parallel.hpp"
+#include "lockstep/pde.hpp"
+
+namespace lockstep::pde {
+
+struct Discretisation;
+
+/// A divided loss on arrays of a rank's own planes.
+class BoundPlanes {
+ public:
+  /// Fetches the planes of neighbours, launches everything and adds the terms of all ranks. Collective.
+  void run() const;
+  /// Of the whole grid, at the last run.
+  const std::vector<double>& terms() const;
+  const std::vector<std::string>& term_names() const;
+  /// A copy of the own planes' gradient; empty where not asked for.
+  Buffer gradient(std::string_view field, int level) const;
+  Path path() const;
+
+  struct State;
+  explicit BoundPlanes(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class DividedLoss {
+ public:
+  /// Every rank with the same system and mesh. Throws as Loss, UnsupportedError for grids of fewer than three
+  /// dimensions, and GroupError on every rank for more ranks than blocks of planes.
+  DividedLoss(const System& system, const Mesh& mesh, const parallel::Group& group);
+
+  /// Of the whole grid.
+  const Mesh& mesh() const;
+  /// The planes that a rank computes.
+  parallel::Range own(int rank) const;
+  parallel::Range own() const;
+  /// The planes of this rank's arrays: its own and those that they depend on. Where z is periodic they may begin below 0 and
+  /// end beyond the grid.
+  parallel::Range held() const;
+
+  /// As Loss::bind, with fields, mask and gradients of the held planes; profiles are those of the whole grid's sides.
+  /// Gradients are those of the whole loss, and have no meaning outside of the own planes. The value of the loss comes
+  /// from terms(). Throws UnsupportedError for several members and for rows.
+  BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
+  /// As Loss::bind_trajectory, by two kernels.
+  BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
+                            const LossOptions& options = {}) const;
+  /// As Loss::residuals, of the own planes.
+  Buffer residuals(const Device& device, const Inputs& inputs) const;
+
+  /// The same for fields and masks of the own planes. Collective: throws GroupError on every rank where systems, meshes,
+  /// options, types or levels differ, or one of the ranks throws.
+  BoundPlanes bind_planes(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
+  BoundPlanes bind_planes(const Device& device, const TrajectoryInputs& inputs,
+                          const LossOptions& options = {}) const;
+  Buffer residuals_of_planes(const Device& device, const Inputs& inputs) const;
+  std::vector<Loss::BoundaryGradient> boundary_gradients_of_planes(const Device& device,
+                                                                   const Inputs& inputs) const;
+  Loss::Numbers number_gradients_of_planes(const Device& device, const Inputs& inputs) const;
+
+  /// Sums of parts of the planes, from which the terms follow.
+  struct Sums {
+    int64_t rows = 0;                   // residuals, level by level
+    std::vector<double> values, scale;  // (rows, parts); by row, to the weighted mean square
+    std::string order;                  // of the sums within a part
+  };
+  /// Those of this rank's planes, after a run.
+  Sums sums(const BoundLoss& bound) const;
+  /// Every rank's: collective. Throws GroupError on every rank where devices or paths of the ranks sum in other orders.
+  Sums gather(Sums mine) const;
+  /// The terms from the sums of all planes.
+  std::vector<double> terms(const Device& device, const Sums& all) const;
+  /// Collective: all three.
+  std::vector<double> terms(const BoundLoss& bound) const;
+
+  /// Shares of the own planes in the derivatives by the values of sides, for fields of the held planes: numbers of each
+  /// part of a side. The derivatives follow from every rank's, with the bits of Loss::boundary_gradients: collective.
+  using SideCells = std::vector<std::vector<double>>;
+  SideCells side_cells(const Device& device, const Inputs& inputs) const;
+  std::vector<Loss::BoundaryGradient> boundary_gradients(const SideCells& mine) const;
+
+  /// The own planes of an array (…, held planes, ny, nx).
+  Buffer own_planes(const Buffer& array) const;
+  /// Overwrites all but the own planes of such arrays by those of the ranks that own them. Collective.
+  void refresh(const Device& device, std::span<const Buffer> arrays) const;
+
+ private:
+  friend struct PlaneBinding;
+  SideCells own_cells(const SideCells& found) const;
+  Inputs held_inputs(const Device& device, const Inputs& inputs) const;
+  Buffer held_profile(const Device& device, const std::string& name, const Buffer& profile) const;
+  parallel::Range held(int rank) const;
+
+  parallel::Group group_;
+  std::shared_ptr<const Discretisation> whole_;
+  std::shared_ptr<Loss::State> state_;
+  int64_t blocks_ = 1;
+  std::string system_;  // as text
+};
+
+}  // namespace lockstep::pde

@@ -1,0 +1,97 @@
+// ERA5's NetCDF files as the old and the new Climate Data Store give them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/refusal.hpp"
+#include "core/temporary_folder.hpp"
+#include "io/era5_files.hpp"
+#include "io/series/weather/weather.hpp"
+
+namespace lockstep::io {
+namespace {
+
+/// The values of the place, in the units of weather. `tolerance`: a share, of what the file's numbers resolve.
+void expect_weather(const WeatherTable& table, double lat, double lon, double tolerance,
+                    double utc_offset_h = 0) {
+  ASSERT_EQ(table.rows.size(), kTimes);
+  EXPECT_TRUE(table.horizontal_direct);
+  EXPECT_EQ(table.utc_offset_h, utc_offset_h);
+  EXPECT_EQ(civil_text(table.rows[0].time), utc_offset_h == 0 ? "2021-05-19T00:00" : "2021-05-19T02:00");
+  for (size_t k = 0; k < kTimes; ++k) {
+    const auto value = [&](const char* name) { return era5_value(name, k, lat, lon); };
+    const auto expect = [&](Weather quantity, double expected) {
+      EXPECT_NEAR(table.rows[k][quantity], expected, tolerance * std::abs(expected))
+          << name(quantity) << " " << k;
+    };
+    expect(Weather::air_temperature, value("t2m") - 273.15);
+    // August, Roche and Magnus, with the constants of Alduchov and Eskridge (1996): another fit of the same curve.
+    const auto magnus = [](double c) { return 6.1094 * std::exp(17.625 * c / (c + 243.04)); };
+    EXPECT_NEAR(table.rows[k][Weather::relative_humidity],
+                100 * magnus(value("d2m") - 273.15) / magnus(value("t2m") - 273.15), 0.5);
+    expect(Weather::wind_speed, std::sqrt(value("u10") * value("u10") + value("v10") * value("v10")));
+    expect(Weather::global, value("ssrd") / 3600);
+    expect(Weather::direct, value("fdir") / 3600);
+    expect(Weather::longwave_down, value("strd") / 3600);
+    expect(Weather::pressure, value("sp") / 100);
+    // The wind blows to the west and north: it comes from the south-east.
+    EXPECT_GT(table.rows[k][Weather::wind_direction], 90);
+    EXPECT_LT(table.rows[k][Weather::wind_direction], 180);
+    EXPECT_NEAR(std::tan(table.rows[k][Weather::wind_direction] * 0.017453292519943295),
+                value("u10") / value("v10"), 0.01);
+  }
+}
+
+class Era5 : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!netcdf_missing().empty()) GTEST_SKIP() << netcdf_missing();
+  }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(Era5, OfTheOldStore) {
+  write_old(folder / "era5.nc");
+  expect_weather(read_era5(folder / "era5.nc", {48.25, -12, false, 0}), 48.25, -12, 3e-4);
+  expect_weather(read_era5(folder / "era5.nc", {48.11, 347.9, true, 0}), 48.0, -12, 3e-4);
+  expect_weather(read_era5(folder / "era5.nc", {48.11, 347.9, false, 0}), 48.11, -12.1, 3e-4);
+}
+
+TEST_F(Era5, OfTheNewStoreInTwoFiles) {
+  write_new(folder / "data_stream-oper_stepType-instant.nc", kInstant);
+  write_new(folder / "data_stream-oper_stepType-accum.nc", kAccumulated);
+  for (const char* file : {"data_stream-oper_stepType-instant.nc", "data_stream-oper_stepType-accum.nc"}) {
+    expect_weather(read_era5(folder / file, {48.375, -11.875, false, 2}), 48.375, -11.875, 1e-5, 2);
+    expect_weather(read_era5(folder / file, {48.3, 348.1, true, 0}), 48.25, -12, 1e-5);
+  }
+}
+
+TEST_F(Era5, IsRefusedByWhatItLacks) {
+  const auto refusal_of = [&](const WeatherPlace& place) {
+    return test::refusal([&] { read_era5(folder / "era5.nc", place); });
+  };
+  write_new(folder / "era5.nc", kInstant);
+  EXPECT_NE(refusal_of({48.25, -12, false, 0}).find("no variable ssrd"), std::string::npos);
+  EXPECT_NE(refusal_of({50, -12, false, 0}).find("latitudes from 48.5 to 48"), std::string::npos);
+  EXPECT_NE(refusal_of({48.25, 10, true, 0}).find("longitudes from -12.25 to -11.75"), std::string::npos);
+  write_netcdf(folder / "era5.nc", {{"t2m", {"time"}, Array::of(std::vector<double>{1, 2}, {2}), {}}}, {});
+  EXPECT_NE(refusal_of({48.25, -12, false, 0}).find("no axes"), std::string::npos);
+}
+
+TEST(TimeUnits, OfTheConventions) {
+  const auto text = [](const char* unit, double value) {
+    const auto parsed = parse_time_unit(unit);
+    return parsed ? civil_text(parsed->minutes_of(value)) : "none";
+  };
+  EXPECT_EQ(text("hours since 1900-01-01 00:00:00.0", 1063992), "2021-05-19T00:00");
+  EXPECT_EQ(text("seconds since 1970-01-01", 1621382400), "2021-05-19T00:00");
+  EXPECT_EQ(text("minutes since 1970-01-01 00:00:00 +01:00", 61), "1970-01-01T01:01");
+  EXPECT_EQ(text("days since 2000-02-28T12:00", 1.5), "2000-03-01T00:00");
+  EXPECT_EQ(text("months since 2000-01-01", 1), "none");
+  EXPECT_EQ(text("hours after 2000-01-01", 1), "none");
+}
+
+}  // namespace
+}  // namespace lockstep::io
