@@ -10,14 +10,24 @@ HEAD = """#include <cstdio>
 #include "lockstep/emit.hpp"
 #include "lockstep/lockstep.hpp"
 using namespace lockstep;
+struct Frame {
+  std::vector<double> guess;
+  double time;
+};
 """
 BUFFERS = "const Device& device, const std::vector<f32>& numbers, const Buffer& floats, const Buffer& few, const Buffer& table"
 # The parameters of the functions made of a guide, and whether later blocks use the names of earlier ones.
 GUIDES = {
     "docs/language.md": (BUFFERS, False),
+    "docs/gradients.md": ("const Device& device, const Buffer& now, const Buffer& dl_dthen, const Buffer& dl_dnow, "
+                          "const Buffer& dl_da", False),
+    "docs/cluster.md": ("const Device& device, const pde::System& system, const pde::Mesh& mesh, const parallel::Group& group, "
+                        "const pde::Inputs& inputs, const std::vector<Buffer>& fields", False),
     "docs/fft.md": ("const Device& device, const Buffer& field, const Buffer& spectrum", False),
     "docs/pde.md": ("const Device& device, const pde::Mesh& mesh, pde::System& flow, const Buffer& t1, const Buffer& t2, "
                     "const Buffer& u1, const Buffer& u2, const Buffer& number", False),
+    "docs/solve-smoothing.md": ("Context& context, const std::vector<Frame>& log, const std::vector<int32_t>& indices, "
+                                "const std::vector<double>& data", False),
     "docs/solve.md": ("const std::vector<double>& path, const std::vector<double>& beacons, const std::vector<int>& sightings, "
                       "const std::vector<double>& ranges", True),
 }

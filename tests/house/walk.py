@@ -118,8 +118,8 @@ def proven(program, tests, environment, marks):
     return done.returncode
 
 
-def link_as(build, program, objects, out):
-    """Links `objects` instead of, or with `None` among them beside, a program's own, with the libraries that the build has for it."""
+def link_as(build, program, objects, out, flags=()):
+    """Links with `flags` `objects` instead of, or with `None` among them beside, a program's own, with the libraries that the build has for it."""
     commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"bin/{program}"], text=True, capture_output=True,
                               check=True).stdout.splitlines()
     words = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
@@ -135,5 +135,5 @@ def link_as(build, program, objects, out):
         elif not placed:
             line += wanted
             placed = True
-    subprocess.run(line, cwd=build, check=True)
+    subprocess.run([*line, *flags], cwd=build, check=True)
     return True

@@ -105,7 +105,7 @@ std::vector<Refused> numbers() {
   };
 }
 
-// Words that stand at a wrong place.
+// Statements at a wrong place.
 std::vector<Refused> places() {
   return {
     REFUSED("loop", break_(); o[at] = 1.0f;), REFUSED("loop", continue_(); o[at] = 1.0f;),
