@@ -1,11 +1,11 @@
-"""Times of five kernels and of their gradients on a CPU: lockstep, Warp, Taichi and torch.compile (PyPI warp-lang, taichi, torch).
+"""Times of five kernels and of their gradients: lockstep, Warp, Taichi and torch.compile (PyPI warp-lang, taichi, torch).
 
-    PYTHONPATH=build/python python bench/peers/gradient_times.py SYSTEM [--threads 2] [--seconds 2] [--out FILE]
+    PYTHONPATH=build/python python bench/peers/gradient_times.py SYSTEM [--device cuda] [--threads 2] [--seconds 2] [--out FILE]
     python bench/peers/gradient_times.py --from bench/results/gradients-cpu.json --docs docs/gradients.md [--check]
 
 SYSTEM is lockstep, warp, taichi or torch; --out adds its times to the file. Each time is the least of the launches that fit into
---seconds. Gradients are by x, for cotangents of 1, in f32. Warp's CPU kernels use one thread. What each system computes is compared
-with closed forms or with float64 first.
+--seconds, each of which is waited for. Gradients are by x, for cotangents of 1, in f32. Warp's CPU kernels use one thread. What each
+system computes is compared with closed forms or with float64 first.
 """
 import argparse
 import json
@@ -16,18 +16,28 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import marked  # noqa: E402
 
-MARKS = "<!-- gradients-cpu -->", "<!-- /gradients-cpu -->"
-HEAT, GATHER, LOOPS, PAIRS, PASSES = 1024, 1 << 20, 1 << 18, 1024, 20
-NAMES = {"heat": f"heat, {HEAT}²", "gather": f"index array, {GATHER:,}", "newton": f"{PASSES} Newton steps, {LOOPS:,}",
-         "nested": f"nested loops, {LOOPS:,}", "pairs": f"all pairs of {PAIRS:,}"}
+PASSES = 20
 
 
-def inputs():
+class Sizes:
+    """Points along a side of the heat step, and of the other kernels."""
+
+    def __init__(self, device):
+        self.device = device
+        self.heat, self.gather, self.loops, self.pairs = (1024, 1 << 20, 1 << 18, 1024) if device == "cpu" else (8192, 1 << 24, 1 << 24, 1 << 14)
+
+    def names(self):
+        return {"heat": f"heat, {self.heat}²", "gather": f"index array, {self.gather:,}", "newton": f"{PASSES} Newton steps, {self.loops:,}",
+                "nested": f"nested loops, {self.loops:,}", "pairs": f"all pairs of {self.pairs:,}"}
+
+
+def inputs(sizes):
     import numpy as np
     rng = np.random.default_rng(1)
     real = lambda *shape: rng.uniform(0.5, 1.5, shape).astype(np.float32)
-    return {"heat": [real(HEAT, HEAT)], "gather": [real(GATHER), rng.integers(0, GATHER, GATHER).astype(np.int32)],
-            "newton": [real(LOOPS)], "nested": [real(LOOPS), rng.integers(0, 5, LOOPS).astype(np.int32)], "pairs": [real(PAIRS)]}
+    return {"heat": [real(sizes.heat, sizes.heat)], "gather": [real(sizes.gather), rng.integers(0, sizes.gather, sizes.gather).astype(np.int32)],
+            "newton": [real(sizes.loops)], "nested": [real(sizes.loops), rng.integers(0, 5, sizes.loops).astype(np.int32)],
+            "pairs": [real(sizes.pairs)]}
 
 
 def expected(name, arrays):
@@ -43,8 +53,11 @@ def expected(name, arrays):
     if name == "nested":
         p = arrays[1] * (arrays[1] + 1) / 2
         return p * x ** np.maximum(p - 1, 0)
-    d = x[None] - x[:, None]  # the sum over i and j of 1 / ((xj - xi)^2 + 0.1) has each pair twice
-    return (4 * d / (d * d + 0.1) ** 2).sum(1)
+    sums = []  # the sum over i and j of 1 / ((xj - xi)^2 + 0.1) has each pair twice
+    for rows in np.array_split(x, max(1, len(x) // 1024)):
+        d = x[None] - rows[:, None]
+        sums.append((4 * d / (d * d + 0.1) ** 2).sum(1))
+    return np.concatenate(sums)
 
 
 def least(run, seconds):
@@ -58,7 +71,7 @@ def least(run, seconds):
     return {"ms": round(min(times) * 1e3, 4), "launches": len(times)}
 
 
-def lockstep(threads):
+def lockstep(threads, sizes):
     """{name: (forward, backward, gradient as an array)} of a system, and its version."""
     import lockstep as ls
     import numpy as np
@@ -94,22 +107,23 @@ def lockstep(threads):
             total += 1 / (d * d + 0.1)
         y[at] = +total
 
-    device, made = ls.Device("cpu", threads=threads), {}
+    device, made = ls.Device("cpu", threads=threads) if sizes.device == "cpu" else ls.Device("cuda"), {}
+    waited = lambda launch, arrays, names: (launch(*arrays, **names), device.synchronize())
     for name, kernel in (("heat", heat), ("gather", gather), ("newton", newton), ("nested", nested), ("pairs", pairs)):
-        own = [ls.asarray(a, device, copy=True) for a in inputs()[name]]
+        own = [ls.asarray(a, device, copy=True) for a in inputs(sizes)[name]]
         shape = own[0].shape
         y, seed, result = ls.empty(shape, ls.f32, device), ls.asarray(np.ones(shape, np.float32), device), ls.empty(shape, ls.f32, device)
         named = dict(zip("xn", own), y_cotangent=seed, x_gradient=result)
         forward, backward = kernel[device, shape], ls.grad(kernel, inputs=("x",))[device, shape]
-        made[name] = (lambda f=forward, a=(*own, y): f(*a), lambda b=backward, n=named: b(**n), result.numpy)
+        made[name] = (lambda f=forward, a=(*own, y): waited(f, a, {}), lambda b=backward, n=named: waited(b, (), n), result.numpy)
     return made, ls.__version__
 
 
-def warp(threads):
+def warp(threads, sizes):
     import warp as wp
     wp.config.quiet = True
     F32, F32_2, I32 = wp.array(dtype=float), wp.array2d(dtype=float), wp.array(dtype=int)
-    SIDE, STEPS, COUNT = HEAT, PASSES, PAIRS
+    SIDE, STEPS, COUNT = sizes.heat, PASSES, sizes.pairs
 
     @wp.kernel
     def heat(x: F32_2, y: F32_2):
@@ -150,23 +164,27 @@ def warp(threads):
 
     made = {}
     for name, kernel in (("heat", heat), ("gather", gather), ("newton", newton), ("nested", nested), ("pairs", pairs)):
-        own = [wp.array(a, device="cpu") for a in inputs()[name]]
+        own = [wp.array(a, device=sizes.device) for a in inputs(sizes)[name]]
         y, seed, result = wp.zeros_like(own[0]), wp.full_like(own[0], 1.0), wp.zeros_like(own[0])
         shape, whole = own[0].shape, len(own) == 2
-        forward = lambda k=kernel, d=shape, a=own, y=y: wp.launch(k, d, inputs=a, outputs=[y], device="cpu")
+
+        def forward(k=kernel, d=shape, a=own, y=y):
+            wp.launch(k, d, inputs=a, outputs=[y], device=sizes.device)
+            wp.synchronize()
 
         def backward(k=kernel, d=shape, a=own, y=y, seed=seed, result=result, whole=whole):
             result.zero_()
             wp.launch(k, d, inputs=a, outputs=[y], adj_inputs=[result] + [None] * whole, adj_outputs=[seed], adjoint=True,
-                      device="cpu")
+                      device=sizes.device)
+            wp.synchronize()
         made[name] = (forward, backward, result.numpy)
     return made, wp.__version__
 
 
-def taichi(threads):
+def taichi(threads, sizes):
     import taichi as ti
-    ti.init(arch=ti.cpu, cpu_max_num_threads=threads, offline_cache=False, log_level=ti.ERROR)
-    made, given = {}, inputs()
+    ti.init(arch=ti.cpu if sizes.device == "cpu" else ti.cuda, cpu_max_num_threads=threads, offline_cache=False, log_level=ti.ERROR)
+    made, given = {}, inputs(sizes)
     fields = {name: (ti.field(ti.f32, a[0].shape, needs_grad=True), ti.field(ti.f32, a[0].shape, needs_grad=True),
                      ti.field(ti.i32, a[0].shape)) for name, a in given.items()}
     hx, hy, _ = fields["heat"]
@@ -178,7 +196,7 @@ def taichi(threads):
     @ti.kernel
     def heat():
         for j, i in hx:
-            e, w, s, n = ti.min(i + 1, HEAT - 1), ti.max(i - 1, 0), ti.min(j + 1, HEAT - 1), ti.max(j - 1, 0)
+            e, w, s, n = ti.min(i + 1, sizes.heat - 1), ti.max(i - 1, 0), ti.min(j + 1, sizes.heat - 1), ti.max(j - 1, 0)
             hy[j, i] = hx[j, i] + 0.1 * (hx[j, e] + hx[j, w] + hx[s, i] + hx[n, i] - 4 * hx[j, i])
 
     @ti.kernel
@@ -206,7 +224,7 @@ def taichi(threads):
     @ti.kernel
     def pairs():
         for i in px:
-            for j in range(PAIRS):
+            for j in range(sizes.pairs):
                 d = px[j] - px[i]
                 py[i] += 1 / (d * d + 0.1)
 
@@ -232,9 +250,10 @@ def taichi(threads):
     return made, ".".join(map(str, ti.__version__))
 
 
-def torch(threads):
+def torch(threads, sizes):
     import torch as t
     t.set_num_threads(threads)
+    wait = t.cuda.synchronize if sizes.device == "cuda" else lambda: None
 
     def heat(x):
         p = t.nn.functional.pad(x[None, None], (1, 1, 1, 1), mode="replicate")[0, 0]
@@ -259,27 +278,29 @@ def torch(threads):
 
     made = {}
     for name, f in (("heat", heat), ("gather", lambda x, n: x[n] * x[n]), ("newton", newton), ("nested", nested), ("pairs", pairs)):
-        own = [t.from_numpy(a) for a in inputs()[name]]
+        own = [t.from_numpy(a).to(sizes.device) for a in inputs(sizes)[name]]
         own[1:] = [a.long() for a in own[1:]]
         compiled, leaf = t.compile(f), own[0].clone().requires_grad_()
         y, seed, found = compiled(leaf, *own[1:]), t.ones_like(own[0]), []
 
         def backward(y=y, leaf=leaf, seed=seed, found=found):
             found[:] = t.autograd.grad(y, leaf, seed, retain_graph=True)
+            wait()
 
         def forward(f=compiled, a=own):
             with t.no_grad():
                 f(*a)
-        made[name] = (forward, backward, lambda found=found: found[0].numpy())
+            wait()
+        made[name] = (forward, backward, lambda found=found: found[0].cpu().numpy())
     return made, t.__version__
 
 
-def measure(system, threads, seconds):
+def measure(system, threads, seconds, sizes):
     import numpy as np
-    made, version = {"lockstep": lockstep, "warp": warp, "taichi": taichi, "torch": torch}[system](threads)
+    made, version = {"lockstep": lockstep, "warp": warp, "taichi": taichi, "torch": torch}[system](threads, sizes)
     times = {}
     for name, (forward, backward, result) in made.items():
-        exact = expected(name, inputs()[name])
+        exact = expected(name, inputs(sizes)[name])
         try:
             backward()
             apart = float(np.abs(result() - exact).max() / np.abs(exact).max())
@@ -295,7 +316,7 @@ def table(result):
     title = {"lockstep": "Lockstep", "warp": "Warp", "taichi": "Taichi", "torch": "torch.compile"}
     head = [f"{title[s]} {'' if s == 'lockstep' else result['systems'][s]['version']}".strip() for s in systems]
     lines = ["| kernel, ms forward / gradient | " + " | ".join(head) + " |", "|---" * (len(systems) + 1) + "|"]
-    for name, text in NAMES.items():
+    for name, text in Sizes(result["device"]).names().items():
         cells = []
         for system in systems:
             row = result["systems"][system]["times"][name]
@@ -308,6 +329,7 @@ def table(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("system", nargs="?", choices=("lockstep", "warp", "taichi", "torch"))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--machine", default="two cores (x86_64) that others used too: least of many launches")
@@ -317,14 +339,15 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     if options.system:
-        found = measure(options.system, options.threads, options.seconds)
+        found = measure(options.system, options.threads, options.seconds, Sizes(options.device))
         if options.out:
             result = json.loads(options.out.read_text()) if options.out.exists() else {"systems": {}}
-            result.update(machine=options.machine, threads=options.threads, command="bench/peers/gradient_times.py")
+            result.update(machine=options.machine, device=options.device, threads=options.threads, command="bench/peers/gradient_times.py")
             result["systems"][options.system] = found
             options.out.write_text(json.dumps(result, indent=1) + "\n")
     if options.source:
-        marked.place(table(json.loads(options.source.read_text())) + "\n", MARKS, options.docs, options.source, options.check)
+        marks = f"<!-- {options.source.stem} -->", f"<!-- /{options.source.stem} -->"
+        marked.place(table(json.loads(options.source.read_text())) + "\n", marks, options.docs, options.source, options.check)
 
 
 if __name__ == "__main__":

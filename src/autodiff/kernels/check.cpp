@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "autodiff/kernels/roles.hpp"
 #include "ir/traced_form.hpp"
 #include "lockstep/error.hpp"
 
