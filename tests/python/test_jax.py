@@ -133,7 +133,7 @@ def test_arrays_of_jax_are_not_written(rng):
     @ls.kernel
     def double(at, x: ls.InOut[ls.f32, 1]):
         x[at] = 2.0 * x[at]
-    x = jnp.ones(8)
+    x = jax.device_put(jnp.ones(8), jax.devices("cpu")[0])
     with pytest.raises(ls.InputError, match="read-only"):
         double[ls.Device(HOST), 8](x)
     assert (x == 1).all()

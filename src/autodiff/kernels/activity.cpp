@@ -1,5 +1,6 @@
 #include "autodiff/kernels/activity.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "autodiff/kernels/plain_form.hpp"
@@ -50,6 +51,24 @@ class Analysis {
     to_fixed_point([&](Id id) { steepen(id), choose(id); });
     a_.hidden.assign(f_.instructions.size(), false);
     for (Id id : order_) a_.hidden[id] = a_.active[id] && steep_[id] && chosen_[id];
+  }
+  void muted() {
+    steep_.assign(f_.instructions.size(), false);
+    std::vector<bool> quiet = steep_;  // values whose derivative a select, minimum or maximum may leave out
+    const auto is_quiet = [&](Id a) { return a != kNone && quiet[a]; };
+    to_fixed_point([&](Id id) {
+      const Instruction& i = f_[id];
+      steepen(id);
+      if (i.op == Op::set) {
+        if (is_quiet(i.args[1])) mark(quiet, i.args[0]);
+      } else if (is_float(i.type) && i.args[0] != kNone && is_value(i.op)) {
+        const bool leaves_out = i.op == Op::select || i.op == Op::fmin || i.op == Op::fmax;
+        if (leaves_out || std::ranges::any_of(i.args, is_quiet)) mark(quiet, id);
+      }
+    });
+    a_.muted.assign(f_.instructions.size(), false);
+    for (Id id : order_)
+      a_.muted[id] = a_.varied[id] && steep_[id] && std::ranges::any_of(f_[id].args, is_quiet);
   }
   Activity take() { return std::move(a_); }
 
@@ -297,6 +316,7 @@ class Analysis {
 Activity find_varied(const Function& f, const Roles& roles) {
   Analysis analysis(f, roles);
   analysis.varied();
+  analysis.muted();
   return analysis.take();
 }
 Activity find_activity(const Function& f, const Roles& roles) {

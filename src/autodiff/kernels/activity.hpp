@@ -23,6 +23,7 @@ struct Activity {
   std::vector<bool> needed;  // values and variables that derivatives, conditions and offsets are made of
   std::vector<bool>
       hidden;  // active, perhaps without bound in value or slope, and what `select` may leave out
+  std::vector<bool> muted;  // varied, perhaps without bound in slope, of operands that may not vary here
   ArrayActivity locals, shared;
 };
 
@@ -30,7 +31,7 @@ inline bool touches_shared(const ir::Instruction& i) {
   return i.op == ir::Op::shared_load || i.op == ir::Op::shared_store;
 }
 
-/// Varied values alone: what forward mode asks for. Buffers that are varied: inputs and outputs.
+/// Varied and muted values alone: what forward mode asks for. Buffers that are varied: inputs and outputs.
 Activity find_varied(const ir::Function& f, const Roles& roles);
 /// All of it, of a plain form.
 Activity find_activity(const ir::Function& f, const Roles& roles);

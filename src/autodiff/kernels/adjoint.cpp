@@ -423,13 +423,8 @@ class Adjoint : Replay {
     for (size_t k = 0; k < count; ++k)
       if (plan_.activity.active[i.args[k]]) {
         const Id part = partial(i, k, args, value(id), g, at(i.args[k]).type);
-        add(i.args[k], plan_.activity.hidden[id] ? unless_zero(g, part) : part);
+        add(i.args[k], plan_.activity.hidden[id] ? unless_zero(b_, g, part) : part);
       }
-  }
-  /// The part of a value that a select left out is 0, regardless of its slope.
-  Id unless_zero(Id g, Id part) {
-    if (part == kNone || part == g) return part;
-    return b_.select(b_.op(Op::feq, {g, b_.number(b_.type(g), 0)}), b_.number(b_.type(part), 0), part);
   }
   /// The number of a shared array's element among those of all groups.
   Id shared_element(const Instruction& i) {

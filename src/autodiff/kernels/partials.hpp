@@ -14,6 +14,9 @@ namespace lockstep::gradients {
 ir::Id partial(const ir::Instruction& i, size_t k, const std::array<ir::Id, 3>& args, ir::Id result, ir::Id g,
                Type to);
 
+/// `part`, made of the derivative g, but 0 where g is 0: a select left it out, regardless of the slope.
+ir::Id unless_zero(ir::Builder& b, ir::Id g, ir::Id part);
+
 /// Whether the operation has a derivative anywhere: false for floor and its like.
 bool has_derivative(ir::Op op);
 

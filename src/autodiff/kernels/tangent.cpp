@@ -153,7 +153,8 @@ class Tangent {
     Id sum = kNone;
     for (size_t k = 0; k < count; ++k) {
       if (!varied(i.args[k])) continue;
-      const Id term = gradients::partial(i, k, args, value_[id], dot_[i.args[k]], i.type);
+      const Id part = gradients::partial(i, k, args, value_[id], dot_[i.args[k]], i.type),
+               term = activity_.muted[id] ? gradients::unless_zero(b_, dot_[i.args[k]], part) : part;
       if (term != kNone) sum = sum == kNone ? term : b_.op(Op::fadd, {sum, term});
     }
     dot_[id] = sum == kNone ? b_.number(i.type, 0) : sum;

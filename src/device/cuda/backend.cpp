@@ -35,7 +35,8 @@ class CudaGraph final : public RecordedGraph {
     core_->check(d.graph_upload(exec, core_->main_stream()), DeviceFault::launch, "making a graph");
   }
   ~CudaGraph() override {
-    if (!exec || !core_->try_enter()) return;
+    const Entered here = core_->try_enter();
+    if (!here || !exec) return;
     try {
       core_->synchronize_all();
     } catch (const DeviceError&) {}  // the device is lost, and the graph with it
@@ -85,7 +86,7 @@ class CudaBackend final : public Backend {
         limits_(info_.limits),
         copies_(core_) {}
   ~CudaBackend() override {
-    if (core_->try_enter()) core_->driver().stream_synchronize(core_->main_stream());
+    if (const Entered here = core_->try_enter()) core_->driver().stream_synchronize(core_->main_stream());
   }
 
   const DeviceInfo& info() const override { return info_; }
@@ -101,17 +102,17 @@ class CudaBackend final : public Backend {
   void begin_after(NativeStream stream) override { core_->begin_after(stream_handle(stream)); }
   void end_before(NativeStream stream) override { core_->end_before(stream_handle(stream)); }
   void upload(Queue* queue, Memory& to, int64_t offset, const void* data, int64_t bytes) override {
-    core_->enter();
+    const Entered here = core_->enter();
     transfers(queue).uploads.upload(stream_of(*core_, queue), address(to, offset), data, bytes);
   }
   void download(Queue* queue, Memory& from, int64_t offset, void* data, int64_t bytes) override {
-    core_->enter();
+    const Entered here = core_->enter();
     transfers(queue).downloads.download(stream_of(*core_, queue), address(from, offset), data, bytes);
   }
   void copy(Queue* queue, Memory& from, int64_t from_offset, Memory& to, int64_t to_offset,
             int64_t bytes) override {
     if (bytes == 0) return;
-    core_->enter();
+    const Entered here = core_->enter();
     const StreamHandle stream = stream_of(*core_, queue);
     if (copies_.copy(static_cast<CudaMemory&>(from), from_offset, static_cast<CudaMemory&>(to), to_offset,
                      bytes, stream))
@@ -122,7 +123,7 @@ class CudaBackend final : public Backend {
   }
   void clear(Queue* queue, Memory& memory, int64_t offset, int64_t bytes) override {
     if (bytes == 0) return;
-    core_->enter();
+    const Entered here = core_->enter();
     core_->check(
         core_->driver().fill_bytes(address(memory, offset), 0, size_t(bytes), stream_of(*core_, queue)),
         DeviceFault::launch, "clearing");
@@ -155,7 +156,7 @@ class CudaBackend final : public Backend {
   }
 
   void dispatch(const Dispatch& dispatch) override {
-    core_->enter();
+    const Entered here = core_->enter();
     const StreamHandle stream = stream_of(*core_, dispatch.queue);
     static_cast<const Launchable*>(dispatch.module)->launch(dispatch, stream);
     if (dispatch.variable)  // by a number, so it is a kernel
@@ -168,7 +169,7 @@ class CudaBackend final : public Backend {
     core_->begin_after(stream_of(*core_, first), stream_of(*core_, then));
   }
   void synchronize(Queue* queue) override {
-    core_->enter();
+    const Entered here = core_->enter();
     core_->synchronize(stream_of(*core_, queue));
   }
   void synchronize_all() override { core_->synchronize_all(); }
@@ -176,7 +177,7 @@ class CudaBackend final : public Backend {
     return std::make_shared<CudaEvent>(core_, stream_of(*core_, queue));
   }
   double elapsed(Event& from, Event& to) override {
-    core_->enter();
+    const Entered here = core_->enter();
     const Driver& d = core_->driver();
     const EventHandle first = static_cast<CudaEvent&>(from).handle, last = static_cast<CudaEvent&>(to).handle;
     core_->check(d.event_synchronize(first), DeviceFault::device_lost, "waiting for an event");
@@ -188,20 +189,20 @@ class CudaBackend final : public Backend {
 
   std::shared_ptr<Queue> begin_record() override { return CudaQueue::capturing(core_); }
   std::shared_ptr<RecordedGraph> end_record(Queue& queue) override {
-    core_->enter();
+    const Entered here = core_->enter();
     GraphHandle graph = nullptr;
     core_->check(core_->driver().end_capture(stream_of(*core_, &queue), &graph), DeviceFault::launch,
                  "recording");
     return std::make_shared<CudaGraph>(core_, graph, static_cast<CudaQueue&>(queue));
   }
   void set_scalars(RecordedGraph& graph, size_t dispatch, std::span<const uint64_t> scalars) override {
-    core_->enter();
+    const Entered here = core_->enter();
     auto& recorded = static_cast<CudaGraph&>(graph);
     recorded.variables.at(dispatch).set(*core_, recorded.exec, scalars);
   }
   void replay(RecordedGraph& graph, Queue* queue) override {
     const nvtx::Range range("graph");
-    core_->enter();
+    const Entered here = core_->enter();
     core_->check(core_->driver().graph_launch(static_cast<CudaGraph&>(graph).exec, stream_of(*core_, queue)),
                  DeviceFault::launch, "launching a graph");
   }

@@ -116,7 +116,8 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
                                   number_, driver_.describe(retained)));
   lost_devices().remove(number);
   check(retained, DeviceFault::launch, "making a context");
-  check(driver_.context_set(context_), DeviceFault::launch, "making a context");
+  const Entered here(driver_, context_, number_ == 0);
+  if (!here) throw DeviceError(DeviceFault::launch, fmt::format("cuda:{}, making a context", number_));
   int major = 0, minor = 0, pools = 0;
   driver_.device_attribute(&major, kCapabilityMajor, device_);
   driver_.device_attribute(&minor, kCapabilityMinor, device_);
@@ -141,7 +142,8 @@ Core::Core(int number) : driver_(driver_or_throw()), number_(number) {
 
 Core::~Core() {
   if (lost()) return;  // the context is gone, or goes with the next opening
-  if (!try_enter()) return;
+  const Entered here = try_enter();
+  if (!here) return;
   for (StreamHandle stream : {main_, memory_}) driver_.stream_synchronize(stream);
   main_transfers_.reset();
   free_transfers_.clear();
@@ -152,15 +154,15 @@ Core::~Core() {
   driver_.primary_release(device_);
 }
 
-void Core::enter() const {
-  if (lost()) throw DeviceError(DeviceFault::device_lost, fmt::format("cuda:{} was lost", number_));
-  ContextHandle current = nullptr;
-  driver_.context_current(&current);
-  if (current != context_)
-    check(driver_.context_set(context_), DeviceFault::device_lost, "entering the context");
+Entered Core::enter() const {
+  Entered entered = try_enter();
+  if (!entered) throw DeviceError(DeviceFault::device_lost, fmt::format("cuda:{} was lost", number_));
+  return entered;
 }
 
-bool Core::try_enter() const noexcept { return !lost() && driver_.context_set(context_) == kSuccess; }
+Entered Core::try_enter() const noexcept {
+  return lost() ? Entered() : Entered(driver_, context_, number_ == 0);
+}
 
 void Core::fail(Result result, DeviceFault otherwise, const char* doing) const {
   const bool fatal = is_fatal(result);
@@ -173,15 +175,16 @@ void Core::fail(Result result, DeviceFault otherwise, const char* doing) const {
 // ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 OwnedStream::OwnedStream(const Core& core) : core_(core) {
-  core_.enter();
+  const Entered here = core_.enter();
   core_.check(core_.driver().stream_create(&handle, kStreamNonBlocking), DeviceFault::launch,
               "making a stream");
 }
 OwnedStream::~OwnedStream() {
-  if (core_.try_enter()) core_.driver().stream_destroy(handle);
+  if (const Entered here = core_.try_enter()) core_.driver().stream_destroy(handle);
 }
 
 std::shared_ptr<OwnedStream> Core::new_stream() {
+  const Entered here = enter();
   auto stream = std::make_shared<OwnedStream>(*this);
   std::lock_guard lock(mutex_);
   // Existing buffers may be in memory that was just freed.
@@ -193,13 +196,13 @@ std::shared_ptr<OwnedStream> Core::new_stream() {
 }
 
 void Core::remove_stream(const std::shared_ptr<OwnedStream>& stream) noexcept {
-  if (try_enter()) driver_.stream_synchronize(stream->handle);  // so that release() need not know it any more
+  if (const Entered here = try_enter()) driver_.stream_synchronize(stream->handle);  // so that release() need not know it any more
   std::lock_guard lock(mutex_);
   std::erase(queues_, stream);
 }
 
 void Core::synchronize_all() const {
-  enter();
+  const Entered here = enter();
   synchronize(main_);
   std::vector<std::shared_ptr<OwnedStream>> queues;  // they stay while this thread waits for them
   {
@@ -237,6 +240,7 @@ Transfers& CudaQueue::transfers() {
 }
 
 std::shared_ptr<CudaQueue> CudaQueue::capturing(std::shared_ptr<Core> core) {
+  const Entered here = core->enter();
   auto stream = std::make_shared<OwnedStream>(*core);
   core->check(core->driver().begin_capture(stream->handle, kCaptureRelaxed), DeviceFault::launch,
               "recording");
@@ -247,7 +251,7 @@ std::shared_ptr<CudaQueue> CudaQueue::capturing(std::shared_ptr<Core> core) {
 // ──────────────────────────
 
 Address Core::allocate(int64_t bytes) {
-  enter();
+  const Entered here = enter();
   const int64_t size = allocated_size(bytes);
   Address address = 0;
   std::lock_guard lock(mutex_);
@@ -287,7 +291,8 @@ Address Core::allocate(int64_t bytes) {
 }
 
 void Core::release(Address address, int64_t bytes) noexcept {
-  if (!address || !try_enter()) return;
+  const Entered here = address ? try_enter() : Entered();
+  if (!here) return;
   const int64_t size = allocated_size(bytes);
   std::lock_guard lock(mutex_);
   if (pool_ && queues_.empty() && bytes <= kSmall && small_bytes_ + size <= kSmallKept) {
@@ -320,7 +325,7 @@ void Core::free_small() noexcept {
 }
 
 void Core::begin_after(StreamHandle foreign) {
-  enter();
+  const Entered here = enter();
   std::lock_guard lock(mutex_);
   check(driver_.event_record(memory_event_, foreign), DeviceFault::launch, "following a stream");
   check(driver_.stream_wait(main_, memory_event_, 0), DeviceFault::launch, "following a stream");
@@ -330,14 +335,14 @@ void Core::begin_after(StreamHandle foreign) {
 
 void Core::begin_after(StreamHandle first, StreamHandle then) {
   if (first == then) return;
-  enter();
+  const Entered here = enter();
   std::lock_guard lock(mutex_);
   check(driver_.event_record(memory_event_, first), DeviceFault::launch, "following a stream");
   check(driver_.stream_wait(then, memory_event_, 0), DeviceFault::launch, "following a stream");
 }
 
 void Core::end_before(StreamHandle foreign) {
-  enter();
+  const Entered here = enter();
   std::lock_guard lock(mutex_);
   const auto precede = [&](StreamHandle own) {
     check(driver_.event_record(memory_event_, own), DeviceFault::launch, "preceding a stream");
@@ -348,7 +353,7 @@ void Core::end_before(StreamHandle foreign) {
 }
 
 MemoryInfo Core::memory() const {
-  enter();
+  const Entered here = enter();
   size_t free = 0, total = 0;
   check(driver_.memory_info(&free, &total), DeviceFault::launch, "asking for free memory");
   if (pool_) {  // what the pool holds back can be allocated again
@@ -375,7 +380,7 @@ CudaMemory::~CudaMemory() {
     core_->release(address, bytes);
   } else if (stream_ == kOrderedByUser) {
     // Ordered already.
-  } else if (core_->try_enter()) {
+  } else if (const Entered here = core_->try_enter()) {
     // The owner may give the memory to others: after our work, by its stream's order or by waiting.
     try {
       if (stream_)
@@ -387,12 +392,12 @@ CudaMemory::~CudaMemory() {
 }
 
 CudaEvent::CudaEvent(std::shared_ptr<Core> core, StreamHandle stream) : core_(std::move(core)) {
-  core_->enter();
+  const Entered here = core_->enter();
   core_->check(core_->driver().event_create(&handle, kEventDefault), DeviceFault::launch, "making an event");
   core_->check(core_->driver().event_record(handle, stream), DeviceFault::launch, "recording an event");
 }
 CudaEvent::~CudaEvent() {
-  if (handle && core_->try_enter()) core_->driver().event_destroy(handle);
+  if (const Entered here = core_->try_enter(); here && handle) core_->driver().event_destroy(handle);
 }
 
 }  // namespace lockstep::device::cuda

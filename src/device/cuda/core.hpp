@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "device/cuda/entered.hpp"
 #include "device/cuda/graph_node.hpp"
 #include "device/cuda/libraries/driver.hpp"
 
@@ -49,9 +50,9 @@ class Core : public std::enable_shared_from_this<Core> {
   DeviceNumber device() const { return device_; }
 
   /// Makes the context current in this thread. Throws DeviceError(device_lost) once the device is lost.
-  void enter() const;
+  [[nodiscard]] Entered enter() const;
   /// As enter(), for destructors: false where nothing can be done any more.
-  bool try_enter() const noexcept;
+  [[nodiscard]] Entered try_enter() const noexcept;
   /// Throws DeviceError: allocation, compile, launch or device_lost as the result says, else `otherwise`.
   void check(Result result, DeviceFault otherwise, const char* doing) const {
     if (result != kSuccess) fail(result, otherwise, doing);

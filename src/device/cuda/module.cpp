@@ -92,7 +92,7 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
                                   arguments_.bytes, kMaxArgumentBytes));
   group = source.covered;
   const std::vector<std::byte> code = machine_code(*core_, source, numerics, from_cache);
-  core_->enter();
+  const Entered here = core_->enter();
   const Driver& d = core_->driver();
   if (const Result result = d.module_load(&module_, code.data()); result != kSuccess) {
     const std::string doing =
@@ -114,11 +114,12 @@ CudaModule::CudaModule(std::shared_ptr<Core> core, const clike::CudaSource& sour
 }
 
 CudaModule::~CudaModule() {
-  if (module_ && core_->try_enter()) core_->driver().module_unload(module_);
+  if (const Entered here = core_->try_enter(); here && module_) core_->driver().module_unload(module_);
 }
 
 void CudaModule::describe(KernelReport& report) const {
-  if (!core_->try_enter()) return;
+  const Entered here = core_->try_enter();
+  if (!here) return;
   const Driver& d = core_->driver();
   const auto attribute = [&](int which) {
     int value = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/platform/parallel.hpp"
 #include "core/record/journal.hpp"
 #include "flow/run/fields.hpp"
 #include "io/arrays/frames.hpp"
@@ -23,16 +24,19 @@ namespace {
 
 bool is_random(Initial i) { return i == Initial::mcwilliams || i == Initial::noise; }
 
-/// All members' fields one behind the other.
-Array stacked(const RunOptions& options, Initial which) {
+/// Fields of these members one behind the other; one of all where they are equal.
+Array stacked(const RunOptions& options, Initial which, const parallel::Range& members) {
   const BoxGrid& grid = options.model.grid;
   if (options.members == 1 || !is_random(which)) return initial_field(grid, which, options.seed);
-  std::vector<double> all;
-  for (int64_t m = 0; m < options.members; ++m) {
-    const Array one = initial_field(grid, which, options.seed + uint64_t(m));
-    all.insert(all.end(), one.as<double>().begin(), one.as<double>().end());
-  }
-  return Array::of(std::move(all), {options.members, grid.ny, grid.nx});
+  const auto points = static_cast<size_t>(grid.points());
+  std::vector<double> all(static_cast<size_t>(members.size()) * points);
+  platform::ThreadArena().for_parts(members.size(), [&](int64_t first, int64_t last) {
+    for (int64_t m = first; m < last; ++m) {
+      const Array one = initial_field(grid, which, options.seed + uint64_t(members.begin + m));
+      std::ranges::copy(one.as<double>(), all.begin() + ptrdiff_t(size_t(m) * points));
+    }
+  });
+  return Array::of(std::move(all), {members.size(), grid.ny, grid.nx});
 }
 
 }  // namespace
@@ -87,10 +91,12 @@ void note_grid(const RunOptions& options) {
 
 }  // namespace
 
-Array load_initial(RunOptions& options) {
+Array load_initial(RunOptions& options) { return load_initial(options, {0, options.members}); }
+
+Array load_initial(RunOptions& options, const parallel::Range& members) {
   if (const auto which = named_initial(options.initial)) {
     note_grid(options);
-    return stacked(options, *which);
+    return stacked(options, *which, members);
   }
   const std::filesystem::path path = options.initial;
   if (!std::filesystem::exists(path))

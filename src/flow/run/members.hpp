@@ -21,6 +21,7 @@ class Members {
   bool leads() const { return group_.leads(); }
   int64_t first() const { return own_.begin; }
   int64_t count() const { return own_.size(); }
+  const parallel::Range& own() const { return own_; }
   /// The rank's members of an array whose first axis are all members.
   Array own(const Array& all) const;
 

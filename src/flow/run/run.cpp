@@ -30,7 +30,7 @@ class Runner {
       : context_(context),
         options_(options),
         members_(group, options.members),
-        initial_(load_initial(options_)) {
+        initial_(load_initial(options_, members_.own())) {
     options_.model.forcing.seed = options_.forcing_seed.value_or(options_.seed);
     plan_steps();
     check(options_.model, options_.stepping);
@@ -40,7 +40,7 @@ class Runner {
     series_.emplace(options_.folder, fields, options_.model.grid, options_.precision, options_.members);
     identity_ = identity_of(options_, initial_);
     group.expect_same("options and initial fields", identity_.to_json() + fields.string());
-    if (initial_.rank() == 3) initial_ = members_.own(initial_);
+    if (initial_.rank() == 3 && !named_initial(options_.initial)) initial_ = members_.own(initial_);
   }
 
   RunResult run() {

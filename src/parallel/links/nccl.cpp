@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/platform/host_name.hpp"
+#include "device/cuda/entered.hpp"
 #include "parallel/libraries/nccl_api.hpp"
 #include "parallel/links/device_link.hpp"
 
@@ -13,16 +14,18 @@ namespace lockstep::parallel {
 namespace {
 
 using device::cuda::Driver;
+using device::cuda::Entered;
 using NcclClock = std::chrono::steady_clock;
 
 void* pointer_to(const Buffer& buffer) { return reinterpret_cast<void*>(buffer.native()); }
 
 class NcclLink final : public DeviceLink {
  public:
-  /// The primary context of the device, which the device uses itself, is current in this thread.
+  /// By the primary context of the device, which the device uses itself.
   NcclLink(const nccl::Library& library, const Driver& driver, double limit_s)
       : nccl_(library), driver_(driver), limit_s_(limit_s) {}
   ~NcclLink() override {
+    const Entered here(driver_, context_, first_);
     if (communicator_) nccl_.destroy(communicator_);
     if (stream_) driver_.stream_destroy(stream_);
     if (context_) driver_.primary_release(device_);
@@ -31,9 +34,11 @@ class NcclLink final : public DeviceLink {
   /// The reason of a failure, or nothing; ranks change to another link together.
   std::string begin(int number, int rank, int size, const nccl::UniqueId& id) {
     const auto failed = [](int result) { return result != device::cuda::kSuccess; };
-    if (failed(driver_.device_get(&device_, number)) || failed(driver_.primary_retain(&context_, device_)) ||
-        failed(driver_.context_set(context_)) ||
-        failed(driver_.stream_create(&stream_, device::cuda::kStreamNonBlocking)))
+    first_ = number == 0;
+    if (failed(driver_.device_get(&device_, number)) || failed(driver_.primary_retain(&context_, device_)))
+      return "no context of the CUDA driver";
+    const Entered here(driver_, context_, first_);
+    if (!here || failed(driver_.stream_create(&stream_, device::cuda::kStreamNonBlocking)))
       return "no stream of the CUDA driver";
     const int result = nccl_.begin(&communicator_, size, id, rank);
     if (result != nccl::kSuccess) communicator_ = nullptr;
@@ -48,7 +53,7 @@ class NcclLink final : public DeviceLink {
 
   void exchange(const Device& device, std::span<const Slice> sends,
                 std::span<const Slice> receives) override {
-    driver_.context_set(context_);
+    const Entered here(driver_, context_, first_);
     device.end_before(reinterpret_cast<NativeStream>(stream_));
     check(nccl_.group_start(), "ncclGroupStart");
     for (const Slice& s : sends)
@@ -86,6 +91,7 @@ class NcclLink final : public DeviceLink {
   const Driver& driver_;
   const double limit_s_;
   device::cuda::DeviceNumber device_ = 0;
+  bool first_ = true;
   device::cuda::ContextHandle context_ = nullptr;
   device::cuda::StreamHandle stream_ = nullptr;
   nccl::Communicator communicator_ = nullptr;

@@ -1,6 +1,7 @@
 // Messages between ranks. Messages of one sender and tag arrive in order; others in any.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -75,7 +76,7 @@ class Pause {
   void wait();
 
  private:
-  int tries_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
 /// K ranks of one process, whose messages are moved in memory. `seed` other than 0 delays messages and reorders those of

@@ -214,9 +214,23 @@ std::vector<double> joined_rows(const std::vector<parallel::Bytes>& of_ranks, si
 
 DividedLoss::Sums DividedLoss::gather(Sums mine) const {
   if (group_.size() == 1) return mine;
-  group_.expect_same("sums of the loss (devices or paths)", mine.order);
-  const std::vector<parallel::Bytes> from =
-      group_.all_gather(parallel::bytes_of(std::span<const double>(mine.values)));
+  // One message: the numbers, behind the order of the sums and its length.
+  const auto length = uint64_t(mine.order.size());
+  parallel::Bytes message = parallel::bytes_of(std::span(&length, 1));
+  for (const parallel::Bytes& part :
+       {parallel::bytes_of(mine.order), parallel::bytes_of(std::span<const double>(mine.values))})
+    message.insert(message.end(), part.begin(), part.end());
+  std::vector<parallel::Bytes> from = group_.all_gather(std::move(message));
+  bool same = true;
+  for (parallel::Bytes& data : from) {
+    uint64_t n = 0;
+    std::memcpy(&n, data.data(), sizeof n);
+    const auto numbers = data.begin() + ptrdiff_t(sizeof n + n);
+    same = same && parallel::text_of({data.begin() + sizeof n, numbers}) == mine.order;
+    data.erase(data.begin(), numbers);
+  }
+  // Where two differ, each rank sees one that is not its own.
+  if (!same) group_.expect_same("sums of the loss (devices or paths)", mine.order);
   return {mine.rows, joined_rows(from, size_t(mine.rows)), mine.scale, mine.order};
 }
 

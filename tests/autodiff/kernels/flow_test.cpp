@@ -242,6 +242,20 @@ TEST(GradientFlow, DerivativesThatTheAuthorGives) {
   }
 }
 
+// A root's slope is infinite where its operand was set to 0 by a maximum or a select, but nothing varies there.
+TEST(GradientFlow, NothingVariesBehindAMaximum) {
+  const Kernel k = kernel("muted", [](At<1> at, Grid<f64, 1> x, Out<f64, 1> y) {
+    const Val<f64> v = x[at], rest = 1.0 - v * v;
+    Var<f64> chosen(0.0);
+    chosen = select(v > 0.5, v - 0.5, 0.0);
+    y[at] = sqrt(max(rest, 0.0)) + pow(Val<f64>(chosen), 0.5) + asin(min(v, 1.0)) * v;
+  });
+  GradientCase c{k, {5}, {}, {}, {}};
+  c.f64s("b0", {-2, 0.25, 0.75, 3, 1.5}).f64s("b1", {0, 0, 0, 0, 0});
+  c.which = {{"b0"}, {"b1"}};
+  c.expect_consistent(1e-6);
+}
+
 // Zeros keep their sign, for each sign of the slope.
 TEST(GradientFlow, GivenDerivativesLeaveSignedZeros) {
   const Kernel k = kernel("zeros", [](At<1> at, Grid<f32, 1> x, Param<f32> slope, Out<f32, 1> y) {

@@ -85,13 +85,13 @@ const Cublas* Cublas::find(std::string* reason) {
 }
 
 Products::Products(std::shared_ptr<Core> core) : core_(std::move(core)), cublas_(*Cublas::find()) {
-  core_->enter();
+  const Entered here = core_->enter();
   check(cublas_.create(&handle_), "opening cuBLAS");
   check(cublas_.set_math_mode(handle_, kNoReducedSums), "opening cuBLAS");
 }
 
 Products::~Products() {
-  if (handle_ && core_->try_enter()) cublas_.destroy(handle_);
+  if (const Entered here = core_->try_enter(); here && handle_) cublas_.destroy(handle_);
 }
 
 void Products::check(int status, const char* doing) const {

@@ -59,6 +59,37 @@ const Kernel& scale() {
   return k;
 }
 
+TEST_F(FakeCuda, TheContextOfTheCallerStaysCurrent) {
+  setenv("FAKE_CUDA_DEVICES", "2", 1);
+  std::thread([] {
+    const auto current = [] {
+      void* context = nullptr;
+      driver_function<int(void**)>("cuCtxGetCurrent")(&context);
+      return reinterpret_cast<uintptr_t>(context);
+    };
+    driver_function<int(void*)>("cuCtxSetCurrent")(nullptr);
+    const auto use_second = [] {
+      const Device second = Device::open("cuda:1");
+      const Buffer a = second.upload(std::vector<f32>(30, 1.0f), {2, 3, 5}), b = second.allocate<f32>({2, 3, 5});
+      second.launch(scale(), {2, 3, 5}, a, b, 2.0f);
+      second.download<f32>(b);
+      const Graph graph = second.record([&] { second.launch(scale(), {2, 3, 5}, a, b, 2.0f); });
+      graph.replay();
+      second.synchronize();
+    };
+    use_second();
+    EXPECT_EQ(current(), 0U);  // the runtime takes device 0 for a thread without a context
+    driver_function<int(void*)>("cuCtxSetCurrent")(reinterpret_cast<void*>(uintptr_t(0x77)));
+    use_second();
+    Device::list();
+    EXPECT_EQ(current(), 0x77U);
+    FakeLaunch launch{};
+    ASSERT_TRUE(driver_function<decltype(fake_launch)>("fake_launch")(0, &launch));
+    EXPECT_EQ(launch.context, 0x101U);
+  }).join();
+  unsetenv("FAKE_CUDA_DEVICES");
+}
+
 TEST_F(FakeCuda, LargeCopiesGoByAKernelWhereItIsRight) {
   struct Arguments {
     uintptr_t from, to;
