@@ -16,7 +16,7 @@ namespace {
 using namespace lockstep;
 using Clock = std::chrono::steady_clock;
 
-/// In [-1, 1), the same for a cell whatever rank holds it.
+/// In [-1, 1), the same for a cell on every rank.
 float number_at(uint64_t cell) {
   cell = (cell + 1) * 0x9E3779B97F4A7C15ULL;
   cell = (cell ^ (cell >> 29)) * 0xBF58476D1CE4E5B9ULL;
@@ -33,11 +33,13 @@ pde::Inputs inputs_of(const Device& device, const pde::Mesh& mesh, const paralle
         for (int64_t k = 0; k < volume; ++k) {
           const int64_t z = ((planes.begin + k / plane) % nz + nz) % nz;
           numbers[size_t(c * volume + k)] =
-              number_at(uint64_t((int64_t(level) * 4 + (components == 3) + c) * nz + z) * uint64_t(plane) + uint64_t(k % plane));
+              number_at(uint64_t((int64_t(level) * 4 + (components == 3) + c) * nz + z) * uint64_t(plane) +
+                        uint64_t(k % plane));
         }
       const Shape scalar{planes.size(), mesh.cells[1], mesh.cells[0]},
           vector{3, planes.size(), mesh.cells[1], mesh.cells[0]};
-      inputs.fields[name][level] = device.upload(std::span<const float>(numbers), components == 1 ? scalar : vector);
+      inputs.fields[name][level] =
+          device.upload(std::span<const float>(numbers), components == 1 ? scalar : vector);
     }
   return inputs;
 }
@@ -53,7 +55,8 @@ void measure(const char* kind, const std::string& devices, const std::array<int6
     const pde::Inputs inputs = inputs_of(device, mesh, loss.held());
     const pde::BoundLoss bound = loss.bind(device, inputs);
     std::vector<Buffer> arrays;
-    for (const auto& [name, levels] : inputs.fields) arrays.insert(arrays.end(), levels.begin(), levels.end());
+    for (const auto& [name, levels] : inputs.fields)
+      arrays.insert(arrays.end(), levels.begin(), levels.end());
     std::vector<double> times, fetching, terms;
     const auto since = [](Clock::time_point start) {
       return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -71,11 +74,12 @@ void measure(const char* kind, const std::string& devices, const std::array<int6
     std::ranges::sort(times);
     std::ranges::sort(fetching);
     if (group.leads())
-      std::printf("{\"what\": \"pde\", \"kind\": \"%s\", \"ranks\": %d, \"cells\": [%lld, %lld, %lld], \"median_ms\": %.4f, "
-                  "\"least_ms\": %.4f, \"most_ms\": %.4f, \"fetch_ms\": %.4f, \"term\": \"%a\", \"link\": \"%s\"}\n",
-                  kind, ranks, (long long)cells[0], (long long)cells[1], (long long)cells[2], times[times.size() / 2],
-                  times.front(), times.back(),
-                  fetching[fetching.size() / 2], terms.front(), link.c_str());
+      std::printf(
+          "{\"what\": \"pde\", \"kind\": \"%s\", \"ranks\": %d, \"cells\": [%lld, %lld, %lld], "
+          "\"median_ms\": %.4f, "
+          "\"least_ms\": %.4f, \"most_ms\": %.4f, \"fetch_ms\": %.4f, \"term\": \"%a\", \"link\": \"%s\"}\n",
+          kind, ranks, (long long)cells[0], (long long)cells[1], (long long)cells[2], times[times.size() / 2],
+          times.front(), times.back(), fetching[fetching.size() / 2], terms.front(), link.c_str());
     std::fflush(stdout);
   });
 }

@@ -196,7 +196,8 @@ std::shared_ptr<OwnedStream> Core::new_stream() {
 }
 
 void Core::remove_stream(const std::shared_ptr<OwnedStream>& stream) noexcept {
-  if (const Entered here = try_enter()) driver_.stream_synchronize(stream->handle);  // so that release() need not know it any more
+  if (const Entered here = try_enter())
+    driver_.stream_synchronize(stream->handle);  // so that release() need not know it any more
   std::lock_guard lock(mutex_);
   std::erase(queues_, stream);
 }

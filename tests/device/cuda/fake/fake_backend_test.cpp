@@ -70,7 +70,8 @@ TEST_F(FakeCuda, TheContextOfTheCallerStaysCurrent) {
     driver_function<int(void*)>("cuCtxSetCurrent")(nullptr);
     const auto use_second = [] {
       const Device second = Device::open("cuda:1");
-      const Buffer a = second.upload(std::vector<f32>(30, 1.0f), {2, 3, 5}), b = second.allocate<f32>({2, 3, 5});
+      const Buffer a = second.upload(std::vector<f32>(30, 1.0f), {2, 3, 5}),
+                   b = second.allocate<f32>({2, 3, 5});
       second.launch(scale(), {2, 3, 5}, a, b, 2.0f);
       second.download<f32>(b);
       const Graph graph = second.record([&] { second.launch(scale(), {2, 3, 5}, a, b, 2.0f); });
@@ -319,7 +320,9 @@ TEST_F(FakeCuda, AFatalErrorLosesTheDevice) {
     const Buffer b = device.allocate<f32>({1, 1, 64});
     fail("cuStreamSynchronize", 700);
     EXPECT_EQ(fault_of([&] { device.synchronize(); }), DeviceFault::device_lost);
-    EXPECT_EQ(fault_of([&] { device.launch(scale(), {1, 1, 64}, left_over, b, 1.0f); }),
+    EXPECT_EQ(fault_of([&] {
+                device.launch(scale(), {1, 1, 64}, left_over, b, 1.0f);
+              }),
               DeviceFault::device_lost);
     EXPECT_EQ(fault_of([&] { device.allocate<f32>({100}); }), DeviceFault::device_lost);
     EXPECT_THROW(Device::open("cuda"), UnsupportedError);  // the driver gives no context
