@@ -120,5 +120,22 @@ TEST(GradientRows, OperandsThatSelectLeavesOutGiveNothing) {
   }
 }
 
+/// The same of bounds: where min and max take the other operand, a pole of this one is without effect.
+TEST(GradientRows, BoundsHidePoles) {
+  GradientCase c{kernel("bounded",
+                        [](At<1> at, Grid<f64, 1> x, Out<f64, 1> r) {
+                          const Val<f64> a = x[at];
+                          r[at] = max(log(a), -10.0) + min(1.0 / a, 2.0) + a;
+                        }),
+                 {3},
+                 {},
+                 {},
+                 {}};
+  c.f64s("b0", {0, 2, 0.25}).f64s("b1", {0, 0, 0});
+  for (const Device& device : testing::gradient_devices())
+    EXPECT_EQ(c.gradients(device, {{"b1", {1, 1, 1}}}).at("b0"), (Doubles{1, 0.5 - 0.25 + 1, 4 + 1}))
+        << device.info().name;
+}
+
 }  // namespace
 }  // namespace lockstep
