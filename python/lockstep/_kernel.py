@@ -1,6 +1,7 @@
 """Kernels written in Python: traced once per argument types, launched on any device."""
 import inspect
 import os
+import threading
 import time
 
 from . import _blocks, _captured, _core, _language, _types
@@ -11,7 +12,14 @@ from ._expr import Val
 from ._numpy import np
 
 
-tapes = []  # that keep the launches now
+class _Tapes(threading.local):
+    """Those that keep the launches of this thread now, the innermost last."""
+
+    def __init__(self):
+        self.open = []
+
+
+tapes = _Tapes()
 _NUMBERS = (bool, int, float, _core.PerReplay)
 
 
@@ -42,8 +50,8 @@ class Bound:
     def __call__(self, *arguments, **named):
         if named or len(arguments) != len(self._kernel._parameters):
             arguments = self._kernel._complete(arguments, named)
-        if tapes:
-            return tapes[-1]._launch(self._kernel, self._device, self._extent, arguments)
+        if tapes.open:
+            return tapes.open[-1]._launch(self._kernel, self._device, self._extent, arguments)
         if self._kernel.differentiable and any(getattr(a, "requires_grad", False) for a in arguments):
             from . import _torch_kernels
             return _torch_kernels.launch(self._kernel, self._device, self._extent, arguments)

@@ -230,6 +230,8 @@ class TracedGrid(_NoSequence):
     def __setitem__(self, key, value):
         if self._access == "read":
             raise InputError(f"a store into {self._name}, which is Grid", caller(), "Out or InOut")
+        if self.dtype.name == "u8" and isinstance(value, int) and not 0 <= value < 256:
+            raise InputError(f"{value} stored in {self._name}, of u8", caller(), "0 to 255: traced values are cut to 8 bits")
         core = core_of(_types.value_type(self.dtype).name, value)
         lead, offsets = self._split(key)
         if offsets is None:

@@ -42,9 +42,12 @@ def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, me
     Gives x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status (SciPy's numbers;
     4: no step lowers the cost), message, nfev, njev, success and summary.
     """
-    start = np.atleast_1d(np.asarray(x0, dtype=np.float64))
-    if start.ndim != 1:
-        raise InputError(f"x0 of shape {start.shape}", _LEAST_SQUARES, "one axis")
+    start = np.atleast_1d(x0)
+    if start.ndim != 1 or start.dtype.kind not in "biuf":
+        raise InputError(f"x0 of {start.dtype} and shape {start.shape}", _LEAST_SQUARES, "real numbers along one axis")
+    start = start.astype(np.float64)
+    if max_nfev is not None and not max_nfev > 0:
+        raise InputError(f"max_nfev {max_nfev}", _LEAST_SQUARES, "a number above 0")
     traced = bool(traced) and not callable(jac)
     _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, traced)
     scale = _scale(x_scale, start)
@@ -78,7 +81,7 @@ def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, me
         more["linear"] = _SOLVERS[tr_solver]
     summary = problem.minimize(device=device, callback=each, method=_METHODS[method], function_tolerance=float(ftol or 0),
                                parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0), **more,
-                               max_iterations=int(max_nfev or 100 * (len(start) + 1)))
+                               max_iterations=100 * (len(start) + 1) if max_nfev is None else int(max_nfev))
     status = _STATUS[summary.termination]
     message = summary.message or summary.termination.replace("_", " ")
     x = problem.values(block)[0] * units

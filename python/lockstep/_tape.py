@@ -42,7 +42,7 @@ class _Record:
 
 
 class Tape:
-    """Keeps the launches of kernels in its block, for gradients through all of them.
+    """Keeps the launches of kernels by its thread in its block, for gradients through all of them.
 
         with ls.Tape() as tape:
             a = tape.number(0.1)
@@ -58,20 +58,29 @@ class Tape:
     def __init__(self, *, memory_bytes=0):
         self._records, self._memory_bytes = [], memory_bytes
         self._live = {}  # memory: (record, parameter) that still refer to it
-        self._keep = []  # arrays, so that no address is used twice
+        self._arrays = {}  # by their memory: kept, so that no address is used twice
 
     def __enter__(self):
-        _kernel.tapes.append(self)
+        _kernel.tapes.open.append(self)
         return self
 
     def __exit__(self, *error):
-        _kernel.tapes.remove(self)
+        _kernel.tapes.open.remove(self)
 
     def number(self, value):
-        """`value` as an argument of launches, by which `gradient` may be asked."""
+        """`value` as an argument of launches, by which `gradient` may be asked. What Python computes from it is a plain number."""
         return Number(value)
 
-    def _launch(self, kernel, device, extent, arguments):
+    @staticmethod
+    def _launch(kernel, device, extent, arguments):
+        """Launches a kernel, on each tape that is open."""
+        kept = [(tape, tape._record(kernel, device, extent, arguments)) for tape in _kernel.tapes.open]
+        kernel._launch(device, extent, [float(a) if isinstance(a, Number) else a for a in arguments])
+        for tape, record in kept:
+            tape._records.append(record)
+
+    def _record(self, kernel, device, extent, arguments):
+        """A launch that follows, with copies of what it overwrites."""
         record = _Record(kernel, device, extent)
         for (name, hint), value in zip(kernel._parameters, arguments):
             where = f"{_WHERE}, kernel {kernel.name}, argument {name}"
@@ -83,7 +92,9 @@ class Tape:
             if not isinstance(value, Array):
                 raise InputError(f"a {type(value).__name__}", where, "a lockstep.Array: lockstep.asarray(x)")
             key = _key(value)
-            self._expect_whole(key, where)
+            if key not in self._arrays:
+                self._expect_whole(key, where)
+                self._arrays[key] = value
             record.keys[name] = key
             if hint.written:
                 self._copy_before(key, value)
@@ -95,13 +106,11 @@ class Tape:
                 record.values[name] = value.copy() if hint.access == "read_write" else value
                 if hint.access == "read":
                     self._live.setdefault(key, []).append((record, name))
-            self._keep.append(value)
-        kernel._launch(device, extent, [float(a) if isinstance(a, Number) else a for a in arguments])
-        self._records.append(record)
+        return record
 
     def _expect_whole(self, key, where):
-        for device, address, size in {k for r in self._records for k in r.keys.values()}:
-            if (device, address, size) != key and device == key[0] and address < key[1] + key[2] and key[1] < address + size:
+        for device, address, size in self._arrays:
+            if device == key[0] and address < key[1] + key[2] and key[1] < address + size:
                 raise InputError("a part of an array that the tape has as a whole", where, "arrays that do not overlap")
 
     def _copy_before(self, key, array):
@@ -119,9 +128,13 @@ class Tape:
         """
         wanted = {_key(a) for a in by if isinstance(a, Array)}
         numbers = {id(n): 0.0 for n in by if isinstance(n, Number)}
+        taken = {id(n) for r in self._records for n in r.numbers.values()}
         for a in by:
             if not isinstance(a, (Array, Number)):
                 raise InputError(f"a {type(a).__name__} in by", f"{_WHERE}.gradient", "arrays, and numbers of Tape.number")
+            if isinstance(a, Number) and id(a) not in taken:
+                raise InputError(f"number {float(a)!r}, which no launch took", f"{_WHERE}.gradient",
+                                 "a number that is itself an argument of a launch: what Python computes from it has no derivative")
         cotangents = {}
         for array, seed in seeds.items():
             own = asarray(seed, array.device, copy=True, name=f"{_WHERE}.gradient, seed")
@@ -160,7 +173,7 @@ class Tape:
         device = record.device or given[0].device
         for n in record.outputs:
             if seeds[n] is None:
-                like = next(a for a in self._keep if _key(a) == record.keys[n])
+                like = self._arrays[record.keys[n]]
                 seeds[n] = zeros(like.shape, wide(like.dtype), device)
 
         scratch = {n: empty(shape, dtype, device) for n, (shape, dtype) in record.others.items()}

@@ -170,16 +170,16 @@ class Mesh:
 
     def __init__(self, cells, spacing=1.0, dt=1.0, boundary="", order=2):
         def three(given, rest):
-            given = (given,) if isinstance(given, (int, float)) else tuple(given)
+            given = tuple(given) if np.ndim(given) else (given,)
             if not 1 <= len(given) <= 3:
                 raise InputError(f"{given}", "lockstep.pde.Mesh", "one to three numbers, x first")
             return given + (rest,) * (3 - len(given))
 
-        self.cells = tuple(int(n) for n in three(cells, 1))
-        if isinstance(spacing, (int, float)):
+        self.cells = tuple(whole(n, "cells", "lockstep.pde.Mesh", 1) for n in three(cells, 1))
+        if not np.ndim(spacing):
             spacing = (spacing,) * 3
         self.spacing = tuple(float(h) for h in three(spacing, 1.0))
-        self.dt, self.boundary, self.order = float(dt), boundary, int(order)
+        self.dt, self.boundary, self.order = float(dt), boundary, whole(order, "order", "lockstep.pde.Mesh", 2)
 
     @property
     def shape(self):
@@ -266,6 +266,8 @@ class Loss:
         for name, levels in fields.items():
             if not in_time and not isinstance(levels, (tuple, list)):
                 levels = (None, levels, None)
+            if not in_time and len(levels) != 3:
+                raise InputError(f"{len(levels)} levels", f"field {name}", "3: -1, 0, +1 (None for one that no residual mentions)")
             row, shape = [], self._shape(name)
             for level, value in zip(itertools.count() if in_time else ("-1", "+0", "+1"), levels):
                 array = None

@@ -17,8 +17,8 @@ using Complex = std::complex<double>;
 // The functions that rows may use, unqualified, on real and complex numbers.
 using std::acos, std::asin, std::atan, std::atan2, std::cbrt, std::ceil, std::cos, std::cosh, std::erf,
     std::exp, std::exp2, std::expm1, std::floor, std::fmod, std::hypot, std::log, std::log10, std::log1p,
-    std::log2, std::pow, std::real, std::rint, std::signbit, std::sin, std::sinh, std::sqrt, std::tan,
-    std::tanh, std::trunc;
+    std::imag, std::log2, std::pow, std::real, std::rint, std::signbit, std::sin, std::sinh, std::sqrt,
+    std::tan, std::tanh, std::trunc;
 
 inline Complex cbrt(Complex a) { return real(a) < 0 ? -pow(-a, 1.0 / 3) : pow(a, 1.0 / 3); }
 inline Complex exp2(Complex a) { return exp(a * 0.693147180559945309417); }
@@ -26,7 +26,11 @@ inline Complex expm1(Complex a) { return exp(a) - 1.0; }
 inline Complex log2(Complex a) { return log(a) * 1.44269504088896340736; }
 inline Complex log1p(Complex a) { return log(1.0 + a); }
 inline Complex hypot(Complex a, Complex b) { return sqrt(a * a + b * b); }
-inline Complex fmod(Complex a, Complex b) { return a - b * trunc(real(a) / real(b)); }
+/// The whole quotient from the exact remainder: real(a) / real(b) may round up to the next one.
+inline Complex fmod(Complex a, Complex b) {
+  const double rest = std::fmod(real(a), real(b)), quotient = std::rint((real(a) - rest) / real(b));
+  return {rest, imag(a) - quotient * imag(b)};
+}
 inline Complex erf(Complex a) {
   // 2/sqrt(pi) exp(-a^2) sum 2^n a^(2n+1) / (2n+1)!!: all terms of one sign on the real axis.
   if (std::abs(real(a)) > 6) return {std::copysign(1.0, real(a)), 0};

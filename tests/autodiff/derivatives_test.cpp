@@ -164,6 +164,7 @@ TEST(Derivatives, KinksFollowTheStatedRules) {
   EXPECT_EQ(d(clamp(x, -1, 1), 1.5, 0)[0], 0);
   EXPECT_EQ(d(floor(x) + rint(y), 0.5, 0.5), (std::vector<double>{0, 0}));
   EXPECT_EQ(d(fmod(x, y), 7, 2), (std::vector<double>{1, -3}));
+  EXPECT_EQ(d(fmod(x, y), 1, 0.1), (std::vector<double>{1, -9}));  // 1 / 0.1 rounds to 10
 }
 
 TEST(Derivatives, GuardsAreFiniteWhereTheFunctionIsNot) {

@@ -432,6 +432,19 @@ class Fit(SolveTest):
         self.assertAlmostEqual(squares / 0.01 ** 2, document["residual_sum_of_squares"], delta=1e-6 * document["residual_sum_of_squares"])
         self.assertGreater(os.path.getsize(self.path("f.png")), 1000)
 
+    def test_columns_of_text_that_the_fit_does_not_use(self):
+        with open(csv_table(self.path("d.csv"))) as file:
+            header, *rows = file.read().split()
+        named = self.write("named.csv", f"station,{header},remark\n" + "".join(f"north,{row},{'' if k else 'rain'}\n" for k, row in enumerate(rows)))
+        document = self.solve("fit", named, *self.MODEL, "--sigma", "error", "--out", self.path("f.csv"), "--at", named, "--curve", self.path("c.csv"))
+        plain = self.solve("fit", self.path("d.csv"), *self.MODEL, "--sigma", "error")
+        self.assertEqual(document["parameters"], plain["parameters"])
+        for name, columns in (("f.csv", "fitted,residual"), ("c.csv", "fitted")):
+            with open(self.path(name)) as file:
+                self.assertEqual(file.readline().strip(), f"{header},{columns}")
+        for column in ("station", "remark"):
+            self.refuses("solve", "fit", named, "--model", "a*t", "--y", column, "--quiet", saying=f"column {column} is")
+
     def test_statements_about_the_fit(self):
         table = csv_table(self.path("d.csv"))
         document = self.solve("fit", table, *self.MODEL, "--sigma", "error", "--absolute-sigma", "--correlations", "--profile", "--bands",

@@ -360,12 +360,24 @@ TEST(Csv, WrittenNamesComeBack) {
 TEST(Csv, RefusesWithTheLine) {
   const auto refusal = [](const char* text) { return error_of([&] { parse_csv(text, "t.csv"); }); };
   EXPECT_EQ(refusal("x,y\n1,2\n1,2,3\n"), "3 fields [t.csv:3]: expected 2 as above");
-  EXPECT_EQ(refusal("x,y\n1,two\n"), "column y is 'two' [t.csv:2]: expected a finite number");
   EXPECT_EQ(refusal("1,2\n1,nan\n"), "column 2 is 'nan' [t.csv:2]: expected a finite number");
   EXPECT_EQ(refusal("1,2\n,3\n"), "column 1 is empty [t.csv:2]: expected a finite number");
   EXPECT_EQ(refusal("x,x\n1,2\n"), "column 'x' a second time [t.csv:1]: expected each name once");
   EXPECT_EQ(refusal("x,y\n"), "no rows of numbers [t.csv]: expected a table of numbers (CSV)");
   EXPECT_EQ(refusal("\"x,y\n"), "a quote is not closed [t.csv:1]: expected a closing quote on the same line");
+}
+
+// Stations, comments and gaps in columns that nobody uses are no fault of the others.
+TEST(Csv, ColumnsOfTexts) {
+  const CsvTable table = parse_csv("x,station,y,z\n1,north,2,\n3,5,4,6\n", "t.csv");
+  EXPECT_EQ(table.rows(), 2u);
+  EXPECT_EQ(table.columns[table.column("x", "t.csv")], (std::vector<double>{1, 3}));
+  EXPECT_EQ(table.columns[table.column("3", "t.csv")], (std::vector<double>{2, 4}));
+  for (const auto& [column, message] :
+       {std::pair("station", "column station is 'north' [t.csv:2]"),
+        std::pair("2", "column station is 'north' [t.csv:2]"), std::pair("z", "column z is empty [t.csv:2]")})
+    EXPECT_EQ(error_of([&] { table.column(column, "t.csv"); }),
+              std::string(message) + ": expected a finite number");
 }
 
 TEST(TextScanner, Numbers) {

@@ -1,6 +1,7 @@
 """Gradients of kernels: `grad`, and torch.autograd through differentiable kernels."""
 import importlib.util
 import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -145,6 +146,36 @@ def test_a_tape_names_what_it_cannot_take():
         tape.gradient({out: np.zeros(4)}, (t,))
     with pytest.raises(ls.InputError, match="in by"):
         tape.gradient({out: np.zeros(8)}, (0.1,))
+
+
+def test_a_tape_refuses_a_number_that_no_launch_took():
+    t, out = ls.asarray(np.arange(4.0)), ls.zeros(4, ls.f64, "cpu")
+    with ls.Tape() as tape:
+        a = tape.number(0.1)
+        heat[4](t, out, 2 * a)  # a plain number: by a there would be 0
+    with pytest.raises(ls.InputError, match="number 0.1, which no launch took"):
+        tape.gradient({out: np.ones(4)}, (a,))
+
+
+def test_tapes_within_each_other_and_in_threads():
+    t, seed = ls.asarray(np.array([0.0, 1.0, 4.0, 9.0])), np.arange(4.0)
+    mid, out, apart, elsewhere = *(ls.zeros(4, ls.f64, "cpu") for _ in range(3)), np.zeros(4)
+    with ls.Tape() as outer:
+        a = outer.number(0.1)
+        with ls.Tape() as inner:
+            heat[4](t, mid, a)
+        other = threading.Thread(target=lambda: heat[4](np.ones(4), elsewhere, 0.3))  # not an Array: on no tape
+        other.start()
+        other.join()
+        assert (elsewhere == 1).all()
+        heat[4](mid, out, a)
+    with ls.Tape() as plain:
+        heat[4](t, mid, a)
+        heat[4](mid, apart, a)
+    expected = plain.gradient({apart: seed}, (t, a))
+    assert len(outer._records) == 2 and len(inner._records) == 1
+    for got, want in zip(outer.gradient({out: seed}, (t, a)), expected):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
 def test_torch_autograd_through_launches():

@@ -307,3 +307,16 @@ def test_recorded_launches_are_replayed_with_new_numbers(device):
         device.record(lambda: 1 / 0)
     with pytest.raises(ls.InputError, match="inside a recording"):
         device.record(lambda: device.record(lambda: None))
+
+
+def test_a_constant_that_u8_does_not_hold_is_refused():
+    for value in (256, -1):
+        @ls.kernel
+        def fill(at, out: ls.Out[ls.u8, 1]):
+            out[at] = value
+        with pytest.raises(ls.InputError, match=f"{value} stored in out"):
+            fill[HOST, 2](np.zeros(2, np.uint8))
+    value = 255
+    kept = np.zeros(2, np.uint8)
+    fill[HOST, 2](kept)
+    assert kept.tolist() == [255, 255]

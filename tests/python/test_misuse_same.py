@@ -1,5 +1,6 @@
 """Kernels that look like NumPy give what NumPy gives: bodies of kernels beside plain Python."""
 import math
+import types
 
 import numpy as np
 import pytest
@@ -541,6 +542,31 @@ def test_globals_that_change_later_are_read_again(device, monkeypatch):
     expect(0.5, 8, 16)
     WEIGHTS[1], TENSOR[0] = 2.0, 1.0
     expect(0.5, 2, 1)
+
+
+PARAMETERS = {"scale": 2.0, "terms": [1.0]}
+constants = types.ModuleType("constants")
+exec("G = 9.0\ndef twice(v):\n    return v * (2.0 * G)", constants.__dict__)
+
+
+@ls.kernel
+def reads_tables_and_modules(at, x: ls.Grid[ls.f32, 1], o: ls.Out[ls.f32, 1]):
+    o[at] = PARAMETERS["scale"] * x[at] + PARAMETERS["terms"][0] + constants.G + constants.twice(x[at])
+
+
+def test_dictionaries_and_modules_that_change_later_are_read_again(device, monkeypatch):
+    o = np.zeros_like(X)
+
+    def expect(scale, term, g):
+        reads_tables_and_modules[device, 8](X, o)
+        np.testing.assert_allclose(o, scale * X + term + g + 2 * g * X, rtol=1e-6)
+    expect(2, 1, 9)
+    monkeypatch.setitem(PARAMETERS, "scale", 3.0)
+    expect(3, 1, 9)
+    monkeypatch.setitem(PARAMETERS, "terms", [5.0])
+    expect(3, 5, 9)
+    monkeypatch.setattr(constants, "G", 4.0)
+    expect(3, 5, 4)
 
 
 def test_names_of_the_function_around_that_change_later(device):

@@ -230,6 +230,21 @@ def test_bad_fields_are_named(rng):
         pde.Loss(pde.transport(3), pde.Mesh((4, 4, 4), boundary="nowhere"))
 
 
+def test_levels_and_cells_that_are_not_there():
+    wave = pde.System(1)
+    u = wave.field("u")
+    wave.residual("wave", wave.dtt(u) - wave.laplacian(u))
+    loss = pde.Loss(wave, pde.Mesh(np.int64(4), spacing=np.float32(0.5)))
+    assert loss.mesh.cells == (4, 1, 1) and loss.mesh.spacing == (0.5, 0.5, 0.5)
+    levels = [np.ones(4)] * 4
+    assert loss({"u": levels[:3]}) == 0
+    for count in (2, 4):  # a trajectory is another call
+        with pytest.raises(ls.InputError, match=f"{count} levels.*field u"):
+            loss({"u": levels[:count]})
+    with pytest.raises(ls.InputError, match="cells 7.9"):
+        pde.Mesh((7.9, 5))
+
+
 def test_torch_gradcheck_and_memory(rng):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     import lockstep.torch as hooks

@@ -106,3 +106,21 @@ def test_pose_bounds_hold_for_angles_and_euclidean_parts():
     turn = problem.add_blocks("turn", [[1.0, 0, 0, 0]], "so3")
     with pytest.raises(ls.InputError, match="a bound of number 1 of turn"):
         problem.bound(turn, 0, 1, 0, 1)
+
+
+@pytest.mark.parametrize("x0, more, saying", [([1 + 1j], {}, "x0 of complex128"), ([1.0], {"max_nfev": 0}, "max_nfev 0")])
+def test_what_scipy_refuses(x0, more, saying):
+    with pytest.raises(ls.InputError, match=saying):
+        solve.least_squares(lambda p: p[0] * p[0] - 2, x0, device=HOST, **more)
+
+
+def test_dogbox_where_a_gradient_pulls_out_of_a_bound():
+    t = np.arange(40) / 8
+    y = 3 * np.exp(-1.3 * t) + 0.5
+    y[[7, 20]] += 4, -3
+    bounds = ([0, 0, 0], [2.5, 5, 1])
+    found = solve.least_squares(lambda p, t, y: p[0] * ls.exp(-p[1] * t) + p[2] - y, [2, 1, 0.1], args=(t, y), bounds=bounds,
+                                method="dogbox", device=HOST)
+    expected = peer(lambda p: p[0] * np.exp(-p[1] * t) + p[2] - y, [2, 1, 0.1], bounds=bounds, method="dogbox")
+    assert found.nfev < 60 and list(found.active_mask) == [1, 0, 0]
+    np.testing.assert_allclose(found.x, expected.x, rtol=2e-4)

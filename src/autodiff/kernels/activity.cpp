@@ -216,7 +216,8 @@ class Analysis {
     };
     if (i.op == Op::set) {
       if (chosen_[i.args[0]]) mark_float(i.args[1]);
-    } else if (i.op == Op::select || (chosen_[id] && is_value(i.op))) {
+    } else if (i.op == Op::select || i.op == Op::fmin || i.op == Op::fmax ||
+               (chosen_[id] && is_value(i.op))) {
       for (Id a : i.args) mark_float(a);
     }
   }

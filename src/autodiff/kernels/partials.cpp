@@ -67,17 +67,17 @@ ir::Id partial(const ir::Instruction& i, size_t k, const std::array<ir::Id, 3>& 
   return d ? id_of(*d) : ir::kNone;
 }
 
-Id unless_zero(ir::Builder& b, Id g, Id part) {
-  if (part == kNone || part == g) return part;
-  return b.select(b.op(Op::feq, {g, b.number(b.type(g), 0)}), b.number(b.type(part), 0), part);
+ir::Id unless_zero(ir::Builder& b, ir::Id g, ir::Id part) {
+  if (part == ir::kNone || part == g) return part;
+  return b.select(b.op(ir::Op::feq, {g, b.number(b.type(g), 0)}), b.number(b.type(part), 0), part);
 }
 
-Id share_in_extreme(Builder& b, Id value, Id extreme) {
-  const Id lane = b.emit(Op::lane, Type::i32, {});
-  const Id has = b.op(Op::feq, {value, extreme});
-  const Id first =
-      b.emit(Op::group_reduce, Type::i32, {b.select(has, lane, b.i32(INT32_MAX))}, uint64_t(Reduction::min));
-  return b.op(Op::ieq, {lane, first});
+ir::Id share_in_extreme(ir::Builder& b, ir::Id value, ir::Id extreme) {
+  const ir::Id lane = b.emit(ir::Op::lane, Type::i32, {});
+  const ir::Id has = b.op(ir::Op::feq, {value, extreme});
+  const ir::Id first = b.emit(ir::Op::group_reduce, Type::i32, {b.select(has, lane, b.i32(INT32_MAX))},
+                              uint64_t(ir::Reduction::min));
+  return b.op(ir::Op::ieq, {lane, first});
 }
 
 }  // namespace lockstep::gradients

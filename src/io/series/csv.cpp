@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -120,12 +121,17 @@ std::string csv_field(std::string_view text) {
 }
 
 size_t CsvTable::column(const std::string& name, std::string_view where) const {
+  const auto numeric = [&](size_t column) {
+    if (const auto fault = faults.find(column); fault != faults.end())
+      throw InputError(fault->second.what, fault->second.where, "a finite number");
+    return column;
+  };
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return size_t(found - names.begin());
+  if (found != names.end()) return numeric(size_t(found - names.begin()));
   double number = 0;
   if (parse_double(name, number) && number == std::floor(number) && number >= 1 &&
       number <= double(columns.size()))
-    return size_t(number) - 1;
+    return numeric(size_t(number) - 1);
   throw InputError(fmt::format("no column '{}'", name), where,
                    names.empty() ? fmt::format("a number from 1 to {}", columns.size())
                                  : fmt::format("one of {}", fmt::join(names, ", ")));
@@ -158,13 +164,15 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
         table.claim.reach(bytes, "its numbers", where);
         for (size_t c = 0; c < fields.size(); ++c) {
           double value = 0;
-          if (!parse_double(fields[c], value) || !std::isfinite(value))
-            scan.fail(fields[c].empty()
-                          ? fmt::format("column {} is empty", c + 1)
-                          : fmt::format("column {} is '{}'",
-                                        table.names.empty() ? std::to_string(c + 1) : table.names[c],
-                                        shown(fields[c])),
-                      "a finite number");
+          if (!parse_double(fields[c], value) || !std::isfinite(value)) {
+            const std::string name = table.names.empty() ? std::to_string(c + 1) : table.names[c];
+            const std::string what = fields[c].empty()
+                                         ? fmt::format("column {} is empty", name)
+                                         : fmt::format("column {} is '{}'", name, shown(fields[c]));
+            if (table.names.empty()) scan.fail(what, "a finite number");
+            table.faults.emplace(c, CsvTable::Fault{what, scan.where()});
+            value = std::numeric_limits<double>::quiet_NaN();
+          }
           table.columns[c].push_back(value);
         }
       });

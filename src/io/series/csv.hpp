@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,19 +14,25 @@
 namespace lockstep::io {
 
 struct CsvTable {
+  struct Fault {
+    std::string what, where;
+  };
   std::vector<std::string> names;  // of the columns; empty without a header
   std::vector<std::vector<double>> columns;
   InputClaim claim = {};
+  std::map<size_t, Fault> faults = {};  // the first field that is no finite number, by column
 
   size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
-  /// Place of a column by its name, or by its number from 1. Throws InputError that lists what there is.
+  /// Index of a column of numbers by its name, or by its number from 1. Throws InputError that lists what there is, or
+  /// that names the column's fault.
   size_t column(const std::string& name, std::string_view where) const;
 };
 
 /// The separator is the first of tab, semicolon and comma that the first line has, else blanks; with none of them there is
 /// one column. A first line with a field that is no number is the header; names may be in double quotes. Lines that start with # and
-/// empty lines are passed over. Throws InputError that names file, line and column: fields that are no finite
-/// number, rows of another length, names twice, no rows.
+/// empty lines are passed over. Below a header a column may hold texts; its values are NaN, its fault says where. Throws
+/// InputError that names file, line and column: fields that are no finite number without a header, rows of another length,
+/// names twice, no rows.
 CsvTable parse_csv(std::string_view text, std::string_view where);
 CsvTable read_csv(const std::filesystem::path& path);
 

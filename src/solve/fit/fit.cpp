@@ -281,6 +281,9 @@ FittedProblem fitted_problem(std::span<const io::CsvTable> tables, const FitOpti
   for (const std::string& name : setup.parameters) start.push_back(found.at(name));
   FitProblem made = build(setup, options, start);
   out.summary = minimize(made.problem, context, options.options);
+  if (options.x.empty())
+    out.summary.notes.push_back(fmt::format("the model names no column of the table: {} are parameters",
+                                            fmt::join(setup.names, ", ")));
   add_statistics(setup, options, made, context, start, out);
   judge_chi_squared(options, out);
   std::vector<int> held;

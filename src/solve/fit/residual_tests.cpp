@@ -1,5 +1,6 @@
 #include "solve/fit/residual_tests.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "solve/fit/distributions.hpp"
@@ -38,10 +39,11 @@ void test_normality(std::span<const double> residuals, FitResidualTests& out) {
   constexpr size_t kFewest = 20;  // below, the kurtosis is far from normal
   if (residuals.size() < kFewest) return;
   const auto n = double(residuals.size());
-  double mean = 0, m2 = 0, m3 = 0, m4 = 0;
+  double mean = 0, m2 = 0, m3 = 0, m4 = 0, unit = 0;  // unit: powers of it neither overflow nor vanish
   for (const double r : residuals) mean += r / n;
+  for (const double r : residuals) unit = std::max(unit, std::abs(r - mean));
   for (const double r : residuals) {
-    const double d = r - mean;
+    const double d = unit > 0 ? (r - mean) / unit : 0;
     m2 += d * d / n, m3 += d * d * d / n, m4 += d * d * d * d / n;
   }
   if (!(m2 > 0)) return;

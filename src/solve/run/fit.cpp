@@ -12,12 +12,13 @@
 namespace lockstep::solve {
 namespace {
 
-/// The columns that all data sets have; where there are several, after the number of the set.
+/// The columns of numbers that all data sets have; where there are several, after the number of the set.
 void write_table(const FitRun& wanted, std::span<const io::CsvTable> tables, const FitRunResult& fit) {
   std::vector<std::string> names;
   for (const std::string& name : tables[0].names)
     if (std::all_of(tables.begin(), tables.end(), [&](const io::CsvTable& t) {
-          return std::find(t.names.begin(), t.names.end(), name) != t.names.end();
+          const auto at = std::find(t.names.begin(), t.names.end(), name);
+          return at != t.names.end() && !t.faults.contains(size_t(at - t.names.begin()));
         }))
       names.push_back(name);
   std::string csv = tables.size() > 1 ? "data_set," : "";
@@ -39,16 +40,18 @@ void write_table(const FitRun& wanted, std::span<const io::CsvTable> tables, con
   write_file(wanted.out, csv);
 }
 
-/// The points with the curve and its bands; where there are several data sets, after the number of the set.
+/// The points' columns of numbers with the curve and its bands; where there are several data sets, after the number of the set.
 void write_curve(const FitRun& wanted, const io::CsvTable& points, const FitCurve& curve) {
   const auto rows = size_t(curve.rows), sets = curve.fitted.size() / rows;
   std::string csv = sets > 1 ? "data_set," : "";
-  for (const std::string& name : points.names) csv += io::csv_field(name) + ",";
+  std::vector<size_t> columns;
+  for (size_t c = 0; c < points.columns.size(); ++c)
+    if (!points.faults.contains(c)) columns.push_back(c), csv += io::csv_field(points.names[c]) + ",";
   csv += fmt::format("fitted{}{}\n", curve.confidence.empty() ? "" : ",confidence",
                      curve.prediction.empty() ? "" : ",prediction");
   for (size_t at = 0; at < curve.fitted.size(); ++at) {
     if (sets > 1) csv += fmt::format("{},", at / rows + 1);
-    for (const std::vector<double>& column : points.columns) csv += fmt::format("{},", column[at % rows]);
+    for (const size_t c : columns) csv += fmt::format("{},", points.columns[c][at % rows]);
     csv += fmt::format("{}", curve.fitted[at]);
     for (const std::vector<double>* half : {&curve.confidence, &curve.prediction})
       if (!half->empty()) csv += fmt::format(",{}", (*half)[at]);

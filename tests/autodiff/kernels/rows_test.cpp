@@ -40,7 +40,7 @@ GradientCase case_of(const Row& row, const Doubles& a, const Doubles& b) {
                  {},
                  {},
                  {}};
-  c.f64s("b0", a).f64s("b1", b).f64s("b2", {0.3, -0.2, 0.1}).f64s("b3", a);
+  c.f64s("b0", a).f64s("b1", b).f64s("b2", Doubles(a.size(), 0.3)).f64s("b3", a);
   return c;
 }
 bool is_step(ir::Op op) {
@@ -117,6 +117,34 @@ TEST(GradientRows, OperandsThatSelectLeavesOutGiveNothing) {
                 -2 * x[1] / (y[1] * y[1]) * (std::sin(1 / y[1]) + std::cos(1 / y[1]) / y[1]) +
                     0.5 / std::sqrt(y[1]) + 1 / y[1],
                 1e-11);
+  }
+}
+
+/// The same of bounds: where min and max take the other operand, a pole of this one is without effect.
+TEST(GradientRows, BoundsHidePoles) {
+  GradientCase c{kernel("bounded",
+                        [](At<1> at, Grid<f64, 1> x, Out<f64, 1> r) {
+                          const Val<f64> a = x[at];
+                          r[at] = max(log(a), -10.0) + min(1.0 / a, 2.0) + a;
+                        }),
+                 {3},
+                 {},
+                 {},
+                 {}};
+  c.f64s("b0", {0, 2, 0.25}).f64s("b1", {0, 0, 0});
+  for (const Device& device : testing::gradient_devices())
+    EXPECT_EQ(c.gradients(device, {{"b1", {1, 1, 1}}}).at("b0"), (Doubles{1, 0.5 - 0.25 + 1, 4 + 1}))
+        << device.info().name;
+}
+
+/// fmod(1, 0.1) is 1 - 9 * 0.1, though 1 / 0.1 rounds to 10.
+TEST(GradientRows, RemaindersNextToAWholeQuotient) {
+  const Doubles a{1, -1, 7.5, 4.5}, b{0.1, 0.1, 2, 1.5};
+  const GradientCase c = case_of({ir::Op::fmod, 2}, a, b);
+  for (const Device& device : testing::gradient_devices()) {
+    const auto found = c.gradients(device, {{"b3", {1, 1, 1, 1}}});
+    EXPECT_EQ(found.at("b0"), (Doubles{1, 1, 1, 1})) << device.info().name;
+    EXPECT_EQ(found.at("b1"), (Doubles{-9, 9, -3, -3})) << device.info().name;
   }
 }
 

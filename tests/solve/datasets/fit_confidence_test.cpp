@@ -230,5 +230,30 @@ TEST(FitConfidence, AbsoluteSigmaLeavesErrorsAlone) {
   EXPECT_NE(refusal(std::span(&data, 1), options).find("without sigma"), std::string::npos);
 }
 
+TEST(FitConfidence, NormalityHasNoUnits) {
+  std::vector<double> residuals;
+  for (int k = 0; k < 50; ++k) residuals.push_back(std::sin(12.9898 * k * k + 3));
+  const size_t rows[] = {residuals.size()};
+  std::vector<size_t> order(residuals.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  const auto normality = [&](double unit) {
+    std::vector<double> scaled = residuals;
+    for (double& r : scaled) r *= unit;
+    return residual_tests(scaled, rows, order, 2).normality.value();
+  };
+  for (const double unit : {1e-120, 1e120}) EXPECT_NEAR(normality(unit), normality(1), 1e-11);
+}
+
+TEST(FitConfidence, AModelWithoutAColumnIsNoted) {
+  const io::CsvTable data = rows_of([](double t) { return 2 * t; }, 25, 0.3);
+  FitOptions options = wanted("m*tt");  // for m*t
+  options.x.clear();
+  const std::vector<std::string> notes = fit(data, options, cpu_of_confidence()).summary.notes;
+  EXPECT_EQ(std::ranges::count(notes, "the model names no column of the table: m, tt are parameters"), 1);
+  EXPECT_FALSE(
+      std::ranges::any_of(fit(data, wanted("m*t"), cpu_of_confidence()).summary.notes,
+                          [](const std::string& note) { return note.find("no column") != note.npos; }));
+}
+
 }  // namespace
 }  // namespace lockstep::solve

@@ -147,12 +147,12 @@ TEST(Fit, FromATablesText) {
   }
   const auto refused = [](const char* table) -> std::string {
     try {
-      io::parse_csv(table, "bad.csv");
+      fit(io::parse_csv(table, "bad.csv"), options("a*t"), cpu());
     } catch (const InputError& e) { return e.what(); }
     return "";
   };
-  EXPECT_EQ(refused("t,y\n1,2\n2,x\n"), "column y is 'x' [bad.csv:3]: expected a finite number");
-  EXPECT_EQ(refused("t,y\n1\n"), "1 fields [bad.csv:2]: expected 2 as above");
+  EXPECT_EQ(refused("t,value\n1,2\n2,x\n"), "column value is 'x' [bad.csv:3]: expected a finite number");
+  EXPECT_EQ(refused("t,value\n1\n"), "1 fields [bad.csv:2]: expected 2 as above");
 }
 
 TEST(Fit, SaysWhereParametersAreNotDetermined) {

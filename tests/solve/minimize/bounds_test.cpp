@@ -94,6 +94,46 @@ TEST(Bounds, HoldForEuclideanPartsAndAngles) {
   }
 }
 
+/// a exp(-b t) + c with outliers and a at its bound, through which the gradient pulls strongly: b and c are found in as few
+/// steps as where a is held for good.
+TEST(Bounds, AGradientOutOfABoundDoesNotSlowTheOthers) {
+  Context context({.device = "cpu"});
+  const TermType decay{"decay", {3}, 2, [](const TermArguments& a) {
+                         return std::vector{a.x(0, 0) * exp(-a.x(0, 1) * a.data(0)) + a.x(0, 2) - a.data(1)};
+                       }};
+  std::vector<double> rows;
+  for (int k = 0; k < 40; ++k) {
+    const double t = k / 8.0;
+    rows.insert(rows.end(), {t, 3 * std::exp(-1.3 * t) + 0.5 + (k == 7 ? 4 : k == 20 ? -3 : 0)});
+  }
+  const auto found = [&](Method method, bool held, int64_t& iterations) {
+    Problem problem;
+    const BlockSet x = problem.add_blocks("x", euclidean(3), std::vector<double>{held ? 2.5 : 2, 1, 0.1});
+    problem.add_terms(decay, {x}, std::vector<int32_t>(40, 0), rows);
+    const int first[] = {0};
+    if (held)
+      problem.fix_coordinates(x, 0, first);
+    else
+      problem.bound(x, 0, 0, 0, 2.5);
+    Options options;
+    options.method = method, options.function_tolerance = 1e-12, options.max_iterations = 500;
+    const Summary summary = minimize(problem, context, options);
+    EXPECT_TRUE(converged(summary.termination)) << summary.message;
+    iterations = summary.iterations;
+    const auto values = problem.values(x);
+    return std::vector<double>(values.begin(), values.end());
+  };
+  for (const Method method : {Method::lm, Method::dogleg}) {
+    SCOPED_TRACE(name(method));
+    int64_t free = 0, fixed = 0;
+    const std::vector<double> bounded = found(method, false, free), expected = found(method, true, fixed);
+    EXPECT_EQ(bounded[0], 2.5);
+    for (size_t k = 1; k < 3; ++k) EXPECT_NEAR(bounded[k], expected[k], 1e-4);
+    EXPECT_LE(free, fixed + 25);
+    EXPECT_LE(fixed, 40);
+  }
+}
+
 TEST(Bounds, OfOtherNumbersAreRefused) {
   using lockstep::test::refusal;
   BlockSet x;

@@ -116,17 +116,11 @@ class Lbfgs final : public Minimizer {
     }
     const std::vector<uint8_t> held = run_.held();
     device().copy(evaluator().gradient(), masked_);
-    clear(held, masked_);
+    clear(device(), held, masked_);
     trial_.pairs = memory_->find_direction(masked_);
     device().copy(memory_->step(), direction_);
-    clear(held, direction_);
+    clear(device(), held, direction_);
     return {0, cost_, dot(device(), evaluator().gradient(), direction_)};
-  }
-  void clear(const std::vector<uint8_t>& held, const Buffer& vector) {
-    std::vector<double> v = to_host(device(), vector);
-    for (size_t k = 0; k < v.size(); ++k)
-      if (held[k]) v[k] = 0;
-    to_device(device(), v, vector);
   }
 
   LineResult search(const LinePoint& start) {

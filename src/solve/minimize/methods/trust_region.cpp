@@ -297,6 +297,7 @@ class Dogleg final : public LeastSquares {
       else
         device().copy(evaluator().diagonal(), scale_);
       divide_by(device(), scale_, evaluator().gradient(), cauchy_);
+      if (run_.bounded()) clear(device(), run_.held(), cauchy_);  // as the Gauss-Newton step
       evaluator().multiply(cauchy_, product_);
       const double slope = dot(device(), evaluator().gradient(), cauchy_);
       const double curvature = dot(device(), cauchy_, product_);

@@ -10,6 +10,7 @@
 #include "lockstep/kernel/kernel.hpp"
 #include "optimize/vector_launch.hpp"
 #include "primitives/sums/host_reduce.hpp"
+#include "solve/linear/host_solver.hpp"
 #include "solve/linear/linear_solver.hpp"
 
 namespace lockstep::solve {
@@ -80,6 +81,13 @@ void raise(const Device& device, const Buffer& p, const Buffer& q) {
                                    [](At<1> at, Grid<T, 1> x, InOut<T, 1> r) { r[at] = max(x[at], r[at]); });
     optimize::launch_over(device, k, q, p, q);
   });
+}
+
+void clear(const Device& device, const std::vector<uint8_t>& which, const Buffer& x) {
+  std::vector<double> v = to_host(device, x);
+  for (size_t k = 0; k < v.size(); ++k)
+    if (which[k]) v[k] = 0;
+  to_device(device, v, x);
 }
 
 }  // namespace lockstep::solve

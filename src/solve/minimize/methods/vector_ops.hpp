@@ -2,6 +2,9 @@
 // or f64, and one length.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "lockstep/device.hpp"
 #include "optimize/vectors.hpp"
 
@@ -13,6 +16,8 @@ void scale_by(const Device& device, const Buffer& d, const Buffer& p, const Buff
 void divide_by(const Device& device, const Buffer& d, const Buffer& p, const Buffer& q);
 /// q = max(p, q)
 void raise(const Device& device, const Buffer& p, const Buffer& q);
+/// x = 0 where `which`, by way of the host
+void clear(const Device& device, const std::vector<uint8_t>& which, const Buffer& x);
 /// Waits for the number, which on a CPU is added up in place where the vector is short. max_abs: NaN where an element
 /// is NaN.
 double max_abs(const Device& device, const Buffer& x);
