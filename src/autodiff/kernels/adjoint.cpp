@@ -169,9 +169,8 @@ class Adjoint : Replay {
   void each_kept(const Recorded& r, Body body) {
     if (!r.shared) return each_element(r.array, [&](Id k) { body(k, k); });
     const int lanes = plan_.f.group_lanes();
-    b_.for_(b_.emit(Op::lane, Type::i32, {}), b_.i32(int32_t(declaration(r).count)), lanes, [&](Id k) {
-      body(k, b_.op(Op::idiv, {k, b_.i32(lanes)}));
-    });
+    b_.for_(b_.emit(Op::lane, Type::i32, {}), b_.i32(int32_t(declaration(r).count)), lanes,
+            [&](Id k) { body(k, b_.op(Op::idiv, {k, b_.i32(lanes)})); });
   }
   Id element(const Recorded& r, Id k) {
     if (!r.shared) return element(r.array, k);
@@ -506,8 +505,7 @@ class Count : Replay {
       if (!records(id)) {
         forward(id);
       } else if (i.op == Op::if_) {
-        b_.if_(
-            value(i.args[0]), [&] { inside(i.blocks[0], 0); }, [&] { inside(i.blocks[1], 0); });
+        b_.if_(value(i.args[0]), [&] { inside(i.blocks[0], 0); }, [&] { inside(i.blocks[1], 0); });
       } else {
         const Id passes = b_.variable(b_.i32(0));
         loop(id, [&] {

@@ -6,7 +6,10 @@ namespace lockstep {
 
 // Functions of the rows of ops.def that AnyVal does not have.
 template <class A, class B>
-requires detail::AnyPair<A, B> Val<bool> equal(const A& a, const B& b) { return a == b; }
+  requires detail::AnyPair<A, B>
+Val<bool> equal(const A& a, const B& b) {
+  return a == b;
+}
 
 }  // namespace lockstep
 
@@ -24,10 +27,11 @@ namespace {
 autodiff::Op node_of(ir::Op op) {
   switch (op) {
 #define LOCKSTEP_NODE(name, word, kind, arity, op, ...) \
-  case ir::Op::op: return autodiff::Op::name;           \
-      #define LOCKSTEP_MATH(name, ...)                  \
-  case ir::Op::name: return autodiff::Op::name;         \
-      #include "lockstep/ir/ops.def"
+  case ir::Op::op:                                      \
+    return autodiff::Op::name;                          \
+  #define LOCKSTEP_MATH(name, ...) case ir::Op::name:   \
+    return autodiff::Op::name;                          \
+    #include "lockstep/ir/ops.def"
     default: return autodiff::Op::count_;
   }
 }

@@ -85,8 +85,7 @@ class Tangent {
   void statement(Id id) {
     const Instruction& i = f_[id];
     if (i.op == Op::if_)
-      return b_.if_(
-          value_[i.args[0]], [&] { block(i.blocks[0]); }, [&] { block(i.blocks[1]); });
+      return b_.if_(value_[i.args[0]], [&] { block(i.blocks[0]); }, [&] { block(i.blocks[1]); });
     Instruction copy = i;
     for (Id& a : copy.args)
       if (a != kNone) a = value_[a];

@@ -38,8 +38,8 @@ Array Members::on_lead(const Array& mine) const {
 
 std::vector<Spectra> Members::all(const std::vector<Spectra>& mine) const {
   if (dealt_.size() == 1) return mine;
-  constexpr std::vector<double> Spectra::*kRings[] = {&Spectra::energy, &Spectra::enstrophy,
-                                                      &Spectra::energy_flux, &Spectra::enstrophy_flux};
+  constexpr std::vector<double> Spectra::* kRings[] = {&Spectra::energy, &Spectra::enstrophy,
+                                                       &Spectra::energy_flux, &Spectra::enstrophy_flux};
   std::vector<Spectra> joined(static_cast<size_t>(count_));
   for (const auto ring : kRings) {
     std::vector<double> numbers;

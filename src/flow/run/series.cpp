@@ -29,10 +29,8 @@ struct HistoryColumn {
   const char* long_name;
   double& (*of)(flow::Moment& moment);
 };
-#define LOCKSTEP_COLUMN(name, long_name, member)                         \
-  {                                                                      \
-    name, long_name, [](flow::Moment& m) -> double& { return m.member; } \
-  }
+#define LOCKSTEP_COLUMN(name, long_name, member) \
+  {name, long_name, [](flow::Moment& m) -> double& { return m.member; }}
 constexpr HistoryColumn kHistory[] = {
     LOCKSTEP_COLUMN("time", "time", time),
     LOCKSTEP_COLUMN("max_u", "largest |u|", max_u),

@@ -34,8 +34,7 @@ void expect_equal(const Doubles& got, const Doubles& expected) {
 TEST(GradientFlow, BranchesTakeTheirOwnDerivative) {
   const auto c = one_input("branches", {0.5, -0.5, 2, -3}, {0, 0, 0, 0}, [](auto at, auto x, auto, auto y) {
     Var<f64> v = x[at];
-    if_(
-        v > 0.0, [&] { v = v * v; }, [&] { v = -3.0 * v; });
+    if_(v > 0.0, [&] { v = v * v; }, [&] { v = -3.0 * v; });
     if_(v > 1.0, [&] { v = 2.0 * v; });
     y[at] = v;
   });

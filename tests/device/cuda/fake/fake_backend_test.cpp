@@ -320,9 +320,7 @@ TEST_F(FakeCuda, AFatalErrorLosesTheDevice) {
     const Buffer b = device.allocate<f32>({1, 1, 64});
     fail("cuStreamSynchronize", 700);
     EXPECT_EQ(fault_of([&] { device.synchronize(); }), DeviceFault::device_lost);
-    EXPECT_EQ(fault_of([&] {
-                device.launch(scale(), {1, 1, 64}, left_over, b, 1.0f);
-              }),
+    EXPECT_EQ(fault_of([&] { device.launch(scale(), {1, 1, 64}, left_over, b, 1.0f); }),
               DeviceFault::device_lost);
     EXPECT_EQ(fault_of([&] { device.allocate<f32>({100}); }), DeviceFault::device_lost);
     EXPECT_THROW(Device::open("cuda"), UnsupportedError);  // the driver gives no context
