@@ -146,4 +146,32 @@ void histogram(const Device& device, const Buffer& keys, const Buffer& counts, c
 void histogram(const Device& device, const Buffer& x, double low, double high, const Buffer& counts,
                const Stream& stream = {});
 
+// ── sorting ──
+//
+// Stable and with one result on every device: elements of equal keys keep their order. Keys are u32, i32 or f32, fewer
+// than 2^31 - 2^16. f32 has the total order of IEEE 754: -NaN, -infinity … -0, 0 … infinity, NaN; NaN of one sign by
+// their bits.
+
+/// The keys in ascending order, and the values in the order of their keys. `values` and `sorted_values` are u32, i32 or
+/// f32; where `values` is an empty handle, `sorted_values` (u32 or i32) gets the position of each key in `keys`; where
+/// both are, the keys alone are sorted. `bits` from 1 to 32: the keys are ordered by their lowest bits alone, which saves
+/// passes where no key is negative or has higher ones; of f32 all 32. The sorted buffers overlap no other.
+///
+/// An LSD radix sort by digits of up to 8 bits, ceil(bits / 8) passes. A pass counts the digits of each chunk, scans the
+/// counts, and moves each element to its place: it reads the keys twice, the values once and writes both once.
+void sort_by_key(const Device& device, const Buffer& keys, const Buffer& values, const Buffer& sorted_keys,
+                 const Buffer& sorted_values, int bits = 32, const Stream& stream = {});
+/// Bytes of device memory that sort_by_key takes while it runs; `payload`: with values or positions.
+int64_t sort_bytes(const Device& device, int64_t count, bool payload, int bits = 32);
+
+/// For each element of an extent, the positions of an index buffer that refer to it: those of element k are
+/// entries[first[k]] … entries[first[k + 1] - 1].
+struct IndexTable {
+  Buffer first;    // i32, extent + 1
+  Buffer entries;  // i32, as many as the index has elements
+};
+/// The positions of each element in increasing order. `index` is i32 or u32. Indices outside of 0 … extent - 1 are left
+/// out: their positions are in `entries` from first[extent] on, in increasing order, where no element refers to them.
+IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent, const Stream& stream = {});
+
 }  // namespace lockstep::primitives

@@ -47,6 +47,8 @@ template <class T>
 Kernel scan_sums_kernel(bool segmented, bool wide);
 template <class T>
 Kernel scan_kernel(bool exclusive, bool segmented, bool wide);
+/// Bytes that an inclusive or exclusive scan of so many elements allocates.
+int64_t scan_bytes(Storage storage, int64_t count);
 
 /// The form for so many columns of x: how many a lane adds up side by side, or lanes along them; and its
 /// kernel. `records`: for x of just so many columns, which stay side by side in shared memory (CPU).
