@@ -1,5 +1,5 @@
 // Device-wide operations on buffers: fill, copy, vector updates, transpose, matrix products, reductions, scans, gather over
-// CSR rows, histograms. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
+// CSR rows, histograms, sorts. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
 // every thread count.
 //
 // Buffers are f32, f64, i32 or u32 where nothing else is said, contiguous, of any shape; an operation sees
@@ -119,6 +119,16 @@ void exclusive_scan(const Device& device, const Buffer& from, const Buffer& to, 
 void segmented_scan(const Device& device, const Buffer& from, const Buffer& heads, const Buffer& to,
                     const Stream& stream = {});
 
+// ── segments ──
+
+/// result[r] = sum, least or greatest of the elements first[r] … first[r + 1] - 1 of x: the bits that `reduce` gives of
+/// these elements alone, also where a segment has none. `first` is i32, one element more than the result, between 0 and
+/// x.elements() and without descents; others give other results, but read nothing outside of x. x has fewer than
+/// 2^31 - 2^16 elements, as many segments at most. Segments of up to 32 elements are computed by a lane, up to 8192 by a
+/// group, longer ones by many groups.
+void segmented_reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& first,
+                      const Buffer& result, const Stream& stream = {});
+
 // ── gather over rows ──
 
 /// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048
@@ -164,6 +174,17 @@ void sort_by_key(const Device& device, const Buffer& keys, const Buffer& values,
 /// Bytes of device memory that sort_by_key takes while it runs; `payload`: with values or positions.
 int64_t sort_bytes(const Device& device, int64_t count, bool payload, int bits = 32);
 
+/// Runs of equal keys: run k has the key keys[k] and the positions first[k] … first[k + 1] - 1.
+struct Unique {
+  Buffer keys;       // of the storage of the sorted keys
+  Buffer first;      // i32, one more than the keys
+  Buffer count;      // u32, one element: the number of runs
+  int64_t size = 0;  // the same on the host
+};
+/// The runs of sorted keys, u32, i32 or f32; the keys of a run have the same bits. Waits for the number of runs, and then
+/// allocates the results.
+Unique unique(const Device& device, const Buffer& sorted, const Stream& stream = {});
+
 /// For each element of an extent, the positions of an index buffer that refer to it: those of element k are
 /// entries[first[k]] … entries[first[k + 1] - 1].
 struct IndexTable {
@@ -172,6 +193,7 @@ struct IndexTable {
 };
 /// The positions of each element in increasing order. `index` is i32 or u32. Indices outside of 0 … extent - 1 are left
 /// out: their positions are in `entries` from first[extent] on, in increasing order, where no element refers to them.
-IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent, const Stream& stream = {});
+IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent,
+                            const Stream& stream = {});
 
 }  // namespace lockstep::primitives

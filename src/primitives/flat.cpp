@@ -38,7 +38,8 @@ void expect_apart(std::initializer_list<Buffer> written, std::initializer_list<B
     for (size_t other = k + 1; other < all.size(); ++other) {
       const uint64_t a = all[k].native(), b = all[other].native();
       if (a && b && a < b + uint64_t(all[other].bytes()) && b < a + uint64_t(all[k].bytes()))
-        throw InputError("a written buffer shares memory with another one", where, "buffers without common elements");
+        throw InputError("a written buffer shares memory with another one", where,
+                         "buffers without common elements");
     }
 }
 

@@ -164,7 +164,8 @@ class Tile {
   /// The elements in shared memory, in their order; then `body(round, position)` for those of the lane, striped.
   template <class Body>
   void spread(const std::vector<Var<u32>>& values, Body body) const {
-    for (int k = 0; k < shares_.per_lane; ++k) memory_[place(lane_ * shares_.per_lane + k)] = values[size_t(k)];
+    for (int k = 0; k < shares_.per_lane; ++k)
+      memory_[place(lane_ * shares_.per_lane + k)] = values[size_t(k)];
     barrier();
     for_each_striped(body);
     barrier();
@@ -221,7 +222,8 @@ void scatter_together(const Group<1>& g, const Pass& pass, const Moved& moved, c
   };
   constexpr uint32_t kHalf = (1u << kHalfBits) - 1;
   order([&](const Val<u32>& key) { return pass.digit(key) & kHalf; });
-  if_(uniform(pass.mask > kHalf), [&] { order([&](const Val<u32>& key) { return pass.digit(key) >> kHalfBits; }); });
+  if_(uniform(pass.mask > kHalf),
+      [&] { order([&](const Val<u32>& key) { return pass.digit(key) >> kHalfBits; }); });
 
   // Where the elements of a digit go, less their position in the tile.
   const SharedArray<i32> base(kDigits);
@@ -238,7 +240,8 @@ void scatter_together(const Group<1>& g, const Pass& pass, const Moved& moved, c
   for (int r = 0; r < shares.per_lane; ++r) {
     const Val<i32> at = g.lane() + r * shares.lanes;
     to.push_back(base[bitcast<i32>(pass.digit(sorted[size_t(r)]))] + at);
-    if_(at < count, [&] { moved.to_keys.store({to.back()}, restored(moved.keys.type(), sorted[size_t(r)])); });
+    if_(at < count,
+        [&] { moved.to_keys.store({to.back()}, restored(moved.keys.type(), sorted[size_t(r)])); });
   }
   if (!moved.to_values) return;
   size_t r = 0;

@@ -32,6 +32,12 @@ Payload payload_of(const Buffer& values, const Buffer& sorted_values) {
   return values ? Payload::values : sorted_values ? Payload::positions : Payload::none;
 }
 
+void expect_words(const char* what, Storage storage, bool floats, std::string_view where) {
+  if (storage != Storage::u32 && storage != Storage::i32 && !(floats && storage == Storage::f32))
+    throw InputError(fmt::format("{} of {}", what, name(storage)), where,
+                     floats ? "u32, i32 or f32" : "u32 or i32");
+}
+
 void expect_bits(int bits, std::string_view where) {
   if (bits < 1 || bits > 32) throw InputError(fmt::format("{} bits", bits), where, "1 to 32");
 }
@@ -39,28 +45,27 @@ void expect_bits(int bits, std::string_view where) {
 void expect_sortable(const Buffer& keys, const Buffer& values, const Buffer& sorted_keys,
                      const Buffer& sorted_values, int bits) {
   const auto where = "primitives::sort_by_key";
-  const auto expect = [&](const char* what, const Buffer& buffer, bool floats) {
-    const Storage s = buffer.storage();
-    if (s != Storage::u32 && s != Storage::i32 && !(floats && s == Storage::f32))
-      throw InputError(fmt::format("{} of {}", what, name(s)), where, floats ? "u32, i32 or f32" : "u32 or i32");
-  };
   expect_flat(keys, where);
-  expect("keys", keys, true);
+  expect_keys(keys, where);
   expect_bits(bits, where);
   if (keys.storage() == Storage::f32 && bits != 32)
     throw InputError(fmt::format("{} bits of f32", bits), where, "all 32: the sign is the highest");
-  if (keys.elements() > kMostKeys)
-    throw InputError(fmt::format("{} keys", keys.elements()), where, "fewer than 2^31 - 2^16");
   expect_flat(sorted_keys, keys.storage(), keys.elements(), where);
   if (values || sorted_values) {
     expect_flat(sorted_values, sorted_values.storage(), keys.elements(), where);
-    expect(values ? "values" : "positions", sorted_values, bool(values));
+    expect_words(values ? "values" : "positions", sorted_values.storage(), bool(values), where);
   }
   if (values) expect_flat(values, sorted_values.storage(), keys.elements(), where);
   expect_apart({sorted_keys, sorted_values}, {keys, values}, where);
 }
 
 }  // namespace
+
+void expect_keys(const Buffer& keys, std::string_view where) {
+  expect_words("keys", keys.storage(), true, where);
+  if (keys.elements() > kMostKeys)
+    throw InputError(fmt::format("{} keys", keys.elements()), where, "fewer than 2^31 - 2^16");
+}
 
 void radix_sort(const Device& device, Radix form, const Buffer& keys, const Buffer& values,
                 const Buffer& sorted_keys, const Buffer& sorted_values, int bits, const Stream& stream) {
@@ -70,7 +75,8 @@ void radix_sort(const Device& device, Radix form, const Buffer& keys, const Buff
   const Passes passes(form, count, bits);
   Payload payload = payload_of(values, sorted_values);
   const Storage value = sorted_values.storage();
-  const Buffer counts = device.allocate<u32>({passes.counts(0)}), starts = device.allocate<u32>({passes.counts(0)});
+  const Buffer counts = device.allocate<u32>({passes.counts(0)}),
+               starts = device.allocate<u32>({passes.counts(0)});
   Buffer other_keys, other_values;
   if (passes.count > 1) {
     other_keys = device.allocate(keys.storage(), {count});
@@ -92,7 +98,8 @@ void radix_sort(const Device& device, Radix form, const Buffer& keys, const Buff
     moved.set("keys", from_keys.reshape({count})).set("to_keys", to_keys.reshape({count}));
     if (payload == Payload::values) moved.set("values", from_values.reshape({count}));
     if (payload != Payload::none) moved.set("to_values", to_values.reshape({count}));
-    device.launch_on(stream, digit_scatter_kernel(form, keys.storage(), payload, value), {passes.chunks}, moved);
+    device.launch_on(stream, digit_scatter_kernel(form, keys.storage(), payload, value), {passes.chunks},
+                     moved);
     if (payload == Payload::positions) payload = Payload::values;
     from_keys = to_keys, from_values = to_values;
     shift += passes.width(pass);

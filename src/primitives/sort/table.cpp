@@ -10,9 +10,9 @@
 namespace lockstep::primitives {
 
 const Kernel& offsets_kernel() {
-  static const Kernel k = kernel("primitives.table.first", [](At<1> at, Grid<u32, 1> starts, Out<i32, 1> first) {
-    first[at] = cast<i32>(starts[at]);
-  });
+  static const Kernel k =
+      kernel("primitives.table.first",
+             [](At<1> at, Grid<u32, 1> starts, Out<i32, 1> first) { first[at] = cast<i32>(starts[at]); });
   return k;
 }
 
