@@ -19,7 +19,7 @@ namespace {
 namespace prim = primitives;
 using prim::Radix;
 
-Device cpu(int threads = 0) {
+Device cpu_of(int threads = 0) {
   DeviceOptions options;
   options.threads = threads;
   return Device::open("cpu", options);
@@ -58,7 +58,7 @@ void expect_sorted(const Device& device, Radix form, const std::vector<T>& keys,
 }
 
 TEST(Sort, IsStableForAnyCountTypeAndForm) {
-  const Device fast = cpu(), exact = Device::open("interp");
+  const Device fast = cpu_of(), exact = Device::open("interp");
   uint32_t seed = 1;
   for (const Radix form : prim::kRadixForms)
     for (const size_t count : {0, 1, 2, 31, 255, 2048, 2049, 8191, 8192, 8193, 40007}) {
@@ -73,11 +73,11 @@ TEST(Sort, IsStableForAnyCountTypeAndForm) {
 
 TEST(Sort, OfMoreThanAMillionKeysOnAnyNumberOfThreads) {
   const auto keys = random_keys<u32>((1 << 20) + 4097, 3, 0xffffu);
-  for (const int threads : {1, 3}) expect_sorted(cpu(threads), Radix::serial, keys, 16);
+  for (const int threads : {1, 3}) expect_sorted(cpu_of(threads), Radix::serial, keys, 16);
 }
 
 TEST(Sort, ComparesTheLowestBitsAlone) {
-  const Device device = cpu();
+  const Device device = cpu_of();
   for (const Radix form : prim::kRadixForms)
     for (int bits = 1; bits < 32; ++bits) {
       expect_sorted(device, form, random_keys<u32>(3001, uint32_t(bits)), bits);
@@ -91,7 +91,7 @@ TEST(Sort, HasTheTotalOrderOfFloats) {
   const std::vector<f32> ascending{-nan, -infinity, -1.5f, -least, -0.0f, 0.0f, least, 1.5f, infinity, nan};
   std::vector<f32> keys = ascending;
   std::shuffle(keys.begin(), keys.end(), std::mt19937(5));
-  const Device device = cpu();
+  const Device device = cpu_of();
   const Buffer to = device.allocate<f32>({10});
   prim::sort_by_key(device, device.upload(keys), {}, to, {});
   const auto got = device.download<f32>(to);
@@ -100,7 +100,7 @@ TEST(Sort, HasTheTotalOrderOfFloats) {
 }
 
 TEST(Sort, MovesValuesOfEachTypeAndLeavesItsInputs) {
-  const Device device = cpu();
+  const Device device = cpu_of();
   const auto keys = random_keys<i32>(5000, 9, 0x80000fffu);
   std::vector<f32> values(keys.size());
   std::iota(values.begin(), values.end(), 0.5f);
@@ -140,7 +140,7 @@ TEST(Sort, TakesTheBytesThatItReportsAndIsRecorded) {
   EXPECT_THROW(prim::sort_bytes(device, 1, true, 33), InputError);
 
   auto keys = random_keys<u32>(9000, 6);
-  const Device fast = cpu();
+  const Device fast = cpu_of();
   const Buffer from = fast.upload(keys), to = fast.allocate<u32>({9000});
   const Graph graph = fast.record([&] { prim::sort_by_key(fast, from, {}, to, {}); });
   for (int round = 0; round < 2; ++round) {
@@ -155,7 +155,7 @@ TEST(Sort, TakesTheBytesThatItReportsAndIsRecorded) {
 }
 
 TEST(Sort, RefusesWrongBuffers) {
-  const Device device = cpu();
+  const Device device = cpu_of();
   const Buffer u = device.allocate<u32>({8}), v = device.allocate<u32>({8}), w = device.allocate<u32>({8}),
                f = device.allocate<f32>({8}), f2 = device.allocate<f32>({8}), d = device.allocate<f64>({8}),
                x = device.allocate<u32>({8}), few = device.allocate<u32>({7});
@@ -223,7 +223,7 @@ TEST(Unique, GivesKeysFirstPositionsAndTheirNumber) {
 }
 
 TEST(Unique, GroupsTheValuesOfEqualKeys) {
-  const Device device = cpu();
+  const Device device = cpu_of();
   const auto keys = random_keys<u32>(20000, 8, 0x3ffu), values = random_keys<u32>(20000, 9);
   std::map<u32, u32> expected;
   for (size_t k = 0; k < keys.size(); ++k) expected[keys[k]] += values[k];
@@ -276,7 +276,7 @@ TEST(TransposedTable, ListsThePositionsOfEachIndexInOrder) {
 
 // <y, gather(x)> = <scatter(y), x>: the table makes a scatter-add of its index a gather.
 TEST(TransposedTable, MakesTheAdjointOfAGather) {
-  const Device device = cpu();
+  const Device device = cpu_of();
   const std::vector<i32> index = random_keys<i32>(5000, 2, 0x1ffu);
   const auto y = random_keys<u32>(5000, 3);
   std::vector<u32> expected(400);

@@ -33,6 +33,7 @@ IndexTable transposed_table(const Device& device, const Buffer& index, int64_t e
   expect_flat(index, where);
   if (index.storage() != Storage::i32 && index.storage() != Storage::u32)
     throw InputError(fmt::format("an index of {}", name(index.storage())), where, "i32 or u32");
+  expect_keys(index, where);
   if (extent < 0 || extent >= INT32_MAX)
     throw InputError(fmt::format("an extent of {}", extent), where, "0 to 2^31 - 2");
   const int64_t count = index.elements();
