@@ -24,7 +24,7 @@ Case sort_base(const std::string& operation) {
   Case c;
   c.dtype = std::string(name(detail::kType<T>));
   c.name = "primitives." + operation + (std::is_same_v<T, f32> ? "" : "." + c.dtype);
-  c.small = {"0", "1", "2", "17", "2048", "2049", "8192", "8193", "30011"};
+  c.small = {"0", "1", "2", "17", "2048", "2049", "4096", "8193", "30011"};
   c.full = {"1000003"};
   c.bench = {"1048576", "67108864"};
   return c;

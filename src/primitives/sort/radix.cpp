@@ -21,7 +21,7 @@ struct Shares {
   int lanes, per_lane;
   int tile() const { return lanes * per_lane; }
 };
-Shares shares_of(Radix form) { return form == Radix::wide ? Shares{512, 16} : Shares{256, 8}; }
+Shares shares_of(Radix form) { return {256, form == Radix::wide ? 16 : 8}; }
 
 /// The bits of a key, in the order of the keys: the sign of an i32 is flipped, all bits of a negative f32.
 Val<u32> ordered(const AnyVal& key) {
@@ -104,73 +104,72 @@ void scatter_serially(const Group<1>& g, const Pass& pass, const Moved& moved, c
   });
 }
 
-/// A tile in shared memory. A lane holds `per_lane` neighbours in registers, since its counters follow their order.
+using Words = std::vector<Val<u32>>;
+
+/// A tile in shared memory, one word of padding in 32, so that neighbours of a lane are in different banks, as are
+/// elements of neighbouring lanes. A lane ranks `per_lane` neighbours, since its counters follow their order, and loads
+/// and stores striped elements. Their positions are a base and constants.
 class Tile {
  public:
   explicit Tile(const Group<1>& g, Shares shares)
       : shares_(shares),
         lane_(g.lane()),
-        memory_(padded(std::max(shares.tile(), kWords * shares.lanes))),
-        ranks_(list()) {}
+        striped_(lane_ + (lane_ >> 5)),
+        neighbours_(place(lane_ * shares.per_lane)),
+        words_(place(lane_ * kWords)),
+        memory_(stride(std::max(shares.per_lane, kWords))) {}
 
-  std::vector<Var<u32>> list() const {
-    std::vector<Var<u32>> values;
-    values.reserve(size_t(shares_.per_lane));
-    for (int k = 0; k < shares_.per_lane; ++k) values.emplace_back(0u);
+  Val<i32> striped(int r) const { return striped_ + stride(r); }
+  Val<i32> neighbour(int k) const { return neighbours_ + k; }
+  /// The element before the striped one; the first has itself.
+  Val<u32> before(int r) const { return memory_[max(striped(r) - 1 - cast<i32>((lane_ & 31) == 0), 0)]; }
+  static Val<i32> place(const Val<i32>& at) { return at + (at >> 5); }
+  static Val<i32> place(const Val<u32>& at) { return place(bitcast<i32>(at)); }
+
+  template <class At>
+  void write(const Words& values, At at) const {
+    for (int k = 0; k < shares_.per_lane; ++k) memory_[at(k)] = values[size_t(k)];
+    barrier();
+  }
+  template <class At>
+  Words read(At at) const {
+    Words values;
+    for (int k = 0; k < shares_.per_lane; ++k) values.push_back(memory_[at(k)]);
+    barrier();
     return values;
   }
-  /// Loads along the tile, then gives each lane its neighbours; `load` gives the bits at a position of the tile.
-  template <class Load>
-  void fill(std::vector<Var<u32>>& values, Load load) const {
-    for_each_striped([&](const Val<i32>& at) { memory_[place(at)] = load(at); });
-    barrier();
-    take(values);
-  }
-  /// Positions of the elements in the order of four bits, of `key >> shift`, by counters of each lane and a scan of these.
+  const SharedArray<u32>& memory() const { return memory_; }
+
+  /// Positions of the keys in the order of a digit of four bits, by counters of each lane and a scan of these.
   template <class Digit>
-  void rank(const std::vector<Var<u32>>& keys, Digit digit) {
-    for (int w = 0; w < kWords; ++w) memory_[place(lane_ + w * shares_.lanes)] = 0u;
-    for (int k = 0; k < shares_.per_lane; ++k) {
-      const Counter c = counter(digit(keys[size_t(k)]));
+  Words rank(const Words& keys, Digit digit) const {
+    for (int w = 0; w < kWords; ++w) memory_[striped(w)] = 0u;
+    Words ranks;
+    for (const Val<u32>& key : keys) {
+      const Counter c = counter(digit(key));
       const Val<u32> word = memory_[c.at];
-      ranks_[size_t(k)] = word >> c.shift & 0xffffu;
+      ranks.push_back(word >> c.shift & 0xffffu);
       memory_[c.at] = word + (Val<u32>(1u) << c.shift);
     }
     barrier();
-    std::vector<Val<u32>> words;
-    for (int w = 0; w < kWords; ++w) words.push_back(memory_[place(lane_ * kWords + w)]);
+    Words words;
+    for (int w = 0; w < kWords; ++w) words.push_back(memory_[words_ + w]);
     Val<u32> own = words[0];
     for (int w = 1; w < kWords; ++w) own = own + words[size_t(w)];
     // The digits in the upper halves of the words come after all of the lower halves.
-    Val<u32> before = group_scan_sum(own) - own + (group_sum(own) << 16);
+    Val<u32> first = group_scan_sum(own) - own + (group_sum(own) << 16);
     for (int w = 0; w < kWords; ++w) {
-      memory_[place(lane_ * kWords + w)] = before;
-      before = before + words[size_t(w)];
+      memory_[words_ + w] = first;
+      first = first + words[size_t(w)];
     }
     barrier();
-    for (int k = 0; k < shares_.per_lane; ++k) {
-      const Counter c = counter(digit(keys[size_t(k)]));
-      ranks_[size_t(k)] += memory_[c.at] >> c.shift & 0xffffu;
+    for (size_t k = 0; k < keys.size(); ++k) {
+      const Counter c = counter(digit(keys[k]));
+      ranks[k] = ranks[k] + (memory_[c.at] >> c.shift & 0xffffu);
     }
     barrier();
+    return ranks;
   }
-  /// Moves the elements to their ranks.
-  void exchange(std::vector<Var<u32>>& values) const {
-    for (int k = 0; k < shares_.per_lane; ++k)
-      memory_[place(bitcast<i32>(Val<u32>(ranks_[size_t(k)])))] = values[size_t(k)];
-    barrier();
-    take(values);
-  }
-  /// The elements in shared memory, in their order; then `body(round, position)` for those of the lane, striped.
-  template <class Body>
-  void spread(const std::vector<Var<u32>>& values, Body body) const {
-    for (int k = 0; k < shares_.per_lane; ++k)
-      memory_[place(lane_ * shares_.per_lane + k)] = values[size_t(k)];
-    barrier();
-    for_each_striped(body);
-    barrier();
-  }
-  Val<u32> at(const Val<i32>& position) const { return memory_[place(position)]; }
 
  private:
   struct Counter {
@@ -178,94 +177,92 @@ class Tile {
     Val<u32> shift;
   };
   Counter counter(const Val<u32>& digit) const {
-    return {place(bitcast<i32>(digit & uint32_t(kWords - 1)) * shares_.lanes + lane_),
-            digit >> (kHalfBits - 1) << 4};
+    return {bitcast<i32>(digit & uint32_t(kWords - 1)) * stride(1) + striped_, digit >> (kHalfBits - 1) << 4};
   }
-  /// One word of padding in 32: neighbours of a lane and of the lanes are in different banks.
-  static Val<i32> place(const Val<i32>& at) { return at + (at >> 5); }
-  static int padded(int count) { return count + count / 32; }
-  template <class Body>
-  void for_each_striped(Body body) const {
-    for (int r = 0; r < shares_.per_lane; ++r) body(lane_ + r * shares_.lanes);
-  }
-  void take(std::vector<Var<u32>>& values) const {
-    for (int k = 0; k < shares_.per_lane; ++k)
-      values[size_t(k)] = memory_[place(lane_ * shares_.per_lane + k)];
-    barrier();
-  }
+  /// Words of so many elements of each lane.
+  int stride(int each) const { return each * (shares_.lanes + shares_.lanes / 32); }
 
   Shares shares_;
-  Val<i32> lane_;
+  Val<i32> lane_, striped_, neighbours_, words_;
   SharedArray<u32> memory_;
-  std::vector<Var<u32>> ranks_;
 };
 
 void scatter_together(const Group<1>& g, const Pass& pass, const Moved& moved, const Grid<u32, 1>& starts,
                       Shares shares) {
-  Tile tile(g, shares);
-  auto keys = tile.list(), values = moved.to_values ? tile.list() : std::vector<Var<u32>>();
-  const auto load = [&](std::vector<Var<u32>>& to, auto element) {
-    tile.fill(to, [&](const Val<i32>& at) {
-      // The last tile ends in elements with the last digit, which stay behind all others.
-      Var<u32> bits = 0xffffffffu;
-      if_(pass.begin + at < pass.end, [&] { bits = element(pass.begin + at); });
-      return Val<u32>(bits);
-    });
+  const Tile tile(g, shares);
+  const Val<i32> lane = g.lane(), count = pass.end - pass.begin;
+  const auto at = [&](int r) { return lane + r * shares.lanes; };
+  const auto striped = [&](int r) { return tile.striped(r); };
+  const auto neighbours = [&](int k) { return tile.neighbour(k); };
+  const auto by = [](const Words& ranks) {
+    return [&ranks](int k) { return Tile::place(ranks[size_t(k)]); };
   };
-  load(keys, [&](const Val<i32>& at) { return ordered(moved.keys.load({at})); });
-  if (moved.to_values)
-    load(values, [&](const Val<i32>& at) { return moved.value(at).bitcast(Type::u32).as<u32>(); });
-  const auto order = [&](auto digit) {
-    tile.rank(keys, digit);
-    tile.exchange(keys);
-    if (moved.to_values) tile.exchange(values);
-  };
-  constexpr uint32_t kHalf = (1u << kHalfBits) - 1;
-  order([&](const Val<u32>& key) { return pass.digit(key) & kHalf; });
-  if_(uniform(pass.mask > kHalf),
-      [&] { order([&](const Val<u32>& key) { return pass.digit(key) >> kHalfBits; }); });
 
-  // Where the elements of a digit go, less their position in the tile.
-  const SharedArray<i32> base(kDigits);
-  std::vector<Val<u32>> sorted;
-  tile.spread(keys, [&](const Val<i32>& at) {
-    sorted.push_back(tile.at(at));
-    const Val<i32> digit = bitcast<i32>(pass.digit(sorted.back()));
-    const Val<u32> before = pass.digit(tile.at(max(at - 1, 0)));
-    if_(at == 0 || bitcast<i32>(before) != digit,
-        [&] { base[digit] = bitcast<i32>(starts[of_chunk(g, digit)]) - at; });
-  });
-  std::vector<Val<i32>> to;
-  const Val<i32> count = pass.end - pass.begin;
+  Words keys;
   for (int r = 0; r < shares.per_lane; ++r) {
-    const Val<i32> at = g.lane() + r * shares.lanes;
-    to.push_back(base[bitcast<i32>(pass.digit(sorted[size_t(r)]))] + at);
-    if_(at < count,
-        [&] { moved.to_keys.store({to.back()}, restored(moved.keys.type(), sorted[size_t(r)])); });
+    // The last tile ends in keys with the last digit, which stay behind all others.
+    Var<u32> key = 0xffffffffu;
+    if_(at(r) < count, [&] { key = ordered(moved.keys.load({pass.begin + at(r)})); });
+    keys.push_back(key);
+  }
+  tile.write(keys, striped);
+  keys = tile.read(neighbours);
+  constexpr uint32_t kHalf = (1u << kHalfBits) - 1;
+  Words order = tile.rank(keys, [&](const Val<u32>& key) { return pass.digit(key) & kHalf; });
+  tile.write(keys, by(order));
+  keys = tile.read(neighbours);
+  const Words last = tile.rank(keys, [&](const Val<u32>& key) { return pass.digit(key) >> kHalfBits; });
+  if (moved.to_values) {
+    // Both orders in one, of the striped elements.
+    tile.write(last, neighbours);
+    order = tile.read(by(Words(order)));
+    tile.write(order, neighbours);
+    order = tile.read(striped);
+  }
+
+  // Where the keys of a digit go, less their position in the tile.
+  const SharedArray<i32> base(kDigits);
+  tile.write(keys, by(last));
+  for (int r = 0; r < shares.per_lane; ++r) {
+    const Val<u32> digit = pass.digit(tile.memory()[striped(r)]), before = pass.digit(tile.before(r));
+    if_(at(r) == 0 || before != digit, [&] {
+      const Val<i32> own = bitcast<i32>(digit);
+      base[own] = bitcast<i32>(starts[of_chunk(g, own)]) - at(r);
+    });
+  }
+  barrier();
+  std::vector<Val<i32>> to;
+  for (int r = 0; r < shares.per_lane; ++r) {
+    const Val<u32> key = tile.memory()[striped(r)];
+    to.push_back(base[bitcast<i32>(pass.digit(key))] + at(r));
+    if_(at(r) < count, [&] { moved.to_keys.store({to.back()}, restored(moved.keys.type(), key)); });
   }
   if (!moved.to_values) return;
-  size_t r = 0;
-  tile.spread(values, [&](const Val<i32>& at) {
-    const Val<i32> there = to[r++];
-    const Val<u32> bits = tile.at(at);
-    if_(at < count, [&] { moved.to_values->store({there}, AnyVal(bits).bitcast(moved.to_values->type())); });
-  });
+  barrier();
+  for (int r = 0; r < shares.per_lane; ++r)
+    if_(at(r) < count, [&] {
+      const AnyVal value = moved.value(pass.begin + at(r));
+      tile.memory()[Tile::place(order[size_t(r)])] = value.bitcast(Type::u32).as<u32>();
+    });
+  barrier();
+  for (int r = 0; r < shares.per_lane; ++r)
+    if_(at(r) < count, [&] {
+      const Val<u32> word = tile.memory()[striped(r)];
+      moved.to_values->store({to[size_t(r)]}, AnyVal(word).bitcast(moved.to_values->type()));
+    });
 }
 
 constexpr const char* kFormNames[] = {"", ".wide", ".narrow"};
 
 KernelOptions options_of(Radix form) {
-  return {{form == Radix::serial ? 1 : shares_of(form).lanes, 1, 1}, 0};
+  return {{form == Radix::serial ? 1 : shares_of(form).lanes, 1, 1}, form == Radix::wide ? 3 : 0};
 }
 
 }  // namespace
 
 Radix radix_form(const Device& device) {
   if (capabilities_of(device).vectors) return Radix::serial;
-  const Shares wide = shares_of(Radix::wide);
-  const Limits& limits = device.info().limits;
-  const bool fits = limits.group_lanes >= wide.lanes && limits.shared_bytes >= 40 << 10;
-  return fits ? Radix::wide : Radix::narrow;
+  return device.info().limits.shared_bytes >= 24 << 10 ? Radix::wide : Radix::narrow;
 }
 
 int64_t radix_chunk(Radix form, int64_t count) {

@@ -7,8 +7,8 @@
 namespace lockstep::primitives {
 
 /// How a chunk is ranked; a stable sort has one result, so the bits are the same. `serial`: one lane, element by element,
-/// for a CPU. `wide` and `narrow`: groups of 512 and 256 lanes through shared memory, for GPUs with more and with less
-/// of it.
+/// for a CPU. `wide` and `narrow`: a group, 16 and 8 elements a lane through shared memory, for GPUs with more and with
+/// less of it.
 enum class Radix : uint8_t { serial, wide, narrow };
 inline constexpr Radix kRadixForms[] = {Radix::serial, Radix::wide, Radix::narrow};
 Radix radix_form(const Device& device);

@@ -18,18 +18,6 @@ constexpr int64_t kMostElements = INT32_MAX - (1 << 16);
 /// Groups that share a list whose length the host does not have.
 constexpr int64_t kMostGroups = 4096;
 
-/// A segment, moved into x.
-struct Segment {
-  Val<i32> begin, length;
-  Segment(const Grid<i32, 1>& first, const Val<i32>& row, const Val<i32>& size)
-      : begin(clamp(first[row], 0, size)), length(clamp(first[row + 1], begin, size) - begin) {}
-  /// Entries in the list of segments of one chunk, and in that of chunks of longer ones.
-  Val<u32> lone() const { return cast<u32>(length > kShort && length <= kChunk); }
-  Val<u32> chunks() const {
-    return select(length > kChunk, bitcast<u32>((length - 1) / kChunk + 1), Val<u32>(0u));
-  }
-};
-
 /// body(n) for the entries begin + n of a list that the groups share, n = group, group + groups …
 template <class Body>
 void for_each_shared(const Group<1>& g, const Val<u32>& begin, const Val<u32>& end, const Val<i32>& room,
@@ -46,6 +34,18 @@ std::string segment_kernel_name(std::string_view part, Chunk how) {
 }
 
 }  // namespace
+
+/// A segment, moved into x.
+struct Segment {
+  Val<i32> begin, length;
+  Segment(const Grid<i32, 1>& first, const Val<i32>& row, const Val<i32>& size)
+      : begin(clamp(first[row], 0, size)), length(clamp(first[row + 1], begin, size) - begin) {}
+  /// Entries in the list of segments of one chunk, and in that of chunks of longer ones.
+  Val<u32> lone() const { return cast<u32>(length > kShort && length <= kChunk); }
+  Val<u32> chunks() const {
+    return select(length > kChunk, bitcast<u32>((length - 1) / kChunk + 1), Val<u32>(0u));
+  }
+};
 
 template <class T>
 Kernel short_segments_kernel(Chunk how) {
