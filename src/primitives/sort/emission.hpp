@@ -24,15 +24,18 @@ class Emission {
     const Val<u32> all = group_sum(own(count));
     if_(lane_ == 0, [&] { counts[group] = all; });
   }
-  /// emit(element, its entries, position of the first) for each element.
+  /// emit(element, its entries, position of the first) for each element, unless the chunk has no entry; `starts` is the
+  /// exclusive scan of the counts and `group` the chunk's place in them.
   template <class Count, class Emit>
-  void emit(const Val<u32>& start, Count count, Emit emit) const {
-    const Val<u32> before = own(count);
-    Var<u32> position = start + group_scan_sum(before) - before;
-    for_(begin_, end_, [&](Val<i32> at) {
-      const Val<u32> entries = count(at);
-      emit(at, entries, bitcast<i32>(Val<u32>(position)));
-      position += entries;
+  void emit(const Grid<u32, 1>& starts, const Val<i32>& group, Count count, Emit emit) const {
+    if_(uniform(starts[group] != starts[group + 1]), [&] {
+      const Val<u32> before = own(count);
+      Var<u32> position = starts[group] + group_scan_sum(before) - before;
+      for_(begin_, end_, [&](Val<i32> at) {
+        const Val<u32> entries = count(at);
+        emit(at, entries, bitcast<i32>(Val<u32>(position)));
+        position += entries;
+      });
     });
   }
 

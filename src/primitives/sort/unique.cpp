@@ -47,7 +47,7 @@ Kernel runs_kernel(Storage keys, int lanes) {
                     const auto first = p.write<i32, 1>("first");
                     Emission(g, x.size(0))
                         .emit(
-                            starts[g.id()], [&](const Val<i32>& at) { return begins(x, at); },
+                            starts, g.id(), [&](const Val<i32>& at) { return begins(x, at); },
                             [&](const Val<i32>& at, const Val<u32>& entries, const Val<i32>& to) {
                               if_(entries != 0u, [&] {
                                 distinct.store({to}, x.load({at}));

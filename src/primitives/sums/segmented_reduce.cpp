@@ -93,10 +93,10 @@ Kernel segment_list_kernel(int lanes) {
                       });
                     };
                     all.emit(
-                        starts[g.id()], [&](const Val<i32>& row) { return Segment(first, row, size).lone(); },
+                        starts, g.id(), [&](const Val<i32>& row) { return Segment(first, row, size).lone(); },
                         put);
                     all.emit(
-                        starts[g.count() + g.id()],
+                        starts, g.count() + g.id(),
                         [&](const Val<i32>& row) { return Segment(first, row, size).chunks(); }, put);
                   },
                   {{lanes, 1, 1}, 0});
