@@ -1,5 +1,5 @@
 // Device-wide operations on buffers: fill, copy, vector updates, transpose, matrix products, reductions, scans, gather over
-// CSR rows, histograms. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
+// CSR rows, histograms, sorts. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
 // every thread count.
 //
 // Buffers are f32, f64, i32 or u32 where nothing else is said, contiguous, of any shape; an operation sees
@@ -119,6 +119,16 @@ void exclusive_scan(const Device& device, const Buffer& from, const Buffer& to, 
 void segmented_scan(const Device& device, const Buffer& from, const Buffer& heads, const Buffer& to,
                     const Stream& stream = {});
 
+// ── segments ──
+
+/// result[r] = sum, least or greatest of the elements first[r] … first[r + 1] - 1 of x: the bits that `reduce` gives of
+/// these elements alone, also where a segment has none. `first` is i32, one element more than the result, between 0 and
+/// x.elements() and without descents; others give other results, but read nothing outside of x. x has fewer than
+/// 2^31 - 2^16 elements, as many segments at most. Segments of up to 32 elements are computed by a lane, up to 8192 by a
+/// group, longer ones by many groups.
+void segmented_reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& first,
+                      const Buffer& result, const Stream& stream = {});
+
 // ── gather over rows ──
 
 /// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048
@@ -145,5 +155,45 @@ void histogram(const Device& device, const Buffer& keys, const Buffer& counts, c
 /// are finite.
 void histogram(const Device& device, const Buffer& x, double low, double high, const Buffer& counts,
                const Stream& stream = {});
+
+// ── sorting ──
+//
+// Stable and with one result on every device: elements of equal keys keep their order. Keys are u32, i32 or f32, fewer
+// than 2^31 - 2^16. f32 has the total order of IEEE 754: -NaN, -infinity … -0, 0 … infinity, NaN; NaN of one sign by
+// their bits.
+
+/// The keys in ascending order, and the values in the order of their keys. `values` and `sorted_values` are u32, i32 or
+/// f32; where `values` is an empty handle, `sorted_values` (u32 or i32) gets the position of each key in `keys`; where
+/// both are, the keys alone are sorted. `bits` from 1 to 32: the keys are ordered by their lowest bits alone, which saves
+/// passes where no key is negative or has higher ones; of f32 all 32. The sorted buffers overlap no other.
+///
+/// An LSD radix sort by digits of up to 8 bits, ceil(bits / 8) passes. A pass counts the digits of each chunk, scans the
+/// counts, and moves each element to its place: it reads the keys twice, the values once and writes both once.
+void sort_by_key(const Device& device, const Buffer& keys, const Buffer& values, const Buffer& sorted_keys,
+                 const Buffer& sorted_values, int bits = 32, const Stream& stream = {});
+/// Bytes of device memory that sort_by_key takes while it runs; `payload`: with values or positions.
+int64_t sort_bytes(const Device& device, int64_t count, bool payload, int bits = 32);
+
+/// Runs of equal keys: run k has the key keys[k] and the positions first[k] … first[k + 1] - 1.
+struct Unique {
+  Buffer keys;       // of the storage of the sorted keys
+  Buffer first;      // i32, one more than the keys
+  Buffer count;      // u32, one element: the number of runs
+  int64_t size = 0;  // the same on the host
+};
+/// The runs of sorted keys, u32, i32 or f32; the keys of a run have the same bits. Waits for the number of runs, and then
+/// allocates the results.
+Unique unique(const Device& device, const Buffer& sorted, const Stream& stream = {});
+
+/// For each element of an extent, the positions of an index buffer that refer to it: those of element k are
+/// entries[first[k]] … entries[first[k + 1] - 1].
+struct IndexTable {
+  Buffer first;    // i32, extent + 1
+  Buffer entries;  // i32, as many as the index has elements
+};
+/// The positions of each element in increasing order. `index` is i32 or u32. Indices outside of 0 … extent - 1 are left
+/// out: their positions are in `entries` from first[extent] on, in increasing order, where no element refers to them.
+IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent,
+                            const Stream& stream = {});
 
 }  // namespace lockstep::primitives

@@ -9,6 +9,8 @@
 #include "primitives/kernels.hpp"
 #include "primitives/products/cases.hpp"
 #include "primitives/reference.hpp"
+#include "primitives/sort/cases.hpp"
+#include "primitives/sort/emission.hpp"
 #include "verify/inputs.hpp"
 
 namespace lockstep {
@@ -294,6 +296,59 @@ Case gather_case(bool weighted) {
   return c;
 }
 
+/// Segments of 0 to 12 elements, now and then long ones, and one of half of all elements.
+std::shared_ptr<const std::vector<i32>> random_segments(int64_t count, uint64_t seed) {
+  auto first = std::make_shared<std::vector<i32>>(1, 0);
+  cases::Random random(seed);
+  while (first->back() < count) {
+    const uint32_t kind = random.u32() % 256, length = random.u32();
+    const int64_t own = first->size() == 7 ? count / 2
+                                           : length % (kind == 0  ? 20000u
+                                                       : kind < 8 ? 300u
+                                                                  : 13u);
+    first->push_back(i32(std::min(first->back() + own, count)));
+  }
+  return first;
+}
+
+template <class T>
+Case segments_case(const std::string& operation, Chunk how) {
+  Case c = base_case<T>("segmented_reduce." + operation);
+  if (how != Chunk::sum) c.webgpu = Bound::exact();
+  c.kernels = [=] {
+    std::vector<Kernel> all{prim::short_segments_kernel<T>(how), prim::segment_chunks_kernel<T>(how),
+                            prim::long_segments_kernel<T>(how)};
+    for (const int lanes : prim::kEmissionLanes) {
+      all.push_back(prim::segment_counts_kernel(lanes));
+      all.push_back(prim::segment_list_kernel(lanes));
+    }
+    return all;
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    const int64_t n = parse_shape(size, 1)[0];
+    const auto x = random_data<T>(n, seed);
+    const auto first = random_segments(n, seed + 1);
+    const auto rows = int64_t(first->size()) - 1;
+    CaseProblem p;
+    p.bytes = double(sizeof(T)) * double(n + rows) + 4.0 * double(rows);
+    p.flops = double(n);
+    p.reference = [=] {
+      std::vector<T> result;
+      for (size_t r = 0; r + 1 < first->size(); ++r)
+        result.push_back(prim::reference::reduce<T>(
+            how, std::span(*x).subspan(size_t((*first)[r]), size_t((*first)[r + 1] - (*first)[r]))));
+      return std::vector{Array::of(result)};
+    };
+    p.bind = [=](const Device& device) {
+      const Buffer from = device.upload(*x), offsets = device.upload(*first), to = device.allocate<T>({rows});
+      return CaseRun{[=] { prim::segmented_reduce(device, prim::Reduce(int(how)), from, offsets, to); },
+                     [=] { return std::vector{device.download(to)}; }};
+    };
+    return p;
+  };
+  return c;
+}
+
 Case histogram_case(const std::string& operation, int64_t bins) {
   Case c = base_case<u32>(operation);
   c.kernels = [=] {
@@ -357,6 +412,9 @@ void add_for_type(CaseRegistry& registry) {
   if (std::is_same_v<T, f32>) registry.add(recorded(reduce_case<T>("sum", Chunk::sum)));
   registry.add(reduce_case<T>("min", Chunk::min));
   registry.add(reduce_case<T>("max", Chunk::max));
+  registry.add(segments_case<T>("sum", Chunk::sum));
+  if (std::is_same_v<T, f32>) registry.add(segments_case<T>("min", Chunk::min));
+  if (std::is_same_v<T, f32>) registry.add(segments_case<T>("max", Chunk::max));
   registry.add(scan_case<T>("inclusive_scan", false, false));
   registry.add(scan_case<T>("exclusive_scan", true, false));
   registry.add(scan_case<T>("segmented_scan", false, true));
@@ -388,6 +446,7 @@ void add_primitive_cases(CaseRegistry& registry) {
   registry.add(histogram_case("histogram", 100));
   registry.add(histogram_case("histogram.large", 5000));
   registry.add(histogram_case("histogram.many", 100000));
+  add_sort_cases(registry);
   add_product_cases(registry);
   add_fft_cases(registry);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <vector>
 
 namespace lockstep::primitives {
 
@@ -27,6 +28,19 @@ void expect_flat(const Buffer& buffer, Storage storage, int64_t elements, std::s
   if (buffer.elements() != elements)
     fail(fmt::format("{} elements", buffer.elements()), fmt::format("{}", elements));
   if (!buffer.contiguous()) fail("a window with gaps", "a contiguous buffer");
+}
+
+void expect_apart(std::initializer_list<Buffer> written, std::initializer_list<Buffer> read,
+                  std::string_view where) {
+  std::vector<Buffer> all(written);
+  all.insert(all.end(), read);
+  for (size_t k = 0; k < written.size(); ++k)
+    for (size_t other = k + 1; other < all.size(); ++other) {
+      const uint64_t a = all[k].native(), b = all[other].native();
+      if (a && b && a < b + uint64_t(all[other].bytes()) && b < a + uint64_t(all[k].bytes()))
+        throw InputError("a written buffer shares memory with another one", where,
+                         "buffers without common elements");
+    }
 }
 
 }  // namespace lockstep::primitives

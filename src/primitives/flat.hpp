@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 #include "core/memo.hpp"
@@ -51,6 +52,11 @@ void expect_flat(const Buffer& buffer, Storage storage, int64_t elements, std::s
 inline void expect_flat(const Buffer& buffer, std::string_view where) {
   expect_flat(buffer, buffer.storage(), buffer.elements(), where);
 }
+
+/// Throws InputError where a buffer of `written` shares memory with another one of either list; empty handles are left
+/// out. For operations whose launches see each buffer alone. WebGPU has no addresses: there launches check alone.
+void expect_apart(std::initializer_list<Buffer> written, std::initializer_list<Buffer> read,
+                  std::string_view where);
 
 /// Whether accesses of four elements are aligned in the buffer.
 inline bool wide_aligned(const Buffer& buffer) { return buffer.offset() % 4 == 0; }

@@ -47,6 +47,19 @@ template <class T>
 Kernel scan_sums_kernel(bool segmented, bool wide);
 template <class T>
 Kernel scan_kernel(bool exclusive, bool segmented, bool wide);
+/// Bytes that an inclusive or exclusive scan of so many elements allocates.
+int64_t scan_bytes(Storage storage, int64_t count);
+
+/// Segments of few elements; the list of chunks of the others, by groups of so many lanes; the chunks of the list; and
+/// the segments of several chunks.
+template <class T>
+Kernel short_segments_kernel(Chunk how);
+Kernel segment_counts_kernel(int lanes);
+Kernel segment_list_kernel(int lanes);
+template <class T>
+Kernel segment_chunks_kernel(Chunk how);
+template <class T>
+Kernel long_segments_kernel(Chunk how);
 
 /// The form for so many columns of x: how many a lane adds up side by side, or lanes along them; and its
 /// kernel. `records`: for x of just so many columns, which stay side by side in shared memory (CPU).

@@ -304,6 +304,11 @@ Kernel scan_kernel(bool exclusive, bool segmented, bool wide) {
                      [&] { return make_scan_kernel<T>(exclusive, segmented, wide); });
 }
 
+int64_t scan_bytes(Storage storage, int64_t count) {
+  const int64_t chunks = divide_up(count, kScanChunk);
+  return chunks > 1 ? 2 * chunks * size_of(storage) + scan_bytes(storage, chunks) : size_of(storage);
+}
+
 void inclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream) {
   expect_flat(from, "primitives::inclusive_scan");
   expect_flat(to, from.storage(), from.elements(), "primitives::inclusive_scan");
