@@ -122,7 +122,8 @@ inline void write_new(const std::filesystem::path& path, const std::vector<std::
 
 /// A day and an hour of one cell from 2021-05-19T00:00 on, whose radiation is `joules` of the hour.
 inline void write_day(const std::filesystem::path& path, const std::function<double(int hour)>& joules,
-                      double lat = 48, double lon = 11, const std::string& epoch = "seconds since 1970-01-01") {
+                      double lat = 48, double lon = 11,
+                      const std::string& epoch = "seconds since 1970-01-01") {
   constexpr int64_t kHours = 25;
   std::vector<double> times, sums;
   for (int hour = 0; hour < int(kHours); ++hour) {

@@ -39,9 +39,9 @@ void require_own_folder(const CompareOptions& options) {
   std::error_code unknown;
   for (const fs::path* run : {&options.before, &options.after})
     if (fs::equivalent(*run, options.folder, unknown))
-      throw schema_of<CompareOptions>().error(
-          {OptionError::Kind::invalid, "out", fmt::format("{} is one of the runs", options.folder.string()),
-           "another folder", ""});
+      throw schema_of<CompareOptions>().error({OptionError::Kind::invalid, "out",
+                                               fmt::format("{} is one of the runs", options.folder.string()),
+                                               "another folder", ""});
 }
 
 void require_same_steps(const RunFolder& before, const RunFolder& after, const CompareOptions& options,

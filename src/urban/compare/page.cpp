@@ -73,7 +73,8 @@ io::Drawing course_of(const OutputChange& o, const CompareResult& result) {
   after.name = "after";
   before.marker = after.marker = false;
   const auto minutes = [&](size_t k) { return io::parse_iso_time(result.times[k])->minutes; };
-  const io::CivilMinutes first = minutes(0), midnight = io::parse_iso_time(result.times[0].substr(0, 10) + "T00:00")->minutes;
+  const io::CivilMinutes first = minutes(0),
+                         midnight = io::parse_iso_time(result.times[0].substr(0, 10) + "T00:00")->minutes;
   const bool one_day = minutes(result.times.size() - 1) - first <= io::kMinutesPerDay;
   for (size_t k = 0; k < o.before_mean.size(); ++k) {
     before.x.push_back(one_day ? double(minutes(k) - midnight) / 60 : double(k + 1));

@@ -48,9 +48,9 @@ double summer_time(const Site& site, CivilMinutes local, std::optional<double> s
     const bool arizona = in_box(site, 31.3, 37, -114.8, -109.05),
                saskatchewan = in_box(site, 49, 60, -110, -102),
                yukon = year >= 2021 && in_box(site, 60, 69.7, -141, -124),
-               mexico = year >= 2023 && (in_box(site, 24.5, 31.2, -112.5, -106.6) ||
-                                         in_box(site, 24.5, 28.9, -106.6, -103.2) ||
-                                         in_box(site, 24.5, 25.8, -103.2, -99.5));
+               mexico = year >= 2023 &&
+                        (in_box(site, 24.5, 31.2, -112.5, -106.6) ||
+                         in_box(site, 24.5, 28.9, -106.6, -103.2) || in_box(site, 24.5, 25.8, -103.2, -99.5));
     if (arizona || saskatchewan || yukon || mexico) return 0;
     return local >= sunday(year, 3, 2) + 120 && local < sunday(year, 11, 1) + 60 ? 1 : 0;
   }

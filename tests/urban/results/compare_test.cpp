@@ -233,7 +233,8 @@ TEST(UrbanCompare, TheCourseOfDaysIsByStep) {
   WrittenRun days = street();
   days.times.clear();
   for (int day = 21; day < 24; ++day)
-    for (int hour = 0; hour < 24; hour += 6) days.times.push_back(fmt::format("2015-06-{}T{:02}:00", day, hour));
+    for (int hour = 0; hour < 24; hour += 6)
+      days.times.push_back(fmt::format("2015-06-{}T{:02}:00", day, hour));
   const Pair pair(days, days);
   compare(pair.options);
   const std::string page = io::read_text_file(pair.options.folder / "compare.html");

@@ -58,7 +58,8 @@ struct WrittenRun {
     return fmt::format(
         R"({{"program": {{"version": "{}"}}, "command": "lockstep urban run", "identity": "abc", "directory": "/city",
 "options": {{{}}}, "inputs": [{}], "rows": {}, "cols": {}, "pixel_size": {}, "steps": {}, "step_minutes": {}, "from": "{}", "to": "{}", "outputs": [{}]}})",
-        version, given, inputs, rows, cols, pixel_size, times.size(), step_minutes, times.front(), times.back(), written);
+        version, given, inputs, rows, cols, pixel_size, times.size(), step_minutes, times.front(),
+        times.back(), written);
   }
 
   void write(const std::filesystem::path& folder) const {

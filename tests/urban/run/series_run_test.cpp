@@ -437,8 +437,7 @@ TEST(SeriesRun, MeasurementsAgainstARunOfEra5) {
   if (!io::netcdf_missing().empty()) GTEST_SKIP() << io::netcdf_missing();
   Case c(12);
   c.options.weather = c.folder / "era5.nc";
-  io::write_day(
-      c.options.weather, [](int hour) { return hour > 5 && hour < 17 ? 1e6 : 0; }, 57.7, 11.97);
+  io::write_day(c.options.weather, [](int hour) { return hour > 5 && hour < 17 ? 1e6 : 0; }, 57.7, 11.97);
   c.options.utc_offset_h = {};
   c.options.from = "2021-05-19T11:00";
   c.options.to = "2021-05-19T12:00";

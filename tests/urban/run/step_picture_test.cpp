@@ -188,9 +188,9 @@ TEST(Clock, SummerTimeByPlaceAndDate) {
                            Site{54.7, 20.5, 0, 2}, Site{36.75, 3.06, 0, 1}, Site{36.8, 10.2, 0, 1},
                            Site{35.77, -5.8, 0, 1}, Site{25.67, -100.3, 0, -6}, Site{60.7, -135.1, 0, -7}})
     EXPECT_EQ(summer_time(site, at(2025, 7, 1, 12), {}), 0) << site.latitude_deg;
-  for (const Site& site : {Site{36.4, 28.2, 0, 2}, Site{42.5, 27.5, 0, 2}, Site{35.89, -5.32, 0, 1},
-                           Site{35.29, -2.94, 0, 1}, Site{39.2, 9.1, 0, 1}, Site{25.9, -97.5, 0, -6},
-                           Site{31.8, -106.4, 0, -7}, Site{54.35, 18.65, 0, 1}})
+  for (const Site& site :
+       {Site{36.4, 28.2, 0, 2}, Site{42.5, 27.5, 0, 2}, Site{35.89, -5.32, 0, 1}, Site{35.29, -2.94, 0, 1},
+        Site{39.2, 9.1, 0, 1}, Site{25.9, -97.5, 0, -6}, Site{31.8, -106.4, 0, -7}, Site{54.35, 18.65, 0, 1}})
     EXPECT_EQ(summer_time(site, at(2025, 7, 1, 12), {}), 1) << site.latitude_deg;
   EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 15), {}), "2015-06-21 15:00 (UTC+1), 16:00 summer time");
   EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 23, 30), {}),

@@ -9,8 +9,9 @@
 namespace lockstep::forecast {
 namespace {
 
-constexpr double kModelError = 0.01;    // relative misfit that a right family is allowed
-constexpr double kLeastShare = 1e-12;   // of the recent mean: positive losses have a logarithm where a fit passes below 0
+constexpr double kModelError = 0.01;  // relative misfit that a right family is allowed
+constexpr double kLeastShare =
+    1e-12;  // of the recent mean: positive losses have a logarithm where a fit passes below 0
 constexpr double kHoldOutShare = 0.25;  // of the bins, for the weights
 // Doubt of extrapolation before any back-test, per unit of log(step). Shares of the slope in logarithms: losses go on
 // falling past the floors of fits more often than they stop short of them. Without logarithms a share of the range.
