@@ -356,9 +356,9 @@ struct OutputGrid {
 /// Results of all runs.
 struct RunResult {
   int64_t rows = 0, cols = 0;
-  double pixel_size_m = 0;  ///< as the raster has it
-  double projection_scale =
-      1;  ///< its projection's: pixels are pixel_size_m / projection_scale on the ground
+  double pixel_size_m = 0;      ///< as the raster has it
+  double projection_scale = 1;  ///< lengths on the map over those on the ground
+  double ground_pixel_m() const { return pixel_size_m / projection_scale; }
   std::vector<OutputGrid> outputs;
   std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
   std::vector<std::string> warnings;             ///< doubts about the inputs, as they were printed

@@ -114,6 +114,31 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
 }
 
+// Members with clocks of their own: saved moments are compared where the first members' times agree.
+TEST(FlowRun, MembersOfDifferentClocksAreComparedByTime) {
+  const test::TemporaryFolder often, seldom;
+  Context context = cpu_context();
+  RunOptions a = small(often.path()), b = small(seldom.path());
+  for (RunOptions* o : {&a, &b}) {
+    o->members = 2;
+    o->steps = 20;
+    o->stepping.cfl = 0.02;
+  }
+  a.save_every = 5;
+  b.save_every = 10;
+  run(context, a);
+  run(context, b);
+  const io::NpzArrays arrays = io::read_npz(often.path() / "run.npz");
+  const Array &time = io::find_array(arrays, "time", ""), &own = io::find_array(arrays, "member_time", "");
+  ASSERT_EQ(own.shape(), (Sizes{5, 2}));
+  EXPECT_NE(own.at<double>(4, 0), own.at<double>(4, 1));
+  EXPECT_EQ(time.at<double>(4), own.at<double>(4, 0));
+  const Comparison2d c = compare_runs(often.path() / "run.npz", seldom.path() / "run.npz");
+  ASSERT_EQ(c.rows.size(), 3u);
+  for (const auto& row : c.rows) EXPECT_EQ(row.relative_l2, 0) << row.time;
+  EXPECT_EQ(c.rows[1].time, own.at<double>(2, 0));
+}
+
 // The file's name stays, its content does not: a checkpoint belongs to the content.
 TEST(FlowRun, ACheckpointIsOfTheInitialFieldsContent) {
   const test::TemporaryFolder folder;

@@ -364,6 +364,40 @@ TEST(LearningCurves, RunsOfASweepMayDiverge) {
   EXPECT_THROW(stop_sweep(sweep), InputError);
 }
 
+TEST(LearningCurves, StoppingRunsThatDivergeIsRightHoweverMany) {
+  Sweep sweep{even_steps(100, 10), {}};
+  for (int r = 0; r < 6; ++r) {
+    sweep.losses.push_back(falling(sweep.steps));
+    if (r >= 4) continue;
+    for (size_t i = 30; i < 100; ++i) sweep.losses.back()[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+  const SweepRow& row = row_of(stop_sweep(sweep), "forecast");
+  EXPECT_EQ(row.stopped, 4);
+  EXPECT_EQ(row.rightly_stopped, 4);
+}
+
+// Predictions are in proportion to the losses: a loss of 1e-13 is as good as one of 1.
+TEST(LearningCurves, LossesOfAnySize) {
+  for (const double size : {1e-300, 1e300}) {
+    std::vector<double> losses = falling(even_steps(40, 1));
+    for (double& loss : losses) loss *= size;
+    try {
+      forecast_curve(even_steps(40, 1), losses);
+      ADD_FAILURE() << size;
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find("the loss of row 1 is"), std::string::npos) << error.what();
+    }
+  }
+  for (const double size : {1e-58, 1e-20, 1e-13, 1e58}) {
+    std::vector<double> losses = falling(even_steps(40, 1));
+    for (double& loss : losses) loss *= size;
+    const CurveForecast f = forecast_curve(even_steps(40, 1), losses),
+                        plain = forecast_curve(even_steps(40, 1), falling(even_steps(40, 1)));
+    EXPECT_NEAR(f.prediction.back().mean / size, plain.prediction.back().mean, 1e-6);
+    EXPECT_EQ(f.advice.action, plain.advice.action);
+  }
+}
+
 TEST(LearningCurves, SweepOfRealRuns) {
   const io::TrainingLog log = io::read_training_log(std::string(LOCKSTEP_FORECAST_DATA) + "/sweep.csv");
   Sweep sweep{log.columns.front().steps, {}};

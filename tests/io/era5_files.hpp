@@ -120,4 +120,27 @@ inline void write_new(const std::filesystem::path& path, const std::vector<std::
   write_netcdf(path, variables, {});
 }
 
+/// A day and an hour of one cell from 2021-05-19T00:00 on, whose radiation is `joules` of the hour.
+inline void write_day(const std::filesystem::path& path, const std::function<double(int hour)>& joules,
+                      double lat = 48, double lon = 11,
+                      const std::string& epoch = "seconds since 1970-01-01") {
+  constexpr int64_t kHours = 25;
+  std::vector<double> times, sums;
+  for (int hour = 0; hour < int(kHours); ++hour) {
+    times.push_back(1621382400 + 3600.0 * hour);
+    sums.push_back(joules(hour));
+  }
+  std::vector<NetcdfVariable> variables = {
+      {"valid_time", {"valid_time"}, Array::of(times, {kHours}), {{"units", epoch}}},
+      {"latitude", {"latitude"}, Array::of(std::vector<double>{lat}, {1}), {}},
+      {"longitude", {"longitude"}, Array::of(std::vector<double>{lon}, {1}), {}},
+      {"ssrd", {"valid_time", "latitude", "longitude"}, Array::of(sums, {kHours, 1, 1}), {}}};
+  for (const char* name : {"u10", "v10", "t2m", "d2m"})
+    variables.push_back({name,
+                         {"valid_time", "latitude", "longitude"},
+                         Array::of(std::vector<double>(kHours, name[1] == '2' ? 285 : 1), {kHours, 1, 1}),
+                         {}});
+  write_netcdf(path, variables, {});
+}
+
 }  // namespace lockstep::io

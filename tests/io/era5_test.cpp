@@ -80,6 +80,27 @@ TEST_F(Era5, IsRefusedByWhatItLacks) {
   EXPECT_NE(refusal_of({48.25, -12, false, 0}).find("no axes"), std::string::npos);
 }
 
+// ERA5-Land adds up from midnight: the sum of a day is in its last hour, which ends at 00:00 of the next.
+TEST_F(Era5, OfSumsFromMidnightIsRefused) {
+  const auto hourly = [](int hour) { return std::max(0.0, 1e6 * std::sin((hour % 24 - 5) * 0.21)); };
+  write_day(folder / "era5.nc", hourly);
+  EXPECT_EQ(read_era5(folder / "era5.nc", {48, 11, false, 0}).rows.size(), 25u);
+  write_day(folder / "land.nc", [&](int hour) {
+    double sum = 0;
+    for (int h = 1; h <= (hour % 24 == 0 ? 24 : hour); ++h) sum += hourly(h);
+    return sum;
+  });
+  const std::string text = test::refusal([&] { read_era5(folder / "land.nc", {48, 11, false, 0}); });
+  EXPECT_NE(text.find("adds up over the day, as in ERA5-Land"), std::string::npos) << text;
+  write_day(folder / "night.nc", [](int) { return 0; });
+  EXPECT_EQ(read_era5(folder / "night.nc", {48, 11, false, 0}).rows.size(), 25u);
+}
+
+TEST_F(Era5, OfAnEpochWithAnOffsetIsInUniversalTime) {
+  write_day(folder / "era5.nc", [](int) { return 0; }, 48, 11, "seconds since 1970-01-01 00:00:00 +02:00");
+  EXPECT_EQ(civil_text(read_era5(folder / "era5.nc", {48, 11, false, 0}).rows[0].time), "2021-05-18T22:00");
+}
+
 TEST(TimeUnits, OfTheConventions) {
   const auto text = [](const char* unit, double value) {
     const auto parsed = parse_time_unit(unit);

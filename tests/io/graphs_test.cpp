@@ -353,6 +353,7 @@ TEST(Csv, WrittenNamesComeBack) {
   }
   EXPECT_EQ(csv_field("plain"), "plain");
   EXPECT_EQ(csv_field("a\r\nb"), "\"a  b\"");
+  EXPECT_EQ(csv_field(std::string("a\0b", 3)), "\"a b\"") << "texts have no NUL";
   // Separators in quotes are no separators.
   EXPECT_EQ(parse_csv("\"a;b\",\"c\td\"\n1,2\n", "t.csv").names, (std::vector<std::string>{"a;b", "c\td"}));
 }

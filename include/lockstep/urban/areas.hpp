@@ -28,8 +28,8 @@ struct HourWindow {
 struct AreaThreshold {
   std::string text, output;
   bool above = true, equal = false;
-  double bound = 0;
-  bool holds(double value) const {
+  float bound = 0;  ///< in the precision of grids, whose values may equal it
+  bool holds(float value) const {
     return above ? (equal ? value >= bound : value > bound) : (equal ? value <= bound : value < bound);
   }
 };

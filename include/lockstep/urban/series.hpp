@@ -178,7 +178,8 @@ struct StressArea {
 struct SeriesResult : RunResult {
   std::vector<std::string> times;  ///< interval ends
   int64_t steps = 0, day_steps = 0;
-  int substeps = 1;  ///< parts of an interval
+  int64_t step_min = 60;  ///< of an interval
+  int substeps = 1;       ///< its parts
   double latitude_deg = 0, longitude_deg = 0, utc_offset_h = 0;
   std::filesystem::path netcdf, points_file, report, video;
   std::vector<SeriesPoint> points;

@@ -184,20 +184,21 @@ std::vector<io::NetcdfVariable> Series::variables() const {
     all.push_back({name, dimensions, values.reshape(shape), {{"long_name", long_name}}});
   };
   put("omega", all_fields(), {"y", "x"}, "vorticity v_x - u_y");
-  constexpr std::pair<const char*, const char*> kNames[] = {{"time", "time"},
+  constexpr std::pair<const char*, const char*> kNames[] = {{"member_time", "time"},
                                                             {"energy", "mean of |u|^2 / 2"},
                                                             {"enstrophy", "mean of omega^2 / 2"},
                                                             {"palinstrophy", "mean of |grad omega|^2 / 2"}};
-  for (int n = 0; n < kNumbers; ++n) {
+  std::vector<double> times;
+  for (int64_t k = 0; k < count; ++k) times.push_back(numbers.at<double>(k, 0, 0));
+  all.push_back({"time",
+                 {"time"},
+                 Array::of(std::move(times)),
+                 {{"long_name", one_clock ? "time" : "time of the first member"}}});
+  for (int n = one_clock ? 1 : 0; n < kNumbers; ++n) {
     std::vector<double> values;
-    const bool shared = n == 0 && one_clock;
     for (int64_t k = 0; k < count; ++k)
-      for (int64_t m = 0; m < (shared ? 1 : members_); ++m) values.push_back(numbers.at<double>(k, m, n));
-    if (shared)
-      all.push_back({"time", {"time"}, Array::of(std::move(values)), {{"long_name", "time"}}});
-    else
-      put(n == 0 ? "member_time" : kNames[n].first, Array::of(std::move(values), {count, members_}), {},
-          kNames[n].second);
+      for (int64_t m = 0; m < members_; ++m) values.push_back(numbers.at<double>(k, m, n));
+    put(kNames[n].first, Array::of(std::move(values), {count, members_}), {}, kNames[n].second);
   }
   int64_t rings = 0;
   for (const auto& [name, ring] : kRings) {

@@ -14,6 +14,8 @@ namespace lockstep::forecast {
 namespace {
 
 constexpr size_t kLeastForecastRows = 8;
+/// Fits multiply powers of losses: beyond these their weights are no numbers.
+constexpr double kLeastLoss = 1e-60, kMostLoss = 1e60;
 
 void check_rows(std::span<const double> steps, std::span<const double> losses, size_t least,
                 std::string_view where) {
@@ -25,6 +27,9 @@ void check_rows(std::span<const double> steps, std::span<const double> losses, s
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!std::isfinite(losses[i]))
       throw InputError(fmt::format("the loss of row {} is {}", i + 1, losses[i]), where, "finite numbers");
+    if (const double size = std::abs(losses[i]); size > kMostLoss || (size > 0 && size < kLeastLoss))
+      throw InputError(fmt::format("the loss of row {} is {}", i + 1, losses[i]), where,
+                       fmt::format("0, or a size from {:g} to {:g}", kLeastLoss, kMostLoss));
     if (!std::isfinite(steps[i]) || steps[i] < 0 || (i > 0 && !(steps[i] > steps[i - 1])))
       throw InputError(fmt::format("the step of row {} is {}", i + 1, steps[i]), where,
                        "steps that rise from 0");

@@ -90,7 +90,8 @@ class SweepTrial {
         continue;
       }
       ++result.stopped;
-      result.rightly_stopped += final_loss[r] > sorted[(runs + 1) / 2 - 1];
+      // Runs that diverge are of the worse half, also where they are more than half.
+      result.rightly_stopped += final_loss[r] > sorted[(runs + 1) / 2 - 1] || std::isinf(final_loss[r]);
       stops += double(stop_[r]) / double(rows);
     }
     result.regret = best_kept / sorted.front() - 1;

@@ -33,6 +33,22 @@ class SpatialReference {
   GdalHandle handle_;
 };
 
+/// The second member of a compound system's WKT, after its name.
+std::string horizontal_part(std::string_view wkt) {
+  int depth = 0;
+  bool quoted = false;
+  size_t begin = 0;
+  for (size_t k = 0; k < wkt.size(); ++k) {
+    if (wkt[k] == '"') quoted = !quoted;
+    if (quoted) continue;
+    depth += wkt[k] == '[' ? 1 : wkt[k] == ']' ? -1 : 0;
+    if (wkt[k] != ',' || depth != 1) continue;
+    if (begin > 0) return std::string(wkt.substr(begin, k - begin));
+    begin = k + 1;
+  }
+  return std::string(wkt);
+}
+
 }  // namespace
 
 void describe_crs(const GdalApi& api, RasterGrid& grid) {
@@ -44,6 +60,8 @@ void describe_crs(const GdalApi& api, RasterGrid& grid) {
   char* unit = nullptr;  // GDAL's own
   grid.vertical_metres = api.OSRGetTargetLinearUnits(crs.handle(), "VERT_CS", &unit);
   if (grid.value_unit.empty() && unit) grid.value_unit = unit;
+  // Results are on the same map in units of their own: datum and unit of the heights are not theirs.
+  grid.crs_wkt = horizontal_part(grid.crs_wkt);
 }
 
 std::optional<double> metres_of_unit(std::string_view name) {

@@ -10,7 +10,7 @@ namespace lockstep::io {
 
 struct GdalApi;
 
-/// Fills in what the grid's WKT says about its units.
+/// Fills in what the grid's WKT says about its units, and reduces it to the system of the map.
 void describe_crs(const GdalApi& api, RasterGrid& grid);
 /// Takes coordinates, in place, from one system to another, given as WKT or as "EPSG:3006"; x is east or a longitude. Throws
 /// InputError, naming `where`, where PROJ has no way.

@@ -22,7 +22,7 @@ struct RasterGrid {
   int bands = 1;  ///< of the file
   bool has_transform = false;
   std::array<double, 6> transform = {0, 1, 0, 0, 0, -1};
-  std::string crs_wkt;           ///< Empty if the file names none.
+  std::string crs_wkt;           ///< Of the map alone, not of heights; empty if the file names none.
   bool crs_is_degrees = false;   ///< A geographic CRS.
   double metres_per_unit = 1.0;  ///< Of the CRS's axes, where it is a projected one.
   /// Unit of the band's values as the file names it, by the band or a vertical CRS; empty where neither does.

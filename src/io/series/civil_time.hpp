@@ -38,6 +38,7 @@ std::optional<IsoTime> parse_iso_time(std::string_view text);
 struct TimeUnit {
   double minutes = 1;  ///< of one unit
   IsoTime epoch;
+  /// Of the epoch's own clock.
   CivilMinutes minutes_of(double value) const;
 };
 std::optional<TimeUnit> parse_time_unit(std::string_view text);

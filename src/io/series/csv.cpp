@@ -113,7 +113,7 @@ std::string csv_field(std::string_view text) {
   std::string field = is_formula(text) ? "'" : "";
   bool quoted = text.starts_with('#');
   for (const char c : text) {
-    const bool end = c == '\n' || c == '\r';
+    const bool end = static_cast<unsigned char>(c) < ' ' && c != '\t';  // also of a text, as NUL is
     quoted |= end || c == '"' || c == ',' || c == ';' || c == '\t' || c == ' ';
     field += end ? " " : c == '"' ? "\"\"" : std::string(1, c);
   }

@@ -7,6 +7,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "io/rasters/gdal/gdal_api.hpp"
+#include "io/vectors/rings.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -15,15 +16,6 @@ namespace {
 constexpr int kWkbPoint = 1, kWkbLineString = 2, kWkbMultiPolygon = 6, kRealField = 2, kTextField = 4,
               kTraditionalOrder = 0, kUnknownType = 0;
 constexpr const char* kWritable = "a folder that can be written and has room";
-
-bool is_within(const MapPoint& p, const MapRing& ring) {
-  bool inside = false;
-  for (size_t k = 0, last = ring.size() - 1; k < ring.size(); last = k++) {
-    const MapPoint &a = ring[k], &b = ring[last];
-    if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
-  }
-  return inside;
-}
 
 /// The corners in parentheses, the first `corners` of them; beyond the last one the ring begins again.
 std::string corners_text(const MapRing& ring, size_t corners) {
@@ -132,10 +124,7 @@ class GeoPackageWriter {
 }  // namespace
 
 std::string wkt_of_area(const std::vector<MapRing>& rings) {
-  std::vector<std::vector<size_t>> around(rings.size());  // of each ring, those that it is within
-  for (size_t k = 0; k < rings.size(); ++k)
-    for (size_t other = 0; other < rings.size(); ++other)
-      if (other != k && is_within(rings[k][0], rings[other])) around[k].push_back(other);
+  const std::vector<std::vector<size_t>> around = rings_around(rings);
   std::string text;
   for (size_t k = 0; k < rings.size(); ++k) {
     if (around[k].size() % 2) continue;

@@ -95,7 +95,7 @@ void take_wkt(std::string_view wkt, Feature& feature) {
   if (feature.type.empty())
     throw InputError("no WKT", feature.where, "such as POLYGON ((0 0, 0 1, 1 1, 0 0))");
   std::string dimension = scan.word();
-  if (dimension == "EMPTY") return;
+  if (dimension == "EMPTY") return feature.type.clear();
   if (dimension == "Z" || dimension == "M" || dimension == "ZM") dimension.clear();
   if (!dimension.empty()) throw InputError("no WKT", feature.where, "numbers after the type");
   if (feature.type == "POINT") {

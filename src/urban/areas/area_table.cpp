@@ -24,9 +24,10 @@ struct PlacedRow {
   AreaRow row;
 };
 
-/// Sums over a day or the whole period: the grid, and by zone the weight of the threshold and of the classes.
+/// Sums over a day or the whole period: the grid, and by zone the weight that has a value, that of the threshold and of the classes.
 struct Sums {
   std::vector<double> grid;
+  std::vector<std::vector<double>> known;    // one, zone
   std::vector<std::vector<double>> held;     // threshold, zone
   std::vector<std::vector<double>> classes;  // class, zone
   size_t steps = 0;
@@ -93,15 +94,18 @@ class AreaTable {
   void weigh(std::span<const float> grid, size_t o, Sums& sums) const {
     const auto classes = classes_of(o);
     sums.steps = 1;
+    sums.known.assign(1, std::vector<double>(plan_.zones.size()));
     sums.held.assign(plan_.thresholds.size(), std::vector<double>(plan_.zones.size()));
     sums.classes.assign(classes.size(), std::vector<double>(plan_.zones.size()));
     tbb::parallel_for(size_t{0}, plan_.zones.size(), [&](size_t z) {
       const Zone& zone = plan_.zones[z];
+      for (size_t k = 0; k < zone.pixels.size(); ++k)
+        if (!std::isnan(grid[zone.pixels[k]])) sums.known[0][z] += zone.shares[k];
       for (size_t t = 0; t < plan_.thresholds.size(); ++t) {
         const AreaThreshold& threshold = plan_.thresholds[t];
         if (threshold.output != plan_.outputs[o]) continue;
         for (size_t k = 0; k < zone.pixels.size(); ++k)  // missing values are on neither side
-          if (threshold.holds(static_cast<double>(grid[zone.pixels[k]]))) sums.held[t][z] += zone.shares[k];
+          if (threshold.holds(grid[zone.pixels[k]])) sums.held[t][z] += zone.shares[k];
       }
       if (classes.empty()) return;
       for (size_t k = 0; k < zone.pixels.size(); ++k)
@@ -118,7 +122,7 @@ class AreaTable {
     tbb::parallel_for(tbb::blocked_range<size_t>(0, grid.size()), [&](const auto& part) {
       for (size_t p = part.begin(); p < part.end(); ++p) to.grid[p] += static_cast<double>(grid[p]);
     });
-    for (auto lists : {&Sums::held, &Sums::classes}) {
+    for (auto lists : {&Sums::known, &Sums::held, &Sums::classes}) {
       (to.*lists).resize((from.*lists).size());
       for (size_t t = 0; t < (from.*lists).size(); ++t) {
         (to.*lists)[t].resize((from.*lists)[t].size());
@@ -198,9 +202,11 @@ class AreaTable {
   }
   void fill_thresholds(AreaRow& row, const Sums& sums, size_t z) const {
     for (size_t t = 0; t < plan_.thresholds.size(); ++t) {
-      if (plan_.thresholds[t].output != row.output || row.m2 == 0) continue;
-      row.threshold_m2[t] = sums.held[t][z] / static_cast<double>(sums.steps) * pixel_m2_;
-      row.threshold_hours[t] = sums.held[t][z] * pixel_m2_ / row.m2 * step_h_;
+      // Values may be missing at single steps, such as a PET beyond its table.
+      if (plan_.thresholds[t].output != row.output || sums.known[0][z] == 0) continue;
+      const double steps = static_cast<double>(sums.steps);
+      row.threshold_m2[t] = sums.held[t][z] / steps * pixel_m2_;
+      row.threshold_hours[t] = sums.held[t][z] / sums.known[0][z] * steps * step_h_;
     }
   }
 

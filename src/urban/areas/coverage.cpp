@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "io/vectors/rings.hpp"
+
 namespace lockstep::urban {
 namespace {
 
@@ -75,24 +77,9 @@ std::vector<Ring> rings_in_pixels(const AreaShape& shape, const io::RasterGrid& 
           {(c.x - grid.transform[0]) / grid.transform[1], (c.y - grid.transform[3]) / grid.transform[5]});
     rings.push_back(std::move(ring));
   }
-  const auto surrounds = [](const Ring& ring, const Corner& p) {
-    bool inside = false;
-    for (size_t k = 0, j = ring.size() - 1; k < ring.size(); j = k++)
-      if ((ring[k].y > p.y) != (ring[j].y > p.y) &&
-          p.x < (ring[j].x - ring[k].x) * (p.y - ring[k].y) / (ring[j].y - ring[k].y) + ring[k].x)
-        inside = !inside;
-    return inside;
-  };
-  std::vector<bool> turned(rings.size());
-  for (size_t r = 0; r < rings.size(); ++r) {
-    // A corner may lie on the ring around it: the middle of an edge of a hole that touches does not.
-    const Corner p{0.5 * (rings[r][0].x + rings[r][1].x), 0.5 * (rings[r][0].y + rings[r][1].y)};
-    int around = 0;
-    for (size_t other = 0; other < rings.size(); ++other) around += other != r && surrounds(rings[other], p);
-    turned[r] = (twice_area(rings[r]) > 0) == (around % 2 == 1);
-  }
+  const std::vector<std::vector<size_t>> around = io::rings_around(rings);
   for (size_t r = 0; r < rings.size(); ++r)
-    if (turned[r]) std::ranges::reverse(rings[r]);
+    if ((io::twice_area(rings[r]) > 0) == (around[r].size() % 2 == 1)) std::ranges::reverse(rings[r]);
   return rings;
 }
 
@@ -103,7 +90,7 @@ Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid) {
   Coverage found;
   double left = 1e300, right = -1e300, top = 1e300, bottom = -1e300;
   for (const Ring& ring : rings) {
-    found.whole += 0.5 * twice_area(ring);
+    found.whole += 0.5 * io::twice_area(ring);
     for (const Corner& c : ring) {
       left = std::min(left, c.x), right = std::max(right, c.x);
       top = std::min(top, c.y), bottom = std::max(bottom, c.y);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "lockstep/error.hpp"
 
@@ -21,6 +23,18 @@ double turn_at(const Corner& a, const Corner& b, const Corner& c) {
   return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
+/// Of two rings with the same corners neither is around the other.
+bool is_twice(const std::vector<Ring>& rings) {
+  std::set<std::vector<std::pair<double, double>>> found;
+  for (const Ring& ring : rings) {
+    std::vector<std::pair<double, double>> corners;
+    for (const Corner& c : ring) corners.emplace_back(c.x, c.y);
+    std::ranges::sort(corners);
+    if (!found.insert(std::move(corners)).second) return true;
+  }
+  return false;
+}
+
 /// Whether they cross inside both: common corners and boundaries that touch are allowed.
 bool cross(const Edge& e, const Edge& f) {
   const double a = turn_at(e.a, e.b, f.a), b = turn_at(e.a, e.b, f.b), c = turn_at(f.a, f.b, e.a),
@@ -29,13 +43,6 @@ bool cross(const Edge& e, const Edge& f) {
 }
 
 }  // namespace
-
-double twice_area(const Ring& ring) {
-  double sum = 0;
-  // About the first corner: coordinates of maps are large next to the area.
-  for (size_t k = 1; k + 1 < ring.size(); ++k) sum += turn_at(ring[0], ring[k], ring[k + 1]);
-  return sum;
-}
 
 void check_shape(const AreaShape& shape) {
   constexpr auto kValid = "polygons whose boundaries do not cross";
@@ -52,6 +59,7 @@ void check_shape(const AreaShape& shape) {
       edges.push_back(edge);
     }
   }
+  if (is_twice(shape.rings)) throw InputError("the same ring twice", shape.where, kValid);
   std::ranges::sort(edges, [](const Edge& e, const Edge& f) { return e.left() < f.left(); });
   std::vector<const Edge*> open;  // that the sweep from the left has not left
   for (const Edge& edge : edges) {

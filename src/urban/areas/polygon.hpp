@@ -22,7 +22,4 @@ struct AreaShape {
 /// cross themselves or each other.
 void check_shape(const AreaShape& shape);
 
-/// Twice the signed area of a ring: positive counterclockwise.
-double twice_area(const Ring& ring);
-
 }  // namespace lockstep::urban

@@ -1,6 +1,8 @@
 // Bounds of outputs as texts.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/numbers/parse_number.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/areas.hpp"
@@ -16,12 +18,14 @@ AreaThreshold parse_threshold(const std::string& text) {
     t.above = text[sign] == '>';
     t.equal = sign + 1 < text.size() && text[sign + 1] == '=';
   }
-  if (sign == text.npos || sign == 0 ||
-      !parse_number<double>(std::string_view(text).substr(sign + 1 + t.equal)))
+  const auto bound = sign == text.npos || sign == 0
+                         ? std::nullopt
+                         : parse_number<float>(std::string_view(text).substr(sign + 1 + t.equal));
+  if (!bound || !std::isfinite(*bound))
     throw schema_of<AreaStatisticsOptions>().error(
         {OptionError::Kind::invalid, "threshold", fmt::format("no bound '{}'", text),
          "an output, <, <=, > or >=, and a number, such as utci>38", ""});
-  t.bound = *parse_number<double>(std::string_view(text).substr(sign + 1 + t.equal));
+  t.bound = *bound;
   return t;
 }
 

@@ -34,6 +34,16 @@ OptionError unlike(const RunFolder& after, std::string what, std::string expecte
       {OptionError::Kind::invalid, "", std::move(what), std::move(expected), "", after.folder().string()});
 }
 
+/// The record of a comparison has the name of a run's.
+void require_own_folder(const CompareOptions& options) {
+  std::error_code unknown;
+  for (const fs::path* run : {&options.before, &options.after})
+    if (fs::equivalent(*run, options.folder, unknown))
+      throw schema_of<CompareOptions>().error({OptionError::Kind::invalid, "out",
+                                               fmt::format("{} is one of the runs", options.folder.string()),
+                                               "another folder", ""});
+}
+
 void require_same_steps(const RunFolder& before, const RunFolder& after, const CompareOptions& options,
                         CompareResult& result) {
   io::require_same_grid(before.grid(), before.folder().string(), after.grid(), after.folder().string());
@@ -125,7 +135,7 @@ class ChangeWriter {
     if (!options_.include_roofs) picture.cover = &uncounted_;
     picture.covers = {{"roof or water", {226, 224, 220}}};
     if (!under_.pixels.empty()) picture.under = &under_;
-    picture.pixel_size = before_.pixel_size_m();
+    picture.pixel_size = std::sqrt(before_.pixel_m2());
     picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
                                      io::civil_text(before_.times().back()));
     picture.facts.crs = io::crs_title(before_.grid().crs_wkt);
@@ -148,6 +158,7 @@ CompareResult compare(const CompareOptions& options) { return compare(options, {
 
 CompareResult compare(const CompareOptions& options, const std::vector<RunDifference>& known) {
   schema_of<CompareOptions>().check(&options);
+  require_own_folder(options);
   CompareResult result;
   std::unique_ptr<RunFolder> before, after;
   host_stage(result.host_stages, "read", [&] {

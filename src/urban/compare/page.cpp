@@ -8,6 +8,7 @@
 #include "core/record/stamp.hpp"
 #include "io/pages/html.hpp"
 #include "io/pictures/plot.hpp"
+#include "io/series/civil_time.hpp"
 #include "io/text/file.hpp"
 
 namespace lockstep::urban {
@@ -71,13 +72,12 @@ io::Drawing course_of(const OutputChange& o, const CompareResult& result) {
   before.name = "before";
   after.name = "after";
   before.marker = after.marker = false;
-  const bool one_day = result.times.size() <= 25;
+  const auto minutes = [&](size_t k) { return io::parse_iso_time(result.times[k])->minutes; };
+  const io::CivilMinutes first = minutes(0),
+                         midnight = io::parse_iso_time(result.times[0].substr(0, 10) + "T00:00")->minutes;
+  const bool one_day = minutes(result.times.size() - 1) - first <= io::kMinutesPerDay;
   for (size_t k = 0; k < o.before_mean.size(); ++k) {
-    const double x =
-        one_day ? std::stoi(result.times[k].substr(11, 2)) + std::stoi(result.times[k].substr(14, 2)) / 60.0
-                : double(k + 1);
-    // The day's last interval ends at the next midnight.
-    before.x.push_back(one_day && k > 0 && x < before.x.back() ? x + 24 : x);
+    before.x.push_back(one_day ? double(minutes(k) - midnight) / 60 : double(k + 1));
     before.y.push_back(o.before_mean[k]);
     after.y.push_back(o.after_mean[k]);
   }

@@ -33,6 +33,11 @@ double summer_time(const Site& site, CivilMinutes local, std::optional<double> s
   if (saving) return *saving;
   const int year = io::civil_time(local).year;
   const auto offset = static_cast<CivilMinutes>(std::lround(60 * site.utc_offset_h));
+  // Belarus, Russia and Turkey are on UTC+3 all year; Morocco, Algeria, Tunisia and Kaliningrad keep one clock, too.
+  const bool one_clock = (year >= 2011 && offset >= 180) || in_box(site, 34.5, 35.86, -6.5, -3.1) ||
+                         in_box(site, 34.5, 35.2, -3.1, -1.7) || in_box(site, 34.5, 37.5, -2.2, 11.6) ||
+                         in_box(site, 54.4, 55.05, 19.85, 22.5);
+  if (one_clock) return 0;
   // Directive 2000/84/EC: from 01:00 UTC of the last Sunday in March to that of October.
   if (year >= 1996 && in_box(site, 34.5, 71.5, -11, 32)) {
     const CivilMinutes utc = local - offset;
@@ -41,8 +46,12 @@ double summer_time(const Site& site, CivilMinutes local, std::optional<double> s
   // Energy Policy Act of 2005: 02:00 of the second Sunday in March to 02:00 (summer time) of the first in November.
   if (year >= 2007 && in_box(site, 24.5, 70, -168, -52)) {
     const bool arizona = in_box(site, 31.3, 37, -114.8, -109.05),
-               saskatchewan = in_box(site, 49, 60, -110, -102);
-    if (arizona || saskatchewan) return 0;
+               saskatchewan = in_box(site, 49, 60, -110, -102),
+               yukon = year >= 2021 && in_box(site, 60, 69.7, -141, -124),
+               mexico = year >= 2023 &&
+                        (in_box(site, 24.5, 31.2, -112.5, -106.6) ||
+                         in_box(site, 24.5, 28.9, -106.6, -103.2) || in_box(site, 24.5, 25.8, -103.2, -99.5));
+    if (arizona || saskatchewan || yukon || mexico) return 0;
     return local >= sunday(year, 3, 2) + 120 && local < sunday(year, 11, 1) + 60 ? 1 : 0;
   }
   return 0;

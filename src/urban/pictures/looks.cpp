@@ -93,7 +93,7 @@ std::vector<float> relief_of(const Raster& dsm, const io::RasterGrid& grid, cons
 
 void finish(RunResult& result, Outputs& outputs, const std::vector<std::string>& family,
             const std::vector<float>& relief) {
-  result.outputs = outputs.commit(relief, result.pixel_size_m);
+  result.outputs = outputs.commit(relief, result.ground_pixel_m());
   result.left_over = outputs.left_over(family, result.outputs);
 }
 

@@ -27,7 +27,7 @@ bool is_raster_of_people(const std::filesystem::path& file) {
   return ending == ".tif" || ending == ".tiff" || ending == ".npy";
 }
 
-/// People of areas, spread evenly over the ground of each.
+/// People of areas, spread evenly over the ground of each; beyond the raster live as many as that part of the area has.
 void spread_people(const PlantOptions& options, const SeriesInputs& inputs, std::vector<float>& people) {
   for (const io::Feature& area :
        read_areas({options.objective, options.layer, options.areas_crs}, inputs.grid)) {
@@ -42,9 +42,10 @@ void spread_people(const PlantOptions& options, const SeriesInputs& inputs, std:
     for (size_t k = 0; k < coverage.pixels.size(); ++k)
       if (inputs.ground[coverage.pixels[k]]) ground += coverage.shares[k];
     if (ground == 0) continue;
+    const double inside = *count * coverage.inside / coverage.whole;
     for (size_t k = 0; k < coverage.pixels.size(); ++k)
       if (inputs.ground[coverage.pixels[k]])
-        people[coverage.pixels[k]] += static_cast<float>(*count * coverage.shares[k] / ground);
+        people[coverage.pixels[k]] += static_cast<float>(inside * coverage.shares[k] / ground);
   }
 }
 

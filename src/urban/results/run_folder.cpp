@@ -101,6 +101,7 @@ void RunFolder::read_record() {
     return time->minutes;
   };
   const io::CivilMinutes from = time_of("from"), to = time_of("to");
+  if (const auto minutes = record.find("step_minutes")) step_min_ = minutes->integer(1, io::kMinutesPerDay);
   if (steps > 1) {
     step_min_ = (to - from) / (steps - 1);
     if (step_min_ <= 0 || step_min_ * (steps - 1) != to - from)

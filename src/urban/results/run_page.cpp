@@ -92,7 +92,8 @@ std::string title_of(const PageRecord& r, const std::string& folder) {
 }
 
 std::string opening(const PageRecord& r) {
-  const double px = r.number("pixel_size"), rows = r.number("rows"), cols = r.number("cols");
+  const double scale = r.number("projection_scale"), rows = r.number("rows"), cols = r.number("cols"),
+               px = r.number("pixel_size") / (scale > 0 ? scale : 1);
   const Site site = site_of(r);
   std::vector<std::pair<std::string, std::string>> facts;
   const auto add = [&](const char* name, const std::string& value) {

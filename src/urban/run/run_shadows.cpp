@@ -154,7 +154,7 @@ ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& opti
     std::vector<std::string> family = names_of(shadow_looks(true));
     if (!both) family.push_back(shade_look().name);
     finish(result, outputs, family, relief);
-    if (both) draw_shade(outputs, relief, result.pixel_size_m);
+    if (both) draw_shade(outputs, relief, result.ground_pixel_m());
   });
   return result;
 }

@@ -419,6 +419,7 @@ void describe_run(const SeriesInputs& inputs, SeriesResult& result) {
   result.pixel_size_m = inputs.grid.pixel_size();
   result.projection_scale = inputs.projection_scale;
   result.steps = static_cast<int64_t>(inputs.steps.size());
+  result.step_min = inputs.weather.step_min;
   result.substeps = inputs.radiation.substeps;
   for (const WeatherStep& step : inputs.steps) {
     result.times.push_back(io::civil_text(step.time));

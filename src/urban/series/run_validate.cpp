@@ -9,6 +9,7 @@
 #include "core/record/journal.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
+#include "io/arrays/netcdf_arrays.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
 #include "io/series/civil_time.hpp"
@@ -127,6 +128,7 @@ std::optional<double> clock_of(const ValidationOptions& options, const MeasuredT
   if (options.measured_utc_offset_h) return options.measured_utc_offset_h;
   if (measured.utc_offset_h) return measured.utc_offset_h;
   if (options.series.utc_offset_h) return options.series.utc_offset_h;
+  if (io::is_netcdf(options.series.weather)) return 0;  // gridded weather is in universal time
   return io::read_weather(options.series.weather).utc_offset_h;
 }
 

@@ -240,10 +240,10 @@ RunKey SeriesTiles::key() const {
   for (const auto* part : {&inputs_.warm_up, &inputs_.steps})
     for (const WeatherStep& s : *part) {
       const StepForcing& f = s.forcing;
-      text += fmt::format(" {}:{},{},{},{},{},{},{},{},{},{},{},{}", s.time, f.sun_altitude_deg,
+      text += fmt::format(" {}:{},{},{},{},{},{},{},{},{},{},{},{},{},{}", s.time, f.sun_altitude_deg,
                           f.sun_azimuth_deg, f.day_fraction, f.air_c, f.humidity_percent, f.wind_m_s,
                           f.global_w_m2, f.beam_w_m2, f.diffuse_w_m2, f.clearness, f.ldown_w_m2,
-                          f.canopy_transmissivity);
+                          f.canopy_transmissivity, f.pressure_kpa, f.water_c);
     }
   add("weather, period, place or leaves");
   if (inputs_.sky) {

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "lockstep/error.hpp"
+#include "urban/plant/objective.hpp"
 #include "urban/plant/sites.hpp"
 #include "urban/plant/small_district.hpp"
 #include "urban/series/arrays.hpp"
@@ -275,6 +276,19 @@ TEST(Plant, PeopleDecideWhereTheyAre) {
   const PlantResult by_pixel = plant(context, o);
   EXPECT_EQ(by_pixel.trees[0].row, by_area.trees[0].row);
   EXPECT_NEAR(by_pixel.trees[0].gain, by_area.trees[0].gain, 1e-5);
+}
+
+// Of an area that the raster cuts, only the people of the part inside count.
+TEST(Plant, PeopleBeyondTheRasterAreNotMovedInside) {
+  SmallDistrict district = small_square(36);
+  PlantOptions& o = district.options;
+  write_file(district.folder / "people.csv",
+             "people,wkt\n40,\"POLYGON ((24 24, 30 24, 30 30, 24 30))\"\n"
+             "90,\"POLYGON ((30 6, 48 6, 48 12, 30 12))\"\n");
+  o.objective = (district.folder / "people.csv").string();
+  const PlantObjective objective = read_objective(o, read_series_inputs(o, {}));
+  EXPECT_NEAR(1 / objective.scale, 40 + 30, 1e-4) << "a third of the second area is inside";
+  EXPECT_NEAR(objective.weights[size_t(26 * 36 + 33)], 30.0 / 36, 1e-6);
 }
 
 TEST(Plant, SaysWhyThereIsNoRoom) {

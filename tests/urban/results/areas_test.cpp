@@ -98,6 +98,21 @@ TEST(Coverage, HolesAndPartsInAnyOrientation) {
   }
 }
 
+// Parts that share an edge, wherever a ring begins, and a hole that begins on the boundary around it.
+TEST(Coverage, PartsThatTouch) {
+  const Ring east = {{1012.6, 1998}, {1020, 1998}, {1020, 1988}, {1012.6, 1988}},
+             hole = {{1003, 1992}, {1006, 1990}, {1006, 1994}};
+  Ring west = {{1003, 1998}, {1003, 1988}, {1012.6, 1988}, {1012.6, 1998}};
+  for (int begin = 0; begin < 4; ++begin) {
+    std::ranges::rotate(west, west.begin() + 1);
+    const Coverage whole = covered({west, east});
+    EXPECT_NEAR(whole.inside * 4, 170, 1e-9) << begin;
+    EXPECT_NEAR(whole.whole, whole.inside, 1e-9) << begin;
+    EXPECT_DOUBLE_EQ(shares_of(whole).at(3 * 30 + 6), 1) << "both parts of the pixel";
+    EXPECT_NEAR(covered({west, hole, east}).inside * 4, 170 - 6, 1e-9) << begin;
+  }
+}
+
 // Triangles from a point inside to corners on the boundary tile the grid: each pixel is covered once.
 TEST(Coverage, ATilingCoversEveryPixelOnce) {
   const Corner middle{1023.37, 1981.11};
@@ -143,6 +158,8 @@ TEST(AreaShapes, RefusesWhatIsNoArea) {
   EXPECT_NE(refused({{{0, 0}, {4, 0}, {4, 4}}, {{3, 1}, {9, 1}, {9, 2}}}).find("feature 2"),
             std::string::npos);
   EXPECT_NE(refused({{{0, 0}, {2, 2}}}).find("2 corners"), std::string::npos);
+  EXPECT_NE(refused({{{0, 0}, {2, 0}, {2, 2}}, {{2, 2}, {2, 0}, {0, 0}}}).find("the same ring twice"),
+            std::string::npos);
   EXPECT_NE(refused({{{0, 0}, {2, NAN}, {2, 0}}}).find("not a number"), std::string::npos);
   EXPECT_EQ(refused({{{0, 0}, {4, 0}, {4, 4}, {0, 4}}, {{0, 0}, {1, 2}, {2, 1}}}), "") << "a hole may touch";
 }
@@ -169,7 +186,10 @@ TEST(AreaThresholds, Texts) {
   EXPECT_TRUE(t.holds(38.5) && t.holds(40) && !t.holds(38));
   EXPECT_FALSE(parse_threshold("utci>38").holds(38));
   EXPECT_TRUE(parse_threshold("tmrt<0").holds(-1) && !parse_threshold("tmrt<0").holds(0));
-  for (const char* text : {"utci", ">38", "utci>", "utci>x", "utci=38", ""})
+  // Grids have single precision: the nearest number to a bound equals it.
+  EXPECT_TRUE(parse_threshold("tmrt>=55.1").holds(55.1f));
+  EXPECT_FALSE(parse_threshold("tmrt>38.2").holds(38.2f));
+  for (const char* text : {"utci", ">38", "utci>", "utci>x", "utci=38", "", "utci>nan", "utci<inf"})
     EXPECT_THROW(parse_threshold(text), InputError) << text;
 }
 
@@ -269,6 +289,35 @@ TEST(AreaStatistics, WindowsOfTheDay) {
   expect_text("no step from 3 to 9", table.refusal());
 }
 
+TEST(AreaStatistics, OneStepHasItsOwnLength) {
+  WrittenRun half = warm_run();
+  half.times = {"2015-06-21T12:30"};
+  half.step_minutes = 30;
+  Table table(kWest, half);
+  table.options.outputs = {"utci"};
+  table.options.thresholds = {"utci>10"};
+  table.options.hours = HourWindow{12, 13};
+  const AreaStatisticsResult result = area_statistics(table.options);
+  ASSERT_EQ(result.rows.size(), 1u);
+  EXPECT_DOUBLE_EQ(result.rows[0].threshold_hours[0], 0.5);
+}
+
+// A value that is missing at one step is beyond a bound at the others: of an hour there is one with a value.
+TEST(AreaStatistics, HoursWhereValuesAreMissingAtSteps) {
+  WrittenRun run = warm_run();
+  run.outputs["pet"] = [](size_t step, int64_t, int64_t col) {
+    return col == 0 && step == 1 ? NAN : col == 0 ? 50.0f : 30.0f;
+  };
+  Table table(kWest, run);  // column 0, and half of column 1
+  table.options.outputs = {"pet"};
+  table.options.thresholds = {"pet>41", "pet<=41"};
+  const AreaStatisticsResult result = area_statistics(table.options);
+  const AreaRow& all = result.rows.at(0);
+  EXPECT_DOUBLE_EQ(all.threshold_m2[0], 16 * 2 / 3.0);
+  EXPECT_DOUBLE_EQ(all.threshold_hours[0] + all.threshold_hours[1], 3);
+  EXPECT_DOUBLE_EQ(all.threshold_hours[0], 3 * 32 / (24 + 24 + 8.0));
+}
+
 TEST(AreaStatistics, ByClassAndByLandCover) {
   Table table(kWest);
   table.options.groups = AreaGroups::stress;
@@ -307,6 +356,7 @@ TEST(AreaStatistics, CountsOrRefusesWhatLiesOutside) {
 TEST(AreaStatistics, RefusesBadInput) {
   expect_text("crosses itself", Table("bow,\"POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))\"\n").refusal());
   expect_text("a shape of type LINESTRING", Table("line,\"LINESTRING (0 0, 4 4)\"\n").refusal());
+  expect_text("a feature without a shape", Table("none,POLYGON EMPTY\n").refusal());
   expect_text("expected a number", Table("text,\"POLYGON ((0 0, 4 x, 4 0, 0 0))\"\n").refusal());
   expect_text("area west a second time", Table(std::string(kWest) + kWest).refusal());
   Table table(kWest);

@@ -1,12 +1,14 @@
 // Comparisons of runs whose numbers are known, and what is no comparison.
 #include "lockstep/urban/compare.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
@@ -175,6 +177,16 @@ TEST(UrbanCompare, RefusesWhatIsNoScenario) {
   EXPECT_EQ(compare(pair.options).differences.size(), 3u);
 }
 
+// run.json of the comparison would replace that of the run, which could not be read again.
+TEST(UrbanCompare, RefusesTheFolderOfARun) {
+  Pair pair(street(), planted());
+  for (const fs::path& folder : {pair.options.before, pair.options.after / "." / ""}) {
+    pair.options.folder = folder;
+    const std::string text = test::refusal([&] { compare(pair.options); });
+    EXPECT_NE(text.find("is one of the runs"), std::string::npos) << text;
+  }
+}
+
 TEST(UrbanCompare, RefusesOtherGridsAndSteps) {
   WrittenRun wide = street();
   wide.cols = 7;
@@ -214,6 +226,24 @@ TEST(UrbanCompare, MissingPixelsCountInNeitherRun) {
   const CompareResult result = compare(Pair(street(), holed).options);
   EXPECT_EQ(summary(result, "utci_mean").pixels, 17);
   EXPECT_EQ(summary(result, "utci_mean").mean_change, -15);
+}
+
+// Steps of more than a day, however few, are numbered: hours of the day would come several times.
+TEST(UrbanCompare, TheCourseOfDaysIsByStep) {
+  WrittenRun days = street();
+  days.times.clear();
+  for (int day = 21; day < 24; ++day)
+    for (int hour = 0; hour < 24; hour += 6)
+      days.times.push_back(fmt::format("2015-06-{}T{:02}:00", day, hour));
+  const Pair pair(days, days);
+  compare(pair.options);
+  const std::string page = io::read_text_file(pair.options.folder / "compare.html");
+  EXPECT_EQ(page.find("hour (end of the interval)"), std::string::npos);
+  EXPECT_NE(page.find(">step<"), std::string::npos);
+  const Pair two(street(), planted());
+  compare(two.options);
+  EXPECT_NE(io::read_text_file(two.options.folder / "compare.html").find("hour (end of the interval)"),
+            std::string::npos);
 }
 
 }  // namespace

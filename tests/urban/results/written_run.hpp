@@ -18,6 +18,7 @@ namespace lockstep::urban::testing {
 struct WrittenRun {
   int64_t rows = 4, cols = 6;
   double pixel_size = 2;
+  int step_minutes = 60;
   std::vector<std::string> times = {"2015-06-21T14:00", "2015-06-21T15:00"};
   /// The value of a pixel, by output and step.
   std::map<std::string, std::function<float(size_t step, int64_t row, int64_t col)>> outputs;
@@ -56,8 +57,9 @@ struct WrittenRun {
     }
     return fmt::format(
         R"({{"program": {{"version": "{}"}}, "command": "lockstep urban run", "identity": "abc", "directory": "/city",
-"options": {{{}}}, "inputs": [{}], "rows": {}, "cols": {}, "pixel_size": {}, "steps": {}, "from": "{}", "to": "{}", "outputs": [{}]}})",
-        version, given, inputs, rows, cols, pixel_size, times.size(), times.front(), times.back(), written);
+"options": {{{}}}, "inputs": [{}], "rows": {}, "cols": {}, "pixel_size": {}, "steps": {}, "step_minutes": {}, "from": "{}", "to": "{}", "outputs": [{}]}})",
+        version, given, inputs, rows, cols, pixel_size, times.size(), step_minutes, times.front(),
+        times.back(), written);
   }
 
   void write(const std::filesystem::path& folder) const {

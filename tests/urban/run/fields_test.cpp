@@ -259,6 +259,36 @@ TEST(WindField, OfNetcdfByDirection) {
   expect_same(got, c.values());
 }
 
+// A field of times with an offset from universal time is the one of the weather's clock, an hour ahead here.
+TEST(AirField, TimesWithAnOffsetAreBroughtToTheClockOfTheWeather) {
+  if (!io::netcdf_missing().empty() || !io::gdal_unavailable_reason().empty())
+    GTEST_SKIP() << "no netCDF or GDAL";
+  FieldCase c;
+  c.options.outputs = {FieldOutput::tmrt};
+  c.options.air_field.file = c.folder / "air.nc";
+  const auto values_of = [&](const std::string& unit, double first) {
+    std::vector<double> axis, times;
+    std::vector<float> values;
+    for (int64_t k = 0; k < kFieldSide; ++k) axis.push_back(double(k) + 0.5);
+    for (int k = 0; k < kFieldHours; ++k) {
+      times.push_back(first + k);
+      values.insert(values.end(), kFieldPixels, float(k));
+    }
+    io::write_netcdf(
+        c.options.air_field.file,
+        {{"time", {"time"}, Array::of(times, {kFieldHours}), {{"units", unit}, {"standard_name", "time"}}},
+         {"y", {"y"}, Array::of(axis, {kFieldSide}), {{"standard_name", "projection_y_coordinate"}}},
+         {"x", {"x"}, Array::of(axis, {kFieldSide}), {{"standard_name", "projection_x_coordinate"}}},
+         {"air", {"time", "y", "x"}, Array::of(values, {kFieldHours, kFieldSide, kFieldSide}), {}}},
+        {{"Conventions", "CF-1.8"}});
+    return c.values();
+  };
+  const std::vector<float> local = values_of("hours since 2015-06-21 00:00", 19);
+  expect_same(values_of("hours since 2015-06-21 00:00 +00:00", 18), local);
+  EXPECT_NE(test::refusal([&] { values_of("hours since 2015-06-21 00:00 +00:00", 19); }).find("times from"),
+            std::string::npos);
+}
+
 TEST(Fields, AreRefusedByFileBandAndPixel) {
   FieldCase c;
   c.options.outputs = {FieldOutput::utci};

@@ -324,7 +324,16 @@ TEST(InputChecks, FeetBecomeMetres) {
   expect_has(odd.doubts.at(0), "'furlong', which is not a unit of length");
   const LoadedCity compound = read("", io::crs_from_epsg(3006));
   EXPECT_EQ(compound.input.dsm.at(1, 1), 100);
-  EXPECT_NEAR(read("", "EPSG:3006+6360").input.dsm.at(1, 1), 30.4800610, 1e-4) << "NAVD88 in US survey feet";
+  const LoadedCity navd = read("", "EPSG:3006+6360");
+  EXPECT_NEAR(navd.input.dsm.at(1, 1), 30.4800610, 1e-4) << "NAVD88 in US survey feet";
+  // Metres that are written on its grid are read as metres, and lie on a map that names no heights.
+  const io::RasterLabels in_metres{"", "m", {}};
+  for (const io::RasterLabels& labels : {io::RasterLabels{}, in_metres}) {
+    const auto writer = io::create_labelled_raster(folder / "cdsm.tif", navd.grid, labels);
+    writer->write(0, 0, 4, 4, std::vector<float>(16, 7).data());
+    writer->commit();
+    EXPECT_EQ(read_city({.dsm = folder / "dsm.tif", .cdsm = folder / "cdsm.tif"}).input.cdsm.at(1, 1), 7);
+  }
 }
 
 TEST(InputChecks, ViewFactorsOfAnotherCity) {

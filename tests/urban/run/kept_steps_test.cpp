@@ -112,6 +112,12 @@ TEST(KeptSteps, OfAnotherRunAreRefusedByWhatDiffers) {
   expect("substeps", refused([](SeriesOptions& o) { o.preset = Preset::umep; }));
   expect("weather, period", refused([](SeriesOptions& o) { o.to = "2015-06-21T22:00"; }));
   expect("height of the wind", refused([](SeriesOptions& o) { o.wind_height_m = 4; }));
+  // The night before is in the daily mean that water has, and in nothing else.
+  expect("weather, period", refused([](SeriesOptions& o) {
+           std::string text = test::read_text(o.weather);
+           const size_t row = text.find("2015-06-21T03:00,");
+           write_file(o.weather, text.replace(text.find(',', row) + 1, 1, "2"));
+         }));
   EXPECT_TRUE(StepStore::holds_steps(folder / "out/.steps")) << "a refusal keeps what is there";
   KeptCase anew(folder / "out");
   anew.options.to = "2015-06-21T22:00";

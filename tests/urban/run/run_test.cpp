@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "io/rasters/raster.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/report.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/rasters.hpp"
 #include "urban/run/grid_statistics.hpp"
 #include "urban/run/opening.hpp"
@@ -64,6 +66,30 @@ class Run : public ::testing::Test {
   CityFiles files_;
   Context context_{ContextOptions{.device = "cpu,interp"}};
 };
+
+// A projection that stretches lengths: pictures have the scale of the ground, whose pixels are shorter than those of the map.
+TEST_F(Run, ScaleBarsMeasureTheGround) {
+  if (!io::gdal_unavailable_reason().empty()) GTEST_SKIP() << io::gdal_unavailable_reason();
+  SampleRunOptions sample;
+  sample.output = {folder_ / "mercator", GridFormat::tif, false};
+  sample.rows = sample.cols = 60;
+  sample.epsg = 3857;
+  run(sample);
+  WallRunOptions options;
+  options.city.dsm = folder_ / "mercator/dsm.tif";
+  options.output = output(true);
+  const WallRunResult result = run(context_, options);
+  EXPECT_NEAR(result.projection_scale, 1.58, 0.01) << "at a latitude of 50.8 degrees";
+  const LoadedCity loaded = read_city(options.city);
+  const Outputs again({folder_ / "again", GridFormat::npy, true}, loaded.grid, {});
+  const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
+  const auto picture = [&](double pixel_m) {
+    return io::read_text_file(again.draw(wall_looks()[0], read(result.outputs[0]), relief, pixel_m));
+  };
+  const std::string drawn = io::read_text_file(result.outputs[0].picture);
+  EXPECT_TRUE(drawn == picture(1 / result.projection_scale));
+  EXPECT_FALSE(drawn == picture(1));
+}
 
 TEST_F(Run, Shadows) {
   ShadowRunOptions options;

@@ -12,6 +12,7 @@
 #include "core/files/atomic_file.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
+#include "io/era5_files.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
@@ -68,6 +69,7 @@ TEST(SeriesRun, ADayOfASmallCity) {
   write_file(c.options.points, "id,x,y\na,10.5,30.5\n\"b, south\",40.5,3.5\n");
   const SeriesResult result = c.compute();
   EXPECT_EQ(result.steps, 24);
+  EXPECT_NE(to_json(result).find("\"step_minutes\":60"), std::string::npos);
   EXPECT_GT(result.day_steps, 15);
   const std::vector<float> noon = c.read("tmrt/tmrt_20150621T1300.npy"),
                            night = c.read("tmrt/tmrt_20150621T0200.npy");
@@ -427,6 +429,26 @@ TEST(SeriesRun, MeasurementsFartherApartThanStepsMeetTheirOwnHours) {
   ASSERT_EQ(result.variables.size(), 2u);
   EXPECT_EQ(result.variables[0].first, "Ke");
   for (const auto& [variable, agreement] : result.variables) EXPECT_EQ(agreement.n, 2) << variable;
+}
+
+// Gridded weather is in universal time, where nothing says otherwise; so are measurements without a clock of their own.
+TEST(SeriesRun, MeasurementsAgainstARunOfEra5) {
+  NEEDS_CPU();
+  if (!io::netcdf_missing().empty()) GTEST_SKIP() << io::netcdf_missing();
+  Case c(12);
+  c.options.weather = c.folder / "era5.nc";
+  io::write_day(c.options.weather, [](int hour) { return hour > 5 && hour < 17 ? 1e6 : 0; }, 57.7, 11.97);
+  c.options.utc_offset_h = {};
+  c.options.from = "2021-05-19T11:00";
+  c.options.to = "2021-05-19T12:00";
+  c.options.outputs = {SeriesOutput::tmrt};
+  c.options.points = c.folder / "poi.csv";
+  write_file(c.options.points, "id,x,y\na,10.5,30.5\n");
+  write_file(c.folder / "m.csv", "time,Tmrt\n2021-05-19 11:00:00,20\n2021-05-19 12:00:00,40\n");
+  Context context(ContextOptions{.device = "cpu"});
+  const ValidationResult result = validate(context, {c.options, c.folder / "m.csv", {}});
+  ASSERT_EQ(result.variables.size(), 1u);
+  EXPECT_EQ(result.variables[0].second.n, 2);
 }
 
 TEST(SeriesRun, KronenhusetAgreesWithItsMeasurements) {

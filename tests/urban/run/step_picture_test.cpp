@@ -183,6 +183,15 @@ TEST(Clock, SummerTimeByPlaceAndDate) {
   EXPECT_EQ(summer_time(phoenix, at(2015, 7, 1, 12), {}), 0);
   EXPECT_EQ(summer_time(tokyo, at(2015, 7, 1, 12), {}), 0);
   EXPECT_EQ(summer_time(tokyo, at(2015, 7, 1, 12), 1.0), 1);
+  // In the boxes of Europe and North America, but on one clock all year.
+  for (const Site& site : {Site{41.0, 29.0, 0, 3}, Site{53.9, 27.6, 0, 3}, Site{59.9, 30.3, 0, 3},
+                           Site{54.7, 20.5, 0, 2}, Site{36.75, 3.06, 0, 1}, Site{36.8, 10.2, 0, 1},
+                           Site{35.77, -5.8, 0, 1}, Site{25.67, -100.3, 0, -6}, Site{60.7, -135.1, 0, -7}})
+    EXPECT_EQ(summer_time(site, at(2025, 7, 1, 12), {}), 0) << site.latitude_deg;
+  for (const Site& site :
+       {Site{36.4, 28.2, 0, 2}, Site{42.5, 27.5, 0, 2}, Site{35.89, -5.32, 0, 1}, Site{35.29, -2.94, 0, 1},
+        Site{39.2, 9.1, 0, 1}, Site{25.9, -97.5, 0, -6}, Site{31.8, -106.4, 0, -7}, Site{54.35, 18.65, 0, 1}})
+    EXPECT_EQ(summer_time(site, at(2025, 7, 1, 12), {}), 1) << site.latitude_deg;
   EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 15), {}), "2015-06-21 15:00 (UTC+1), 16:00 summer time");
   EXPECT_EQ(clock_text(paris, at(2015, 6, 21, 23, 30), {}),
             "2015-06-21 23:30 (UTC+1), 2015-06-22 00:30 summer time");

@@ -9,7 +9,9 @@
 namespace lockstep::forecast {
 namespace {
 
-constexpr double kModelError = 0.01;    // relative misfit that a right family is allowed
+constexpr double kModelError = 0.01;  // relative misfit that a right family is allowed
+constexpr double kLeastShare =
+    1e-12;  // of the recent mean: positive losses have a logarithm where a fit passes below 0
 constexpr double kHoldOutShare = 0.25;  // of the bins, for the weights
 // Doubt of extrapolation before any back-test, per unit of log(step). Shares of the slope in logarithms: losses go on
 // falling past the floors of fits more often than they stop short of them. Without logarithms a share of the range.
@@ -82,7 +84,8 @@ double CurveEnsemble::anchor_of(const CurveFit& fit, double recent_mean) const {
 
 double CurveEnsemble::member_at(const CurveFit& fit, double anchor, double x) const {
   const double value = fit(x);
-  return curve_.positive ? std::max(value, 1e-12) * std::exp(anchor) : value + anchor;
+  return curve_.positive ? std::max(value, kLeastShare * curve_.recent_mean) * std::exp(anchor)
+                         : value + anchor;
 }
 
 // By the fit of all bins and by what a fit of the earlier ones says of the last ones.

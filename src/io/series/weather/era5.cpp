@@ -71,10 +71,11 @@ class Era5File {
     if (!unit)
       throw InputError(fmt::format("times in '{}'", file_.text(time_, "units")), where_,
                        "such as 'seconds since 1970-01-01'");
-    for (const double value : axis(time_)) times_.push_back(unit->minutes_of(value));
+    const CivilMinutes ahead = std::llround(60 * unit->epoch.utc_offset_h.value_or(0));
+    for (const double value : axis(time_)) times_.push_back(unit->minutes_of(value) - ahead);
   }
   bool has(const std::string& name) const { return file_.has(name); }
-  const std::vector<CivilMinutes>& times() const { return times_; }
+  const std::vector<CivilMinutes>& times() const { return times_; }  ///< universal
 
   /// At the place, a value a time.
   std::vector<double> read(const std::string& name) const {
@@ -149,6 +150,22 @@ fs::path other_half(const fs::path& path) {
   return {};
 }
 
+/// ERA5-Land has the names of ERA5, and sums that run from the first hour of a day to the next midnight: they fall at 01:00 alone.
+void refuse_sums_of_days(const std::vector<CivilMinutes>& times, const std::vector<double>& global,
+                         const std::string& where) {
+  constexpr double kRounding = kSecondsPerHour;  // of packed numbers, J/m²: 1 W/m²
+  constexpr size_t kWholeDay = 24;
+  size_t falls = 0, at_one = 0;
+  for (size_t k = 1; k < times.size(); ++k) {
+    if (!(global[k] < global[k - 1] - kRounding)) continue;
+    ++falls;
+    at_one += times[k] % kMinutesPerDay == 60;
+  }
+  if (times.size() >= kWholeDay && at_one > 0 && at_one == falls)
+    throw InputError("ssrd falls at 01:00 UTC alone: it adds up over the day, as in ERA5-Land", where,
+                     "sums of an hour, as ERA5 on single levels has them");
+}
+
 }  // namespace
 
 WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
@@ -173,6 +190,7 @@ WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
              pressure = read("sp", false);
   if (!missing.empty())
     throw InputError(fmt::format("no variable {}", fmt::join(missing, ", ")), where, kExpected);
+  refuse_sums_of_days(times, global, where);
   WeatherTable table;
   table.where = where;
   table.horizontal_direct = true;

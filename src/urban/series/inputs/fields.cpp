@@ -97,23 +97,26 @@ void require_directions(const io::WeatherTable& weather) {
                        weather.at(row), "wind_direction, which a {wind_field} of several directions needs");
 }
 
-/// Minutes of "hours since 2015-06-21 00:00" and a number.
-std::optional<io::CivilMinutes> time_of(const io::BandLabel& label) {
+/// Of "2015-06-21T15:00", or of "hours since 2015-06-21 00:00" and a number; on the weather's clock, which a time with an
+/// offset from universal time is brought to.
+std::optional<io::CivilMinutes> time_of(const io::BandLabel& label, double utc_offset_h) {
+  std::optional<io::IsoTime> time;
   if (label.dimension.empty()) {
-    const auto time = io::parse_iso_time(label.text);
-    return time ? std::optional(time->minutes) : std::nullopt;
+    time = io::parse_iso_time(label.text);
+  } else if (const auto unit = io::parse_time_unit(label.unit)) {
+    double value = 0;
+    if (!io::parse_double(label.text, value)) return {};
+    time = {unit->minutes_of(value), unit->epoch.utc_offset_h};
   }
-  const auto epoch = io::parse_time_unit(label.unit);
-  double value = 0;
-  if (!epoch || !io::parse_double(label.text, value)) return {};
-  return epoch->minutes_of(value);
+  if (!time) return {};
+  return time->minutes + std::llround(60 * (utc_offset_h - time->utc_offset_h.value_or(utc_offset_h)));
 }
 
 /// Times of the planes; none where one holds for all.
 std::vector<io::CivilMinutes> times_of(const std::string& where, const std::vector<io::BandLabel>& labels,
-                                       const io::WeatherTable& weather) {
+                                       const io::WeatherTable& weather, double utc_offset_h) {
   std::vector<io::CivilMinutes> times;
-  const bool named = time_of(labels[0]).has_value();
+  const bool named = time_of(labels[0], utc_offset_h).has_value();
   if (labels.size() == 1 && !named) return {};
   if (!named && labels.size() != weather.rows.size())
     throw file_error(fmt::format("{} bands without times", labels.size()), where,
@@ -121,7 +124,7 @@ std::vector<io::CivilMinutes> times_of(const std::string& where, const std::vect
                                  "'2015-06-21T15:00'",
                                  weather.rows.size()));
   for (size_t band = 0; band < labels.size(); ++band) {
-    const auto time = named ? time_of(labels[band]) : weather.rows[band].time;
+    const auto time = named ? time_of(labels[band], utc_offset_h) : weather.rows[band].time;
     if (!time || (band > 0 && *time <= times.back()))
       throw file_error(fmt::format("'{}'", labels[band].text), fmt::format("{}, band {}", where, band + 1),
                        "times in ascending order");
@@ -234,11 +237,11 @@ WindField read_wind_field(const WindFieldOptions& o, const LoadedCity& city, std
 }
 
 AirField read_air_field(const AirFieldOptions& o, const LoadedCity& city, std::span<const uint8_t> ground,
-                        const io::WeatherTable& weather) {
+                        const io::WeatherTable& weather, double utc_offset_h) {
   const std::vector<io::BandLabel> labels = io::band_labels(o.file);
   AirField field;
   field.absolute = o.absolute;
-  field.times = times_of(o.file.string(), labels, weather);
+  field.times = times_of(o.file.string(), labels, weather, utc_offset_h);
   constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
   const FieldLimits limits = o.absolute ? FieldLimits{kColdestAir, kWarmestAir, kNone, "air of -90 to 60 °C"}
                                         : FieldLimits{-kMostOffset, kMostOffset, 0,

@@ -54,11 +54,12 @@ std::pair<float, float> offset_range(const AirField& field, const Tile& tile, in
                                      const io::WeatherTable& weather);
 
 /// `ground`: 1 where a pixel must have a value; elsewhere a missing one is that of the weather. Throw OptionError and
-/// InputError naming file, band and pixel.
+/// InputError naming file, band and pixel. `utc_offset_h`: of the weather's clock.
 WindField read_wind_field(const WindFieldOptions& options, const LoadedCity& city,
                           std::span<const uint8_t> ground, const io::WeatherTable& weather);
 AirField read_air_field(const AirFieldOptions& options, const LoadedCity& city,
-                        std::span<const uint8_t> ground, const io::WeatherTable& weather);
+                        std::span<const uint8_t> ground, const io::WeatherTable& weather,
+                        double utc_offset_h);
 
 /// The part of a plane under a tile's core.
 FieldPlane under_core(const FieldPlane& plane, const Tile& tile, int64_t cols);

@@ -345,7 +345,8 @@ void read_fields_into(const SeriesOptions& o, const LoadedCity& loaded, const io
   if (!o.wind_field.file.empty())
     inputs.wind_field = read_wind_field(o.wind_field, loaded, inputs.ground, inputs.weather);
   if (o.air_field.file.empty()) return;
-  inputs.air_field = read_air_field(o.air_field, loaded, inputs.ground, inputs.weather);
+  inputs.air_field =
+      read_air_field(o.air_field, loaded, inputs.ground, inputs.weather, inputs.site.utc_offset_h);
   const Tile all{0, 0, inputs.city.rows, inputs.city.cols};
   const auto [low, high] = offset_range(inputs.air_field, all, inputs.city.cols, inputs.weather);
   for (int kelvin = static_cast<int>(std::floor(low)); kelvin <= static_cast<int>(std::ceil(high)); ++kelvin)

@@ -13,6 +13,7 @@ nlohmann::ordered_json document_of(const SeriesResult& result) {
                        {"longitude", result.longitude_deg},
                        {"utc_offset", result.utc_offset_h}};
   document["steps"] = result.steps;
+  document["step_minutes"] = result.step_min;
   document["substeps"] = result.substeps;
   document["day_steps"] = result.day_steps;
   if (!result.times.empty()) {
