@@ -89,9 +89,9 @@ TermType pull_type(const RobustLoss& loss) {
 }
 
 /// Two sets of blocks, poses and points, with terms of several kinds.
-class Life {
+class KeptLife {
  public:
-  explicit Life(uint64_t seed) : random_(seed), context_(on_cpu()) {
+  explicit KeptLife(uint64_t seed) : random_(seed), context_(on_cpu()) {
     poses_ = problem_.add_blocks("poses", se2(), {});
     points_ = problem_.add_blocks("points", euclidean(2), {});
     for (int k = 0; k < 3; ++k) append(0), append(1);
@@ -261,7 +261,7 @@ class Life {
 
 TEST(KeptTables, OfAThousandLivesGiveTheBitsOfTablesBuiltAnew) {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    Life life(seed);
+    KeptLife life(seed);
     for (int step = 0; step < 12; ++step) {
       if (step % 4 != 3) life.step();
       life.minimise();
@@ -269,11 +269,11 @@ TEST(KeptTables, OfAThousandLivesGiveTheBitsOfTablesBuiltAnew) {
     }
   }
   // Tables were kept and rebuilt, each often.
-  EXPECT_GT(Life::minimised, 5000);
-  EXPECT_GT(Life::whole, Life::minimised / 5);
-  EXPECT_GT(Life::kept, Life::built / 3);
-  EXPECT_LT(Life::kept, Life::built * 9 / 10);
-  EXPECT_GT(Life::priors, 300);
+  EXPECT_GT(KeptLife::minimised, 5000);
+  EXPECT_GT(KeptLife::whole, KeptLife::minimised / 5);
+  EXPECT_GT(KeptLife::kept, KeptLife::built / 3);
+  EXPECT_LT(KeptLife::kept, KeptLife::built * 9 / 10);
+  EXPECT_GT(KeptLife::priors, 300);
 }
 
 /// A ring of poses in space, with chords.
