@@ -401,9 +401,10 @@ struct BatchReport {
   std::string name;     // of the first term type
   std::string program;  // part of its kernels' names
   int64_t instances = 0;
-  int residuals = 0;                            // of an instance; 1 of an energy
-  bool grouped = false;                         // in groups of near instances through shared memory
-  int64_t bytes = 0;                            // its tables and stored derivatives on the device
+  int residuals = 0;     // of an instance; 1 of an energy
+  bool grouped = false;  // in groups of near instances through shared memory
+  bool kept = false;     // its tables are those of an earlier minimisation of the problem
+  int64_t bytes = 0;     // its tables and stored derivatives on the device
   double tables_begin_s = 0, tables_end_s = 0;  // index tables, on the host
   double upload_begin_s = 0, upload_end_s = 0;
   double launch_s = 0;  // first launch; 0: never

@@ -2,6 +2,7 @@
 // of the kernels. T is float, double or std::complex<double> (complex steps).
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <span>
 #include <vector>
@@ -235,15 +236,25 @@ struct Instance {
     for (int k = 0; k < traced.numbers; ++k) at.push_back(C(constants()[k]));
     return traced.at(at);
   }
-  /// rho(s) and rho'(s), the weight in both.
-  std::pair<double, double> rho(double squares) const {
+  /// rho(s) and its derivatives, the weight in all; the second one by differences of the first, of order 8.
+  struct Rho {
+    double value, slope, bend = 0;
+  };
+  Rho rho(double squares) const {
     if (!t.has_loss() && !t.weighted) return {squares, 1};
     const Part part{&t,
                     {constants() + traced.numbers, size_t(t.loss_constants)},
                     t.weighted ? s.weights[size_t(i)] : 1.0,
                     0};
     const C both = part.rho(C(squares, kStep));
-    return {both.real(), both.imag() / kStep};
+    Rho out{both.real(), both.imag() / kStep};
+    if (t.loss != RobustLoss::Kind::expression) return out;  // named losses are concave
+    constexpr double kWidth = 2e-3, kFactors[] = {4.0 / 5, -1.0 / 5, 4.0 / 105, -1.0 / 280};
+    for (int k = 1; k <= 4; ++k)
+      for (const int sign : {1, -1})
+        out.bend += sign * kFactors[k - 1] * part.rho(C(squares + sign * k * kWidth, kStep)).imag() /
+                    (kStep * kWidth);
+    return out;
   }
   std::vector<std::vector<double>> columns() const {
     std::vector<std::vector<double>> columns;
@@ -266,20 +277,31 @@ inline void add_instance(const Instance& instance, std::span<const double> p, Li
   const std::vector<std::complex<double>> r = instance.residuals(0, instance.blocks[0]);
   double squares = 0;
   for (const auto& v : r) squares += v.real() * v.real();
-  const auto [rho, slope] = instance.rho(squares);
-  sum.cost += 0.5 * rho;
+  const Instance::Rho rho = instance.rho(squares);
+  // J^T J with Triggs' correction.
+  const double rise = std::max(rho.slope, 0.0), bend = rho.slope > 0 ? std::max(rho.bend, 0.0) : 0;
+  sum.cost += 0.5 * rho.value;
   const std::vector<std::vector<double>> columns = instance.columns();
   const std::vector<int64_t>& tangent = instance.tangent;
+  std::vector<double> halves(columns.size(), 0);  // J^T r
+  double dot = 0;                                 // r^T J p
   for (size_t row = 0; row < r.size(); ++row) {
     double along = 0;
     for (size_t c = 0; c < columns.size(); ++c)
       if (tangent[c] >= 0) along += columns[c][row] * p[size_t(tangent[c])];
+    dot += along * r[row].real();
     for (size_t c = 0; c < columns.size(); ++c) {
+      halves[c] += columns[c][row] * r[row].real();
       if (tangent[c] < 0) continue;
-      sum.gradient[size_t(tangent[c])] += slope * columns[c][row] * r[row].real();
-      sum.diagonal[size_t(tangent[c])] += slope * columns[c][row] * columns[c][row];
-      sum.product[size_t(tangent[c])] += slope * columns[c][row] * along;
+      sum.diagonal[size_t(tangent[c])] += rise * columns[c][row] * columns[c][row];
+      sum.product[size_t(tangent[c])] += rise * columns[c][row] * along;
     }
+  }
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (tangent[c] < 0) continue;
+    sum.gradient[size_t(tangent[c])] += rho.slope * halves[c];
+    sum.diagonal[size_t(tangent[c])] += 2 * bend * halves[c] * halves[c];
+    sum.product[size_t(tangent[c])] += 2 * bend * halves[c] * dot;
   }
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -228,9 +227,7 @@ double Evaluator::State::read_cost() const { return download_numbers(device, cos
 Evaluator::Evaluator(const Problem& problem, const Device& device, Precision precision,
                      const EvaluatorOptions& options)
     : state_(std::make_unique<State>()) {
-  static std::atomic<uint64_t> count{0};
   State& s = *state_;
-  s.id = ++count;
   s.device = device;
   const DeviceCounters earlier = device.counters();
   s.fresh_device = earlier.kernels_compiled + earlier.cache_hits == 0;
@@ -252,6 +249,21 @@ Evaluator::Evaluator(const Problem& problem, const Device& device, Precision pre
   set_state(problem.state().values);
 }
 Evaluator::~Evaluator() = default;
+
+void Evaluator::update(const Problem& problem) {
+  if (state_->layout) throw InternalError("a problem in parts", "solve evaluator update", "a problem in one");
+  state_->build(problem.state());
+  set_state(problem.state().values);
+}
+void Evaluator::rest() { state_->ahead = std::make_unique<CompileAhead>(0); }
+int64_t Evaluator::bytes() const {
+  const State& s = *state_;
+  int64_t sum = scratch_bytes() + 8 * (4 * s.ambient + 4 * s.tangent + 2 * s.diagonal_size);
+  for (const BatchReport& report : batch_reports()) sum += report.bytes;
+  for (const BatchState& batch : s.batches)
+    sum += int64_t(4 * batch.blocks.size() + 8 * (batch.columns.size() + batch.numbers.size()));
+  return sum;
+}
 
 const Device& Evaluator::device() const { return state_->device; }
 Storage Evaluator::real() const { return state_->values.real; }

@@ -52,6 +52,15 @@ class Evaluator {
             const EvaluatorOptions& options = {});
   ~Evaluator();
 
+  /// Takes over the problem as it is now, not in parts, with the bits of an evaluator built anew. Tables of terms whose
+  /// instances are the same stay; so does everything else where only values, data, weights and bounds differ.
+  /// An evaluator whose update threw is of no use.
+  void update(const Problem& problem);
+  /// Ends the threads that compile ahead, until the next update().
+  void rest();
+  /// Memory on device and host, nearly.
+  int64_t bytes() const;
+
   const Device& device() const;
   Storage real() const;  // f32 or f64: derivatives, tangent vectors
   int64_t ambient_size() const;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <unordered_set>
@@ -29,24 +30,6 @@ void write_numbers(const Device& device, std::span<const double> numbers, const 
   if (to.storage() == Storage::f64) return device.write(to, numbers.data(), to.bytes());
   const std::vector<float> narrow(numbers.begin(), numbers.end());
   device.write(to, narrow.data(), to.bytes());
-}
-
-const SetState& Evaluator::State::set_of(int64_t block) const {
-  const auto next = std::upper_bound(sets.begin(), sets.end(), block,
-                                     [](int64_t b, const SetState& s) { return b < s.first_block; });
-  return *(next - 1);
-}
-int64_t Evaluator::State::ambient_of(int64_t block) const {
-  const SetState& s = set_of(block);
-  return s.first_ambient + (block - s.first_block) * s.ambient();
-}
-int64_t Evaluator::State::tangent_of(int64_t block) const {
-  const SetState& s = set_of(block);
-  return s.first_tangent + (block - s.first_block) * s.tangent();
-}
-int64_t Evaluator::State::diagonal_of(int64_t block) const {
-  const SetState& s = set_of(block);
-  return first_diagonal[size_t(&s - sets.data())] + (block - s.first_block) * diagonal_parts(s.tangent());
 }
 
 namespace {
@@ -93,39 +76,34 @@ std::shared_ptr<const TermDerivatives> derivatives_of(const Batch& batch) {
 }
 
 void Evaluator::State::build(const Problem::State& problem) {
+  static std::atomic<uint64_t> count{0};
   problem.check_unit_vectors();
-  sets = problem.sets;
-  fixed = problem.fixed;
-  ambient = problem.ambient, tangent = problem.tangent;
-  any_fixed = std::find(fixed.begin(), fixed.end(), 1) != fixed.end();
-  if (ambient == 0) throw InputError("a problem without blocks", "solve evaluator", "one block or more");
+  BlockPlaces places(problem);
   int64_t instances = 0;
   for (const Batch& b : problem.batches) instances += b.instances;
   if (instances == 0)
     throw InputError("a problem without residuals", "solve evaluator", "one instance or more");
-  for (const SetState& s : sets) {
-    first_diagonal.push_back(diagonal_size);
-    diagonal_size += s.count * diagonal_parts(s.tangent());
+  stays = places.shared_with(*this), all_stay = places.same_as(*this);
+  bool changed = !all_stay;
+  if (changed) {
+    static_cast<BlockPlaces&>(*this) = std::move(places);
+    if (layout) {
+      const PartSumSizes all{tangent, diagonal_size, ambient};
+      const SetState& last = sets.back();
+      parts = layout->make_sums(
+          device, *layout,
+          layout->split ? PartSumSizes{last.first_tangent, first_diagonal.back(), last.first_ambient} : all,
+          all);
+    }
+    allocate_state();
   }
-  if (diagonal_size > INT32_MAX)
-    throw InputError(fmt::format("{} numbers in the blocks of J^T J", diagonal_size), "solve evaluator",
-                     fmt::format("at most {}", INT32_MAX));
-  if (layout) {
-    const PartSumSizes all{tangent, diagonal_size, ambient};
-    const SetState& last = sets.back();
-    parts = layout->make_sums(
-        device, *layout,
-        layout->split ? PartSumSizes{last.first_tangent, first_diagonal.back(), last.first_ambient} : all,
-        all);
-  }
-  allocate_state();
-  const auto finite = [](double bound) { return std::isfinite(bound); };
-  if (std::any_of(problem.lower.begin(), problem.lower.end(), finite) ||
-      std::any_of(problem.upper.begin(), problem.upper.end(), finite)) {
-    lower = upload_numbers(device, values.state, problem.lower, {ambient});
-    upper = upload_numbers(device, values.state, problem.upper, {ambient});
-  }
-  build_batches(problem);
+  changed = take_bounds(problem) || changed;
+  changed = build_batches(problem) || changed;
+  if (!changed) return;
+  id = ++count;
+  block_diagonal = gradient_scratch = slot_scratch = diagonal_scratch = {};
+  share_scratch();
+  allocate_costs();
   host = HostSums::make(*this);
   compile_sums();
   for (size_t k = 0; k < batches.size(); ++k)
@@ -136,10 +114,24 @@ void Evaluator::State::build(const Problem::State& problem) {
                     false);
 }
 
+bool Evaluator::State::take_bounds(const Problem::State& problem) {
+  const auto finite = [](double bound) { return std::isfinite(bound); };
+  const bool bounds = std::any_of(problem.lower.begin(), problem.lower.end(), finite) ||
+                      std::any_of(problem.upper.begin(), problem.upper.end(), finite);
+  const bool changed = bounds != bool(lower) || (bounds && lower.elements() != ambient);
+  if (changed) {
+    lower = bounds ? device.allocate(values.state, {ambient}) : Buffer();
+    upper = bounds ? device.allocate(values.state, {ambient}) : Buffer();
+  }
+  if (bounds) write_numbers(device, problem.lower, lower), write_numbers(device, problem.upper, upper);
+  return changed;
+}
+
 void Evaluator::State::allocate_state() {
   std::vector<uint32_t> free_flags;
   for (const uint8_t f : fixed) free_flags.push_back(!f);
   free_blocks = device.upload(free_flags);
+  free_numbers = {};
   if (any_fixed) {
     std::vector<double> mask;
     for (const SetState& s : sets)
@@ -156,57 +148,92 @@ void Evaluator::State::allocate_state() {
   norm = device.allocate(values.state, {1});
 }
 
+namespace {
+
+/// Batches of before, each found once.
+class EarlierBatches {
+ public:
+  explicit EarlierBatches(std::vector<BatchState>&& batches)
+      : batches_(std::move(batches)), found_(batches_.size(), 0) {}
+  int64_t size() const { return int64_t(batches_.size()); }
+  /// The next one of as many instances of the piece's expression, if there is one.
+  void find(Evaluator::State::Piece& piece) {
+    for (size_t k = 0; k < batches_.size(); ++k) {
+      const size_t at = (next_ + k) % batches_.size();
+      BatchState& batch = batches_[at];
+      if (found_[at] || batch.n != piece.end - piece.first || batch.part != piece.batch->part ||
+          batch.may_group != piece.may_group ||
+          (batch.term != piece.term && !(piece.term->host() && batch.term->key() == piece.term->key())))
+        continue;
+      found_[at] = 1, next_ = at + 1;
+      piece.kept_at = int64_t(at), piece.kept = std::move(batch);
+      return;
+    }
+  }
+
+ private:
+  std::vector<BatchState> batches_;
+  std::vector<uint8_t> found_;
+  size_t next_ = 0;
+};
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::ranges::equal(
+      a, b, [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
+}
+
+}  // namespace
+
 // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
 // that goes on while the first evaluation runs.
-void Evaluator::State::build_batches(const Problem::State& problem) {
+bool Evaluator::State::build_batches(const Problem::State& problem) {
   constexpr int64_t kFewInstances = 4096;  // their tables take less time than a thread's beginning
   ahead = std::make_unique<CompileAhead>(CompileAhead::threads_for(device.info()));
-  struct Part {
-    std::shared_ptr<const TermDerivatives> term;
-    bool may_group = false;
-    std::vector<BatchState> batches;
-    CompileAhead::Handle work;
-  };
-  std::vector<std::shared_ptr<Part>> pieces;
+  EarlierBatches earlier(std::exchange(batches, {}));
+  std::vector<std::shared_ptr<Piece>> pieces;
   for (const Batch& b : problem.batches) {
     if (b.instances == 0) continue;
     const auto term = derivatives_of(b);
     const bool whole = may_group(*term, b.instances);
     const int64_t most = whole || batch_size <= 0 ? b.instances : batch_size;
     for (int64_t first = 0; first < b.instances; first += most) {
-      const auto part = pieces.emplace_back(std::make_shared<Part>());
-      const int64_t end = std::min(first + most, b.instances);
-      part->term = term;
-      part->may_group = whole;
-      const auto tables = [this, part, &b, first, end] {
-        part->batches = lay_out(b, part->term, first, end);
-      };
-      if (b.instances > kFewInstances) part->work = ahead->add(tables);
+      const auto piece = pieces.emplace_back(std::make_shared<Piece>());
+      piece->batch = &b, piece->term = term, piece->may_group = whole;
+      piece->first = first, piece->end = std::min(first + most, b.instances);
+      earlier.find(*piece);
+      const auto tables = [this, piece] { lay_out(*piece); };
+      if (b.instances > kFewInstances) piece->work = ahead->add(tables);
       if (!whole && first == 0) compile_ahead(term, {}, true);
-      if (!part->work) tables();
+      if (!piece->work) tables();
     }
   }
-  int64_t count = 0;
-  for (const auto& part : pieces) {
-    if (part->work) ahead->wait(part->work);
-    if (part->may_group) {
-      const std::optional<AssemblyPlan>& plan = part->batches[0].plan;
-      compile_ahead(part->term, {plan.has_value(), plan && batches.empty() && plan->covers_all}, true);
+  bool changed = false;
+  for (const auto& piece : pieces) {
+    if (piece->work) ahead->wait(piece->work);
+    if (piece->may_group) {
+      const BatchState& one = piece->batches[0];
+      const bool covers = one.plan ? one.plan->covers_all : one.assembly && one.assembly->covers_all();
+      compile_ahead(piece->term, {one.report.grouped, batches.empty() && covers}, true);
     }
-    for (BatchState& batch : part->batches) {
+    changed = changed || piece->kept_at != int64_t(batches.size());
+    for (BatchState& batch : piece->batches) {
       upload(batch);
-      count += batch.cost_count();
       batches.push_back(std::move(batch));
     }
-    part->batches.clear();
+    piece->batches.clear();
   }
-  share_scratch();
+  return changed || int64_t(batches.size()) != earlier.size();
+}
+
+void Evaluator::State::allocate_costs() {
   if (parts) {
     std::vector<int64_t> ends(static_cast<size_t>(layout->own.size()), 0);
     for (const BatchState& b : batches) ends[size_t(b.part)] += b.cost_count();
     for (size_t k = 1; k < ends.size(); ++k) ends[k] += ends[k - 1];
     parts->set_costs(values.cost, std::move(ends));
   }
+  int64_t count = 0;
+  for (const BatchState& b : batches) count += b.cost_count();
   costs = device.allocate(values.cost, {count});
   cost_sum = primitives::ChunkedSum(device, values.cost, count);
   count = 0;
@@ -280,30 +307,42 @@ BatchState Evaluator::State::take(const Batch& given, std::shared_ptr<const Term
   return batch;
 }
 
-std::vector<BatchState> Evaluator::State::lay_out(const Batch& given,
-                                                  const std::shared_ptr<const TermDerivatives>& term,
-                                                  int64_t first, int64_t end) const {
+bool Evaluator::State::serves(const BatchState& earlier, const BatchState& instances) const {
+  // Groups that have all blocks of a problem overwrite sums: that depends on blocks without instances, too.
+  if (earlier.assembly && !all_stay) return false;
+  return earlier.blocks == instances.blocks &&
+         std::ranges::all_of(earlier.blocks, [&](int32_t block) { return stays[size_t(block)] != 0; });
+}
+
+void Evaluator::State::lay_out(Piece& piece) const {
   double begin_s = Trace::now_us() * 1e-6;
-  std::vector<BatchState> made;
   const auto finish = [&](BatchState&& batch) {
-    batch.report.tables_begin_s = begin_s;
+    batch.may_group = piece.may_group;
+    batch.report.tables_begin_s = begin_s, batch.report.launch_s = 0;
     begin_s = batch.report.tables_end_s = Trace::now_us() * 1e-6;
-    made.push_back(std::move(batch));
+    piece.batches.push_back(std::move(batch));
   };
-  if (may_group(*term, given.instances)) {
-    BatchState whole = take(given, term, first, end - first);
-    if (plan_groups(whole)) {
-      finish(std::move(whole));
-      return made;
+  BatchState whole = take(*piece.batch, piece.term, piece.first, piece.end - piece.first);
+  if (piece.kept_at >= 0) {
+    BatchState kept = std::exchange(piece.kept, {});
+    if (serves(kept, whole)) {
+      // Recorded launches have the arguments that they were recorded with.
+      if (!same_bits(kept.uniforms, whole.uniforms)) piece.kept_at = -1;
+      kept.numbers = std::move(whole.numbers), kept.uniforms = std::move(whole.uniforms);
+      kept.name = kept.report.name = whole.name, kept.report.kept = true;
+      return finish(std::move(kept));
     }
+    piece.kept_at = -1;
   }
-  const int64_t most = batch_size > 0 ? batch_size : end - first;
-  for (; first < end; first += most) {
-    BatchState batch = take(given, term, first, std::min(most, end - first));
+  if (piece.may_group && plan_groups(whole)) return finish(std::move(whole));
+  const int64_t n = whole.n, most = batch_size > 0 ? batch_size : n;
+  for (int64_t first = 0; first < n; first += most) {
+    BatchState batch = n <= most
+                           ? std::move(whole)
+                           : take(*piece.batch, piece.term, piece.first + first, std::min(most, n - first));
     batch.tables = plain_tables(batch);
     finish(std::move(batch));
   }
-  return made;
 }
 
 bool Evaluator::State::plan_groups(BatchState& batch) const {
@@ -367,16 +406,25 @@ void Evaluator::State::upload(BatchState& batch) const {
   const int64_t before = device.counters().bytes_to_device;
   if (batch.plan)
     batch.assembly =
-        std::make_shared<const Assembly>(device, batch.term, values, derivatives, std::move(*batch.plan),
-                                         batch.numbers, batch.n, batch.uniforms,
-                                         Assembly::Offsets{[this](int64_t b) { return ambient_of(b); },
-                                                           [this](int64_t b) { return tangent_of(b); },
-                                                           [this](int64_t b) { return diagonal_of(b); }});
-  else
+        std::make_shared<Assembly>(device, batch.term, values, derivatives, std::move(*batch.plan),
+                                   batch.numbers, batch.n, batch.uniforms,
+                                   Assembly::Offsets{[this](int64_t b) { return ambient_of(b); },
+                                                     [this](int64_t b) { return tangent_of(b); },
+                                                     [this](int64_t b) { return diagonal_of(b); }});
+  else if (batch.tables)
     upload_plain(batch, *batch.tables);
+  else
+    upload_numbers_of(batch);
+  if (batch.plan || batch.tables) batch.report.bytes = device.counters().bytes_to_device - before;
   batch.plan.reset(), batch.tables.reset();
-  batch.report.bytes = device.counters().bytes_to_device - before;
   batch.report.upload_end_s = Trace::now_us() * 1e-6;
+}
+
+void Evaluator::State::upload_numbers_of(BatchState& batch) const {
+  if (batch.assembly) batch.assembly->set_numbers(batch.numbers, batch.n, batch.uniforms);
+  if (batch.host) batch.host->set_numbers(batch.numbers, batch.uniforms);
+  if (batch.data) write_numbers(device, batch.numbers, batch.data);
+  if (batch.ambient_at) batch.numbers = {};
 }
 
 void Evaluator::State::upload_plain(BatchState& batch, const PlainTables& tables) const {
@@ -519,7 +567,7 @@ void Evaluator::State::allocate_derivatives() {
   block_diagonal = device.allocate(values.real, {diagonal_size});
   diagonal = device.allocate(values.real, {tangent});
   for (BatchState& batch : batches) {
-    if (batch.assembly) continue;
+    if (batch.assembly || batch.jacobian || batch.residuals) continue;
     if (batch.term->stored_count() > 0)
       batch.jacobian = device.allocate(values.real, {batch.term->stored_count(), batch.n});
     if ((uses & kUseHost) && !batch.term->energy())

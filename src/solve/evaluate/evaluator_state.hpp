@@ -11,6 +11,7 @@
 #include "solve/evaluate/assembly/gather.hpp"
 #include "solve/evaluate/assembly/host_sums.hpp"
 #include "solve/evaluate/batch_kernels.hpp"
+#include "solve/evaluate/block_places.hpp"
 #include "solve/evaluate/compile_ahead.hpp"
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/evaluate/host_instances.hpp"
@@ -45,13 +46,14 @@ struct BatchState {
   std::string name;
   std::shared_ptr<const TermDerivatives> term;
   int64_t n = 0;
-  int part = 0;  // of this rank
-  std::shared_ptr<const Assembly> assembly;
+  int part = 0;            // of this rank
+  bool may_group = false;  // what may_group() answered
+  std::shared_ptr<Assembly> assembly;
   std::shared_ptr<HostInstances> host;  // of a host term
   std::vector<int32_t> blocks;          // (slots, n): block numbers
   std::vector<double> numbers;          // (columns, n)
   std::vector<double> uniforms;
-  // Still to be uploaded; empty afterwards.
+  // Still to be uploaded; empty afterwards, and of a batch that was kept.
   std::optional<AssemblyPlan> plan;
   std::optional<PlainTables> tables;
   mutable BatchReport report;
@@ -70,17 +72,16 @@ struct BatchState {
   Buffer diagonal_slots;  // (diagonal_rows, n), real
 };
 
-struct Evaluator::State {
-  uint64_t id = 0;  // differs for each evaluator of the process
+struct Evaluator::State : BlockPlaces {
+  uint64_t id =
+      0;  // differs for each evaluator of the process, and after each update that changed more than numbers
   Device device;
   Precision precision = Precision::f64;
   ElementTypes values;  // cost and gradient
   ElementTypes derivatives;
-  std::vector<SetState> sets;
-  std::vector<int64_t> first_diagonal;  // by set: first number in block_diagonal
-  std::vector<uint8_t> fixed;           // by block
-  bool any_fixed = false;
-  int64_t ambient = 0, tangent = 0, diagonal_size = 0;
+  std::vector<uint8_t>
+      stays;              // by block: its numbers are where they were before the last build(), and as fixed
+  bool all_stay = false;  // there are no other blocks either
   std::vector<BatchState> batches;
   bool jacobian_current = false;   // the stored Jacobians of assembled batches are those of the state
   bool residuals_current = false;  // so are stored residuals
@@ -104,30 +105,44 @@ struct Evaluator::State {
   const PartLayout* layout = nullptr;
   std::unique_ptr<PartSums> parts;  // of a problem in parts
 
-  const SetState& set_of(int64_t block) const;
-  int64_t tangent_of(int64_t block) const;
-  int64_t ambient_of(int64_t block) const;
-  int64_t diagonal_of(int64_t block) const;
-
   bool wants_diagonal() const { return !(uses & kUseLinearize) || (uses & kUseDiagonal); }
   /// Outputs that instances' kernels write for linearize() in addition to cost and gradient, if all have one type.
   unsigned linearized_outputs() const;
+  /// Takes over a problem; of the one before it (if any), what is the same stays.
   void build(const Problem::State& problem);
   void allocate_state();
-  void build_batches(const Problem::State& problem);
+  /// False where there are as many bounds as before.
+  bool take_bounds(const Problem::State& problem);
+  /// False where every batch is one of before, with other numbers at most.
+  bool build_batches(const Problem::State& problem);
+  void allocate_costs();
   /// The instances [first, first + n) of an expression, on the host.
   BatchState take(const Batch& batch, std::shared_ptr<const TermDerivatives> term, int64_t first,
                   int64_t n) const;
-  /// Instances [first, end) as batches with their tables, on the host: one in groups, or plain ones of at
-  /// most batch_size.
-  std::vector<BatchState> lay_out(const Batch& batch, const std::shared_ptr<const TermDerivatives>& term,
-                                  int64_t first, int64_t end) const;
+  /// Instances of an expression, and the batch that may have had them before.
+  struct Piece {
+    const Batch* batch = nullptr;
+    std::shared_ptr<const TermDerivatives> term;
+    int64_t first = 0, end = 0;
+    bool may_group = false;
+    int64_t kept_at = -1;  // the number of `kept` before; -1: none
+    BatchState kept;
+    std::vector<BatchState> batches;
+    CompileAhead::Handle work;
+  };
+  /// A piece as batches with their tables, on the host: the kept one, one in groups, or plain ones of at most
+  /// batch_size.
+  void lay_out(Piece& piece) const;
+  /// Whether the tables of an earlier batch are those of these instances.
+  bool serves(const BatchState& earlier, const BatchState& instances) const;
   /// Whether a batch is large enough for groups and its term can be evaluated in them.
   bool may_group(const TermDerivatives& term, int64_t instances) const;
   bool plan_groups(BatchState& batch) const;
   PlainTables plain_tables(const BatchState& batch) const;
   void upload(BatchState& batch) const;
   void upload_plain(BatchState& batch, const PlainTables& tables) const;
+  /// The numbers of a batch that was kept.
+  void upload_numbers_of(BatchState& batch) const;
   /// The batches' views of scratch memory, which grows where it is too small.
   void share_scratch();
   /// Kernels that the uses ask for, compiled on other threads: those of a first linearisation, then the rest.

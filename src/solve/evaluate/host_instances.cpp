@@ -17,7 +17,8 @@ HostInstances::HostInstances(std::shared_ptr<const TermDerivatives> term, Layout
   std::vector<Value> numbers;
   for (int k = 0; k < key.loss_constants; ++k) numbers.push_back(graph_.parameter("number"));
   const Value rho = key.rho(s, numbers);
-  loss_ = autodiff::HostProgram<double>(std::vector<Value>{rho, autodiff::gradient(rho, {s})[0]});
+  const Value slope = autodiff::gradient(rho, {s})[0];
+  loss_ = autodiff::HostProgram<double>(std::vector<Value>{rho, slope, autodiff::gradient(slope, {s})[0]});
 }
 
 /// Of several instances that throw, the first one's error leaves, whichever thread met it.
@@ -83,7 +84,8 @@ void HostInstances::move_to(std::span<const double> state) {
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows());
   state_.clear(), jacobian_.clear();  // of no state, where a function throws
   const std::vector<double> x(state.begin(), state.end());
-  plain_.resize(rows * n), cost_.resize(n), slope_.resize(n);
+  plain_.resize(rows * n);
+  for (std::vector<double>* v : {&cost_, &slope_, &root_, &along_}) v->resize(n);
   each_instance([&](size_t i) {
     const Gathered at = gather(layout_, *term_, x, i);
     std::vector<double> r(rows);
@@ -92,6 +94,9 @@ void HostInstances::move_to(std::span<const double> state) {
     for (size_t k = 0; k < rows; ++k) plain_[k * n + i] = r[k], squares += r[k] * r[k];
     const std::vector<double> rho = loss_(loss_arguments(layout_, *term_, squares, i, weight));
     cost_[i] = 0.5 * weight * rho[0], slope_[i] = weight * rho[1];
+    // Triggs' second-order term, of a loss that rises and is convex.
+    const double ratio = rho[1] > 0 && rho[2] > 0 ? rho[2] / rho[1] : 0;
+    root_[i] = std::sqrt(1 + 2 * squares * ratio), along_[i] = 2 * ratio / (1 + root_[i]);
   });
   state_ = x;
 }
@@ -109,6 +114,22 @@ void HostInstances::differentiate() {
   jacobian_ = std::move(all);
 }
 
+std::vector<double> HostInstances::corrected() const {
+  const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
+  std::vector<double> out = jacobian_;
+  for (size_t c = 0; c < columns; ++c)
+    for (size_t i = 0; i < n; ++i) {
+      double dot = 0;
+      for (size_t r = 0; r < rows; ++r) dot += plain_[r * n + i] * jacobian_[(r * columns + c) * n + i];
+      const double weight = std::sqrt(std::max(slope_[i], 0.0)), along = along_[i] * dot;
+      for (size_t r = 0; r < rows; ++r) {
+        double& entry = out[(r * columns + c) * n + i];
+        entry = weight * (entry + plain_[r * n + i] * along);
+      }
+    }
+  return out;
+}
+
 template <class F>
 void HostInstances::each_slot_row(F f) const {
   for (const TermDerivatives::SlotClass& c : term_->classes())
@@ -121,20 +142,18 @@ void HostInstances::each_slot_row(F f) const {
 std::vector<double> HostInstances::output(std::span<const double> state, Output which) {
   move_to(state);
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
-  // The square root of rho' where the loss rises.
-  const auto factor = [&](size_t i) { return std::sqrt(std::max(slope_[i], 0.0)); };
-  const auto scaled = [&](const std::vector<double>& from) {
-    std::vector<double> out(from.size());
-    for (size_t k = 0; k < out.size(); ++k) out[k] = factor(k % n) * from[k];
-    return out;
-  };
   if (which == kJacobian || which == kGradient || which == kDiagonal) differentiate();
   switch (which) {
     case kCost: return cost_;
     case kPlain: return plain_;
     case kSlope: return slope_;
-    case kResiduals: return scaled(plain_);
-    case kJacobian: return scaled(jacobian_);
+    case kResiduals: {
+      std::vector<double> out(plain_.size());
+      for (size_t k = 0; k < out.size(); ++k)
+        out[k] = std::sqrt(std::max(slope_[k % n], 0.0)) / root_[k % n] * plain_[k];
+      return out;
+    }
+    case kJacobian: return corrected();
     case kGradient: {
       std::vector<double> out(size_t(term_->slot_rows()) * n, 0);
       each_slot_row([&](size_t row, size_t column, int) {
@@ -146,6 +165,7 @@ std::vector<double> HostInstances::output(std::span<const double> state, Output 
     }
     case kDiagonal: break;
   }
+  const std::vector<double> jacobian = corrected();
   std::vector<double> out(size_t(term_->diagonal_rows()) * n, 0);
   for (const TermDerivatives::SlotClass& c : term_->classes()) {
     size_t row = size_t(c.first_diagonal);
@@ -154,9 +174,9 @@ std::vector<double> HostInstances::output(std::span<const double> state, Output 
         for (const int slot : c.slots) {
           const size_t first = size_t(term_->first_column()[size_t(slot)]);
           for (size_t r = 0; r < rows; ++r) {
-            const double* of_a = jacobian_.data() + (r * columns + first + size_t(a)) * n;
-            const double* of_b = jacobian_.data() + (r * columns + first + size_t(b)) * n;
-            for (size_t i = 0; i < n; ++i) out[row * n + i] += std::max(slope_[i], 0.0) * of_a[i] * of_b[i];
+            const double* of_a = jacobian.data() + (r * columns + first + size_t(a)) * n;
+            const double* of_b = jacobian.data() + (r * columns + first + size_t(b)) * n;
+            for (size_t i = 0; i < n; ++i) out[row * n + i] += of_a[i] * of_b[i];
           }
           ++row;
         }
@@ -168,6 +188,7 @@ std::vector<double> HostInstances::product(std::span<const double> state, std::s
                                            const SlotMask& mask) {
   move_to(state);
   differentiate();
+  const std::vector<double> jacobian = corrected();
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
   std::vector<double> t(rows * n, 0), out(size_t(term_->slot_rows()) * n, 0);
   for (size_t s = 0; s < term_->widths().size(); ++s) {
@@ -175,15 +196,14 @@ std::vector<double> HostInstances::product(std::span<const double> state, std::s
     for (size_t c = 0; c < size_t(term_->widths()[s]); ++c)
       for (size_t r = 0; r < rows; ++r)
         for (size_t i = 0; i < n; ++i)
-          t[r * n + i] += jacobian_[(r * columns + size_t(term_->first_column()[s]) + c) * n + i] *
+          t[r * n + i] += jacobian[(r * columns + size_t(term_->first_column()[s]) + c) * n + i] *
                           p[size_t(layout_.tangent[s * n + i]) + c];
   }
-  for (size_t k = 0; k < t.size(); ++k) t[k] *= std::max(slope_[k % n], 0.0);
   each_slot_row([&](size_t row, size_t column, int slot) {
     if (!term_->serves(slot, mask.outputs)) return;
     for (size_t r = 0; r < rows; ++r)
       for (size_t i = 0; i < n; ++i)
-        out[row * n + i] += jacobian_[(r * columns + column) * n + i] * t[r * n + i];
+        out[row * n + i] += jacobian[(r * columns + column) * n + i] * t[r * n + i];
   });
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "solve/evaluate/batch_kernels.hpp"
@@ -21,6 +22,12 @@ class HostInstances {
   };
   HostInstances(std::shared_ptr<const TermDerivatives> term, Layout layout);
 
+  /// Other numbers of the same instances.
+  void set_numbers(std::vector<double> numbers, std::vector<double> uniforms) {
+    layout_.numbers = std::move(numbers), layout_.uniforms = std::move(uniforms);
+    state_.clear();
+  }
+
   /// One output at a state. What was computed for the last state is kept.
   std::vector<double> output(std::span<const double> state, Output which);
   /// J^T J p by slot_rows(), J that of the state.
@@ -29,6 +36,8 @@ class HostInstances {
  private:
   void move_to(std::span<const double> state);
   void differentiate();
+  /// J with Triggs' correction, as TermDerivatives::stored() has it.
+  std::vector<double> corrected() const;
   template <class F>
   void each_instance(F f) const;
   /// Calls f(row of the slots, column of J) for the stored slots' coordinates.
@@ -39,9 +48,10 @@ class HostInstances {
   Layout layout_;
   HostFunction function_;
   autodiff::Tape graph_;                // of the loss: s, then its numbers
-  autodiff::HostProgram<double> loss_;  // rho, rho'
+  autodiff::HostProgram<double> loss_;  // rho, rho', rho''
   std::vector<double> state_;
   std::vector<double> plain_, cost_, slope_;  // (rows, n), (n), (n)
+  std::vector<double> root_, along_;          // (n): sqrt(D), (sqrt(D) - 1) / s
   std::vector<double> jacobian_;              // (rows, columns, n), without the loss; empty: not computed
 };
 

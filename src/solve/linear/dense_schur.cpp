@@ -48,6 +48,8 @@ class DenseSchur final : public NormalSolver {
   void analyse() override {
     const BlockPattern& pattern = equations_.pattern();
     const int64_t blocks = pattern.blocks();
+    for (std::vector<int64_t>* list : {&kept_, &eliminated_, &kept_entries_}) list->clear();
+    links_.clear(), meets_.clear();
     choose(pattern);
     place_.resize(size_t(blocks));
     int64_t at = 0;
@@ -226,6 +228,10 @@ class DenseSchur final : public NormalSolver {
       }
       backward_substitute(factors_.data() + first_factor_[p], w, w, own);
     }
+  }
+
+  int64_t bytes() const override {
+    return NormalSolver::bytes() + 8 * int64_t(matrix_.size() + link_values_.size() + factors_.size());
   }
 
   std::vector<int32_t> number_;             // by block: among the kept ones, or -1

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "solve/evaluate/evaluator_state.hpp"
 #include "solve/linear/cholesky/dense_kernels.hpp"
 #include "solve/linear/cholesky/sparse_cholesky.hpp"
 #include "solve/linear/normal_solver.hpp"
@@ -52,6 +53,9 @@ class SparseSolver final : public NormalSolver {
     return cholesky_->factorise(values_, added) && cholesky_->least_pivot() > kLeastPivot;
   }
   void substitute(std::vector<double>& x) override { cholesky_->solve(x); }
+  int64_t bytes() const override {
+    return NormalSolver::bytes() + (cholesky_ ? 8 * cholesky_->factor_elements() : 0);
+  }
 
   std::unique_ptr<SparseCholesky> cholesky_;
 };
@@ -82,6 +86,7 @@ class DenseSolver final : public NormalSolver {
     forward_substitute(matrix_.data(), n, n, x.data());
     backward_substitute(matrix_.data(), n, n, x.data());
   }
+  int64_t bytes() const override { return NormalSolver::bytes() + 8 * int64_t(matrix_.size()); }
 
   std::vector<double> matrix_;
 };
@@ -94,8 +99,8 @@ class QrSolver final : public HostSolver {
   static constexpr double kLargeOperations = 1e5;  // rows times squared columns
   static constexpr double kLeastNormalPivot = 1e-6;
 
+  void structured(std::span<const HostBatch> batches) override { equations_ = NormalEquations(batches); }
   void linearised(std::span<const HostBatch> batches) override {
-    if (equations_.pattern().first.empty()) equations_ = NormalEquations(batches);
     take(batches);
     const int64_t n = jacobian_.cols(), m = jacobian_.rows();
     largest_.resize(size_t(n), 0);
@@ -190,6 +195,9 @@ class QrSolver final : public HostSolver {
   }
   std::vector<double> memory() const override { return largest_; }
   void remember(std::vector<double> memory) override { largest_ = std::move(memory); }
+  int64_t bytes() const override {
+    return equations_.bytes() + 8 * int64_t(jacobian_.size() + 2 * int64_t(normal_.size()));
+  }
 
   NormalEquations equations_;
   Eigen::MatrixXd jacobian_;             // scaled; R once it is reduced
@@ -212,12 +220,15 @@ bool dense_cholesky(std::vector<double>& matrix, std::span<const double> whole, 
   return true;
 }
 
+void NormalSolver::structured(std::span<const HostBatch> batches) {
+  NormalEquations equations(batches);
+  analysed_ = analysed_ && equations.pattern() == equations_.pattern();
+  equations_ = std::move(equations);
+  if (!analysed_) analyse();
+  analysed_ = true;
+}
+
 void NormalSolver::linearised(std::span<const HostBatch> batches) {
-  if (!analysed_) {
-    equations_ = NormalEquations(batches);
-    analyse();
-    analysed_ = true;
-  }
   equations_.assemble(batches, values_);
   diagonal_ = equations_.diagonal(values_);
 }
@@ -260,6 +271,10 @@ void HostSolver::prepare(Evaluator& evaluator) {
     for (HostBatch& batch : batches) clear_held(batch, held_);
     for (size_t k = 0; k < gradient_.size(); ++k)
       if (held_[k]) gradient_[k] = 0;
+  }
+  if (const uint64_t id = evaluator.internals().id; structure_ != id) {
+    structured(batches);
+    structure_ = id;
   }
   linearised(batches);
 }

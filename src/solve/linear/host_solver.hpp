@@ -23,13 +23,16 @@ class HostSolver : public LinearSolver {
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) final;
 
  protected:
-  /// The batches are new; columns that are held are 0 in them.
+  /// The structure of the batches is new, before linearised().
+  virtual void structured(std::span<const HostBatch> batches) = 0;
+  /// The numbers of the batches are new; columns that are held are 0 in them.
   virtual void linearised(std::span<const HostBatch> batches) = 0;
   /// step = -(J^T J + lambda D)^-1 gradient over the tangent coordinates.
   virtual LinearResult step(double lambda, std::span<const double> gradient, std::span<double> step) = 0;
   bool is_held(int64_t coordinate) const { return !held_.empty() && held_[size_t(coordinate)]; }
 
  private:
+  uint64_t structure_ = 0;  // State::id of the evaluator
   std::vector<uint8_t> held_;
   std::vector<double> gradient_;
 };

@@ -29,20 +29,23 @@ struct DampingRange {
 class LinearSolver {
  public:
   virtual ~LinearSolver() = default;
-  /// Before the first prepare().
+  /// Before a prepare().
   void set_damping(const DampingRange& range) { damping_ = range; }
   /// Tangent coordinates that stay: their step is 0, as if their blocks were fixed. 1 for held; empty for
   /// none. For the prepare() that follows; a solver that was once given some is given them each time.
   virtual void hold(std::vector<uint8_t> held) = 0;
   /// Compiles on other threads what the first solve() will launch.
   virtual void compile_ahead(const Evaluator&) const {}
-  /// The evaluator was linearised anew at its state.
+  /// The evaluator was linearised anew at its state. What depends on its structure alone stays for as long as its
+  /// State::id does.
   virtual void prepare(Evaluator& evaluator) = 0;
   /// step (tangent, on the evaluator's device) = -(J^T J + lambda D)^-1 g; an
   /// iterative solver stops where the residual's norm falls below `forcing` |g|. lambda = 0 is Gauss-Newton.
   /// May be called several times after one prepare(), with other lambdas. Dense QR damps by the largest
   /// diagonal so far.
   virtual LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) = 0;
+  /// Memory of factors and tables, nearly.
+  virtual int64_t bytes() const { return 0; }
 
  protected:
   DampingRange damping_;

@@ -29,6 +29,8 @@ class NormalEquations {
   }
 
   int64_t unknowns() const { return pattern_.unknowns(); }
+  /// Memory of the sources.
+  int64_t bytes() const { return int64_t(sources_.size() * sizeof(Source)); }
   /// Lower triangle; the values of assemble() follow its entries.
   const BlockPattern& pattern() const { return pattern_; }
   /// First tangent coordinate of each block.

@@ -19,14 +19,16 @@ bool dense_cholesky(std::vector<double>& matrix, std::span<const double> whole, 
 /// Assembles and damps; how to factorise and substitute is the derived class's.
 class NormalSolver : public HostSolver {
  protected:
+  void structured(std::span<const HostBatch> batches) override;
   void linearised(std::span<const HostBatch> batches) override;
   LinearResult step(double lambda, std::span<const double> gradient, std::span<double> step) override;
 
-  /// Once, after equations_ is known.
+  /// After equations_ has another pattern.
   virtual void analyse() = 0;
   /// Factorises values_ + diag(added). False where the matrix is not positive definite.
   virtual bool factorise(std::span<const double> added) = 0;
   virtual void substitute(std::vector<double>& x) = 0;
+  int64_t bytes() const override { return equations_.bytes() + 8 * int64_t(values_.size()); }
 
   NormalEquations equations_;
   std::vector<double> values_, diagonal_;

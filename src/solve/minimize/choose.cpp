@@ -107,16 +107,13 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
 
 bool iterative(Linear linear) { return linear == Linear::pcg || linear == Linear::schur_pcg; }
 
-std::unique_ptr<LinearSolver> make_linear_solver(const Run& run) {
-  std::unique_ptr<LinearSolver> solver;
-  switch (run.linear()) {
-    case Linear::pcg: solver = make_pcg_solver(run.options().max_linear_iterations); break;
-    case Linear::schur_pcg: solver = make_schur_solver(run.options().max_linear_iterations); break;
-    case Linear::device_cholesky: solver = make_device_cholesky(); break;
-    default: solver = make_holding_solver(run.linear());
+std::unique_ptr<LinearSolver> make_linear_solver(Linear linear, int max_iterations) {
+  switch (linear) {
+    case Linear::pcg: return make_pcg_solver(max_iterations);
+    case Linear::schur_pcg: return make_schur_solver(max_iterations);
+    case Linear::device_cholesky: return make_device_cholesky();
+    default: return make_holding_solver(linear);
   }
-  if (run.options().damping == Damping::identity) solver->set_damping({1, 1});
-  return solver;
 }
 
 }  // namespace lockstep::solve

@@ -137,6 +137,7 @@ class Loop {
     summary_.message = run_.message;
     for (std::string& note : notes) summary_.notes.push_back(std::move(note));
     run_.describe(summary_);
+    run_.keep();
     summary_.seconds["total"] = run_.seconds();
     summary_.seconds["evaluate"] = run_.evaluate_seconds;
     summary_.seconds["linear"] = run_.linear_seconds;

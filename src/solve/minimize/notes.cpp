@@ -129,10 +129,15 @@ std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
   std::vector<HostBatch> batches;
   run.evaluate([&] { batches = run.evaluator().host_batches(false); });
   int64_t rows = 0;
-  for (const HostBatch& batch : batches) rows += batch.rows * batch.instances;
-  const NormalEquations equations(batches);
-  const double n = double(equations.unknowns());
+  std::vector<int> widths(size_t(run.evaluator().tangent_size()), 0);  // by first coordinate of a block
+  for (const HostBatch& batch : batches) {
+    rows += batch.rows * batch.instances;
+    for (size_t k = 0; k < batch.columns.size(); ++k)
+      if (batch.columns[k] >= 0) widths[size_t(batch.columns[k])] = batch.widths[k % batch.widths.size()];
+  }
+  const double n = double(std::accumulate(widths.begin(), widths.end(), int64_t(0)));
   if (double(std::max<int64_t>(rows, 1)) * n * n > kMostProducts || n * n * n > kMostProducts) return {};
+  const NormalEquations equations(batches);
   run.evaluate([&] {
     if (!run.solves_on_host()) run.evaluator().linearize();
     batches = run.evaluator().host_batches();

@@ -115,11 +115,11 @@ unsigned Run::uses() const {
 }
 
 void Run::describe(Summary& summary) const {
-  const Device& device = evaluator_->device();
+  const Device& device = evaluator().device();
   const DeviceCounters now = device.counters();
   summary.device = device.info().name;
-  summary.batches = evaluator_->batch_reports();
-  summary.scratch_bytes = evaluator_->scratch_bytes();
+  summary.batches = evaluator().batch_reports();
+  summary.scratch_bytes = evaluator().scratch_bytes();
   summary.kernels_compiled = now.kernels_compiled - before_.kernels_compiled;
   summary.cache_hits = now.cache_hits - before_.cache_hits;
   summary.kernel_reports.clear();
@@ -136,15 +136,17 @@ void Run::describe(Summary& summary) const {
 
 void Run::open(std::span<const double> state) {
   const auto build = [&](const Device& device) {
-    evaluator_.reset();
+    tables_ = KeptTables::take(problem_);
     before_ = device.counters();
     EvaluatorOptions options{options_.batch_size, uses()};
     if (parted_) options.parts = &parted_->layout();
-    evaluator_ = std::make_unique<Evaluator>(evaluated(), device, options_.precision, options);
-    if (parted_)
-      evaluator_->set_state(parted_->own_state(state));
-    else
-      evaluator_->set_state(state);
+    if (tables_ && tables_->evaluates_on(device, options_.precision, options)) {
+      tables_->evaluator->update(problem_);
+    } else {
+      tables_ = std::make_shared<KeptTables>();
+      tables_->evaluator = std::make_unique<Evaluator>(evaluated(), device, options_.precision, options);
+    }
+    evaluator().set_state(parted_ ? parted_->own_state(state) : std::vector(state.begin(), state.end()));
   };
   const auto start = Clock::now();
   if (on_cpu_) {
@@ -161,18 +163,35 @@ void Run::open(std::span<const double> state) {
   evaluate_seconds += since(start);
 }
 
+LinearSolver& Run::linear_solver() {
+  KeptTables& t = *tables_;
+  const bool fits = t.solver && t.linear == linear_ && t.bounded == bounded() &&
+                    t.max_linear_iterations == options_.max_linear_iterations;
+  if (!fits) {
+    t.solver = make_linear_solver(linear_, options_.max_linear_iterations);
+    t.linear = linear_, t.bounded = bounded(), t.max_linear_iterations = options_.max_linear_iterations;
+    solve([&] { t.solver->compile_ahead(evaluator()); });
+  }
+  t.solver->set_damping(options_.damping == Damping::identity ? DampingRange{1, 1} : DampingRange{});
+  return *t.solver;
+}
+
+void Run::keep() {
+  if (!parted_) KeptTables::keep(problem_, std::move(tables_));
+}
+
 Buffer Run::vector() const {
-  const Buffer buffer = device().allocate(evaluator_->real(), {evaluator_->tangent_size()});
+  const Buffer buffer = device().allocate(evaluator().real(), {evaluator().tangent_size()});
   device().clear(buffer);
   return buffer;
 }
 
 std::vector<double> Run::state() const {
-  return parted_ ? parted_->whole_state(evaluator_->state()) : evaluator_->state();
+  return parted_ ? parted_->whole_state(evaluator().state()) : evaluator().state();
 }
 
 double Run::dot(const Buffer& x, const Buffer& y) const {
-  const Evaluator::State& s = evaluator_->internals();
+  const Evaluator::State& s = evaluator().internals();
   if (!parted_) return solve::dot(device(), x, y);
   return s.parts->total(s.parts->shared().tangent, s.sets.back().tangent(), [&](int64_t first, int64_t n) {
     return solve::dot(device(), x.rows(first, n), y.rows(first, n));
@@ -204,8 +223,8 @@ std::string Run::name_of(size_t batch, int64_t place) const {
 std::string Run::describe_derivatives() {
   if (parted_ || !(uses() & kUseLinearize)) return "the derivatives are not finite";
   std::vector<HostBatch> parts;
-  evaluate([&] { parts = evaluator_->host_batches(); });
-  const std::vector<BatchState>& laid_out = evaluator_->internals().batches;
+  evaluate([&] { parts = evaluator().host_batches(); });
+  const std::vector<BatchState>& laid_out = evaluator().internals().batches;
   const std::vector<Batch>& batches = problem_.state().batches;
   size_t batch = 0;
   int64_t first = 0;  // of the part, in its batch
@@ -227,8 +246,8 @@ std::string Run::describe_derivatives() {
 }
 
 std::vector<uint8_t> Run::held() {
-  const std::vector<double> x = evaluator_->state(), g = to_host(device(), evaluator_->gradient());
-  const Storage storage = evaluator_->internals().values.state;
+  const std::vector<double> x = evaluator().state(), g = to_host(device(), evaluator().gradient());
+  const Storage storage = evaluator().internals().values.state;
   std::vector<uint8_t> out(g.size(), 0);
   for (size_t k = 0; k < g.size(); ++k) {
     out[k] = !held_.empty() && held_[k];
@@ -241,7 +260,7 @@ std::vector<uint8_t> Run::held() {
 }
 
 void Run::project(const Buffer& step) {
-  const std::vector<double> x = evaluator_->state();
+  const std::vector<double> x = evaluator().state();
   std::vector<double> s = to_host(device(), step);
   for (size_t k = 0; k < s.size(); ++k) {
     if (!held_.empty() && held_[k]) s[k] = 0;
@@ -254,11 +273,11 @@ void Run::project(const Buffer& step) {
 
 double Run::gradient_max() {
   if (!bounded()) {
-    const double largest = max_abs(device(), evaluator_->gradient());
-    return parted_ ? evaluator_->internals().parts->largest(largest) : largest;
+    const double largest = max_abs(device(), evaluator().gradient());
+    return parted_ ? evaluator().internals().parts->largest(largest) : largest;
   }
   const std::vector<uint8_t> out = held();
-  const std::vector<double> g = to_host(device(), evaluator_->gradient());
+  const std::vector<double> g = to_host(device(), evaluator().gradient());
   double largest = 0;
   for (size_t k = 0; k < g.size(); ++k) {
     if (std::isnan(g[k])) return g[k];
@@ -278,7 +297,7 @@ bool Run::stationary(double gradient_max, double cost) const {
 }
 
 bool Run::small_in_each_set(const Buffer& step, double tolerance) {
-  const std::vector<double> x = evaluator_->state(), s = to_host(device(), step);
+  const std::vector<double> x = evaluator().state(), s = to_host(device(), step);
   const Problem::State& state = evaluated().state();
   for (const SetState& set : state.sets) {
     const int ambient = set.ambient(), tangent = set.tangent();

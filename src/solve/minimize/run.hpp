@@ -12,6 +12,7 @@
 #include "solve/evaluate/evaluator.hpp"
 #include "solve/linear/host_solver.hpp"
 #include "solve/linear/linear_solver.hpp"
+#include "solve/minimize/kept_tables.hpp"
 #include "solve/parts/parted_problem.hpp"
 
 namespace lockstep::solve {
@@ -48,12 +49,17 @@ class Run {
 
   const Options& options() const { return options_; }
   Linear linear() const { return linear_; }
-  Evaluator& evaluator() { return *evaluator_; }
-  const Device& device() const { return evaluator_->device(); }
+  Evaluator& evaluator() { return *tables_->evaluator; }
+  const Evaluator& evaluator() const { return *tables_->evaluator; }
+  const Device& device() const { return evaluator().device(); }
+  /// The solver of the method, which compiles ahead where it is new.
+  LinearSolver& linear_solver();
   const parallel::Group& ranks() const { return ranks_; }
 
   /// Builds the evaluator at a point; on the CPU where the device cannot.
   void open(std::span<const double> state);
+  /// Leaves the tables to the problem's next minimisation.
+  void keep();
   /// Stages "solve.evaluate" and "solve.linear". After a device failed, the work throws Restart instead.
   void evaluate(const std::function<void()>& work) { stage("solve.evaluate", work); }
   void solve(const std::function<void()>& work) { stage("solve.linear", work); }
@@ -119,7 +125,7 @@ class Run {
   parallel::Group ranks_;
   Linear linear_;
   std::unique_ptr<PartedProblem> parted_;  // of several parts
-  std::unique_ptr<Evaluator> evaluator_;
+  std::shared_ptr<KeptTables> tables_;
   DeviceCounters before_;              // at open()
   bool on_cpu_;                        // from the outset, or since a device failed
   std::vector<double> lower_, upper_;  // by tangent coordinate; empty without any
@@ -158,8 +164,7 @@ std::unique_ptr<Minimizer> make_newton(Run& run);
 std::unique_ptr<Minimizer> make_lbfgs(Run& run);
 std::unique_ptr<Minimizer> make_first_order(Run& run);
 
-/// The solver that `run` asks for.
-std::unique_ptr<LinearSolver> make_linear_solver(const Run& run);
+std::unique_ptr<LinearSolver> make_linear_solver(Linear linear, int max_iterations);
 bool iterative(Linear linear);
 
 }  // namespace lockstep::solve

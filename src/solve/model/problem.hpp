@@ -44,6 +44,7 @@ struct Segment {
 };
 
 class TermDerivatives;
+struct KeptTables;
 
 /// Instances of one expression, in the order in which they were added.
 struct Batch {
@@ -81,7 +82,8 @@ struct Problem::State {
   std::map<int, TermRecord> terms;                   // by number, in the order of adding
   int next_term = 0;
   int64_t blocks = 0, ambient = 0, tangent = 0, rows = 0;
-  int host_terms = 0;  // that were added
+  int host_terms = 0;                // that were added
+  std::shared_ptr<KeptTables> kept;  // of the last minimisation
 
   struct LooseLeaf {
     int32_t block;

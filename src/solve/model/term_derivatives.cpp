@@ -204,20 +204,50 @@ void TermDerivatives::derive_residuals(const std::vector<Value>& plain, const st
   cost_ = 0.5 * rho;
   plain_ = plain;
   slope_ = has_loss ? autodiff::gradient(rho, {squares})[0] : graph_.constant(1);
-  // An expression may fall somewhere; a named loss does not.
-  const Value weight = !has_loss                      ? slope_
-                       : expression_->loss_expression ? sqrt(max(slope_, graph_.constant(0)))
-                                                      : sqrt(slope_);
+  // An expression may fall somewhere, or be convex; a named loss does not, and is not.
+  rise_ = expression_->loss_expression ? max(slope_, graph_.constant(0)) : slope_;
+  const Value weight = has_loss ? sqrt(rise_) : slope_;
+  Value root, along;  // sqrt(D), and what r (r^T J) counts in J, where the loss may be convex
+  if (expression_->loss_expression) {
+    const Value second = autodiff::gradient(slope_, {squares})[0];
+    if (graph_.node(second.id()).op != Op::constant) {
+      bend_ = select(slope_ > 0, max(second, graph_.constant(0)), 0);
+      const Value ratio = bend_ / select(slope_ > 0, slope_, 1);
+      root = sqrt(1 + 2.0 * squares * ratio);
+      along = 2.0 * ratio / (1 + root);
+    }
+  }
   std::vector<Value> seeds;
   for (const Value& r : plain) {
-    residuals_.push_back(weight * r);
+    residuals_.push_back(bend_.valid() ? weight / root * r : weight * r);
     seeds.push_back(slope_ * r);
   }
   gradient_ = at_delta_zero(moved, autodiff::vjp(derived, seeds, moved.inputs));
   derived_ = derived, inputs_ = moved.inputs;
   std::vector<Value> jacobian = at_delta_zero(moved, jacobian_of(derived, moved.inputs));
+  if (bend_.valid()) add_along_residuals(jacobian, along);
   for (Value& v : jacobian) v = weight * v;
   store_jacobian(jacobian);
+}
+
+void TermDerivatives::add_along_residuals(std::vector<Value>& jacobian, const Value& factor) const {
+  const size_t columns = inputs_.size();
+  for (size_t c = 0; c < columns; ++c) {
+    // The columns of an alias have the same expressions, up to their sign.
+    bool negative = false;
+    for (size_t r = 0; r < plain_.size() && !negative; ++r)
+      negative = graph_.node(jacobian[r * columns + c].id()).op == Op::neg;
+    const auto entry = [&](size_t r) {
+      const Value& v = jacobian[r * columns + c];
+      return negative ? -v : v;
+    };
+    Value dot = plain_[0] * entry(0);
+    for (size_t r = 1; r < plain_.size(); ++r) dot = dot + plain_[r] * entry(r);
+    for (size_t r = 0; r < plain_.size(); ++r) {
+      const Value sum = entry(r) + factor * plain_[r] * dot;
+      jacobian[r * columns + c] = negative ? -sum : sum;
+    }
+  }
 }
 
 // By reverse mode row by row, or forward mode column by column, whichever are fewer.
@@ -354,7 +384,11 @@ void TermDerivatives::build_free_product() {
   for (const auto& slot : expression_->slots)
     if (!slot->euclidean) return;
   std::vector<Value> t = autodiff::jvp(derived_, inputs_, directions());
-  for (Value& v : t) v = slope_ * v;
+  Value dot;  // r^T J p
+  for (size_t r = 0; r < t.size() && bend_.valid(); ++r)
+    dot = r == 0 ? plain_[r] * t[r] : dot + plain_[r] * t[r];
+  for (size_t r = 0; r < t.size(); ++r)
+    t[r] = bend_.valid() ? rise_ * t[r] + 2.0 * bend_ * plain_[r] * dot : rise_ * t[r];
   free_product_ = by_slot_rows(autodiff::vjp(derived_, t, inputs_));
 }
 

@@ -86,14 +86,16 @@ class TermDerivatives {
 
   /// 1/2 rho(|r|^2), or the energy.
   const Value& cost() const { return cost_; }
-  /// sqrt(rho') r. The second-order term of Triggs' correction is left out; where a loss is concave, it is 0.
+  /// Triggs' correction, R and S, such that S^T R is the gradient and S^T S = rho' J^T J + 2 max(rho'', 0) J^T r r^T J:
+  /// with D = 1 + 2 s max(rho'', 0) / rho',  R = sqrt(rho' / D) r  and  S = sqrt(rho') (J + (sqrt(D) - 1) / s r r^T J).
+  /// Named losses are concave: D = 1. residuals() is R.
   const std::vector<Value>& residuals() const { return residuals_; }
   /// r, and rho'(|r|^2) times the instance's weight; not for energies.
   const std::vector<Value>& plain() const { return plain_; }
   const Value& slope() const { return slope_; }
   /// By slot_rows().
   const std::vector<Value>& gradient() const { return gradient_; }
-  /// The different numbers of the Jacobian (sqrt(rho') times the residuals'); of an energy, the upper
+  /// The different numbers of the Jacobian S; of an energy, the upper
   /// triangle of its Hessian, row by row, or nothing where hessian_product() stands for it.
   const std::vector<Value>& stored() const { return stored_; }
   /// How many numbers of an instance are stored.
@@ -148,6 +150,8 @@ class TermDerivatives {
   void derive_energy(const Value& plain, const Value& derived, const Moved& moved);
   void derive_residuals(const std::vector<Value>& plain, const std::vector<Value>& derived,
                         const Moved& moved, std::span<const Value> loss_numbers);
+  /// J + factor r r^T J.
+  void add_along_residuals(std::vector<Value>& jacobian, const Value& factor) const;
   /// Times the instance's weight, where there is one.
   Value weigh(const Value& value);
   std::vector<Value> jacobian_of(const std::vector<Value>& outputs, const std::vector<Value>& inputs);
@@ -172,7 +176,8 @@ class TermDerivatives {
   std::vector<Value> plain_, residuals_, gradient_, stored_, diagonal_, free_product_, hessian_product_;
   std::vector<Entry> entries_;
   std::vector<Value> derived_, inputs_;  // residuals and what they are derived to
-  Value slope_;                          // rho'
+  Value slope_, rise_;                   // rho'; max(rho', 0)
+  Value bend_;  // max(rho'', 0) where rho' > 0, else 0; not valid where it is 0 everywhere
 };
 
 /// `values` again in `graph`, where `replace` gives what stands for a node (an empty Value: the node stays).

@@ -49,6 +49,7 @@ void record_evaluation(const Summary& summary) {
                                     {"instances", b.instances},
                                     {"residuals", b.residuals},
                                     {"grouped", b.grouped},
+                                    {"kept", b.kept},
                                     {"bytes", b.bytes},
                                     {"tables_begin_s", b.tables_begin_s},
                                     {"tables_end_s", b.tables_end_s},

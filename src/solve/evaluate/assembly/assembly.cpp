@@ -354,8 +354,7 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const TermDerivatives> 
       derivatives_(derivatives),
       groups_(plan.group_count()),
       covers_all_(plan.covers_all),
-      records_(by_records(device)),
-      uniforms_(std::move(uniforms)) {
+      records_(by_records(device)) {
   const int64_t places = plan.places(), locals = int64_t(plan.block.size());
   std::vector<int32_t> ambient, tangent, write_tangent, write_diagonal;
   bool same = true;
@@ -375,14 +374,10 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const TermDerivatives> 
   word_first_ = device.upload(plan.word_first);
   words_ = device.upload(plan.words);
   ids_ = device.upload(std::span<const uint32_t>(plan.ids), {(plan.slots + 1) / 2, places});
-  if (const int columns = term_->data_columns(); columns > 0) {
-    std::vector<double> padded(size_t(columns * places), 0.0);
-    for (int k = 0; k < columns; ++k)
-      for (int64_t place = 0; place < places; ++place)
-        if (plan.order[size_t(place)] >= 0)
-          padded[size_t(k * places + place)] = data[size_t(k * n + plan.order[size_t(place)])];
-    data_ = upload_numbers(device, values.state, padded, {columns, places});
-  }
+  order_ = std::move(plan.order);
+  if (const int columns = term_->data_columns(); columns > 0)
+    data_ = device.allocate(values.state, {columns, places});
+  set_numbers(data, n, std::move(uniforms));
 
   partial_rows_ = std::max<int64_t>(1, int64_t(plan.shared_blocks.size()));
   std::vector<Occurrence> occurrences;
@@ -404,6 +399,17 @@ Assembly::Assembly(const Device& device, std::shared_ptr<const TermDerivatives> 
   many_tangent_ = offsets_of(gather.many_blocks, offsets.tangent);
   few_diagonal_ = offsets_of(gather.few_blocks, offsets.diagonal);
   many_diagonal_ = offsets_of(gather.many_blocks, offsets.diagonal);
+}
+
+void Assembly::set_numbers(const std::vector<double>& data, int64_t n, std::vector<double> uniforms) {
+  uniforms_ = std::move(uniforms);
+  if (!data_) return;
+  const int columns = term_->data_columns();
+  std::vector<double> padded(size_t(data_.elements()), 0.0);
+  for (int k = 0; k < columns; ++k)
+    for (size_t place = 0; place < order_.size(); ++place)
+      if (order_[place] >= 0) padded[size_t(k) * order_.size() + place] = data[size_t(k * n + order_[place])];
+  write_numbers(device_, padded, data_);
 }
 
 std::vector<std::function<Kernel()>> Assembly::kernels(const std::shared_ptr<const TermDerivatives>& term,

@@ -35,6 +35,9 @@ class Assembly {
            const ElementTypes& derivatives, AssemblyPlan plan, const std::vector<double>& data, int64_t n,
            std::vector<double> uniforms, const Offsets& offsets);
 
+  /// Other numbers of the same instances. Launches that were recorded keep the uniforms they had.
+  void set_numbers(const std::vector<double>& data, int64_t n, std::vector<double> uniforms);
+
   /// Whether a device's kernels keep the components of a block side by side: a CPU fetches and adds up records
   /// with one load a lane.
   static bool by_records(const Device& device) { return capabilities_of(device).vectors; }
@@ -61,6 +64,7 @@ class Assembly {
   int64_t groups_ = 0, partial_rows_ = 0;
   bool covers_all_ = false, records_ = false;
   std::vector<double> uniforms_;
+  std::vector<int64_t> order_;  // by place: instance, or -1
   Buffer table_, ambient_, tangent_, write_tangent_, write_diagonal_, word_first_, words_, ids_, data_;
   Buffer few_tangent_, many_tangent_, few_diagonal_, many_diagonal_;
   std::unique_ptr<Gather> shared_;

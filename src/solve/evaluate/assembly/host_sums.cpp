@@ -47,17 +47,16 @@ double HostSums::sum_costs() const { return primitives::host_chunked_sum(span_of
 double HostSums::linearize() {
   Evaluator::State& s = state_;
   if (linearize_.empty())
-    for (const BatchState& batch : s.batches) {
-      s.note_launch(batch);
+    for (const BatchState& batch : s.batches)
       linearize_.push_back(s.device.record(
           [&] { s.launch_instances(batch, s.x, s.values, kCost | kGradient | s.linearized_outputs()); }));
-    }
   std::span<double> gradient = span_of(s.gradient_sum);
   std::fill(gradient.begin(), gradient.end(), 0.0);
   const bool diagonal = s.wants_diagonal();
   if (diagonal) s.device.clear(s.block_diagonal);
   for (size_t b = 0; b < s.batches.size(); ++b) {
     const BatchState& batch = s.batches[b];
+    s.note_launch(batch);
     s.device.replay(linearize_[b]);
     for (const ClassSums& c : batch.sums)
       c.gather.add_on_host(doubles_of(batch.gradient_slots) + int64_t(c.slots.first_row) * batch.n,

@@ -16,6 +16,7 @@ struct BlockPattern {
   int64_t blocks() const { return int64_t(first.size()) - 1; }
   int64_t unknowns() const { return first.back(); }
   int64_t width(int64_t block) const { return first[size_t(block + 1)] - first[size_t(block)]; }
+  bool operator==(const BlockPattern&) const = default;
   /// First number of each entry; the last element counts all.
   std::vector<int64_t> offsets() const;
 };

@@ -29,7 +29,9 @@ class DeviceCholesky final : public LinearSolver {
       evaluator_id_ = s.id;
       const NormalEquations equations(evaluator.host_batches(false));
       normal_ = NormalValues(evaluator, equations);
-      cholesky_.emplace(s.device, evaluator.real(), equations.pattern());
+      if (!cholesky_ || pattern_ != equations.pattern())
+        cholesky_.emplace(s.device, evaluator.real(), equations.pattern());
+      pattern_ = equations.pattern();
     }
     if (!held_.empty()) normal_.hold(held_);
     s.ahead->check();
@@ -50,10 +52,12 @@ class DeviceCholesky final : public LinearSolver {
       return {false, 0, "J^T J is not positive definite"};
     return {true, 1, ""};
   }
+  int64_t bytes() const override { return cholesky_ ? int64_t(cholesky_->bytes()) : 0; }
 
  private:
   uint64_t evaluator_id_ = 0;
   std::vector<uint8_t> held_;
+  BlockPattern pattern_;
   NormalValues normal_;
   std::optional<FrontCholesky> cholesky_;
 };

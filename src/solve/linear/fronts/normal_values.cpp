@@ -12,7 +12,7 @@ enum EntryWord { kOffset, kHeight, kRow, kColumn, kFirstSource, kLastSource, kEn
 enum SourceWord { kLeft, kRight, kStride, kSourceRows, kSourceWords };
 
 template <class T>
-std::string named(const char* what) {
+std::string normal_named(const char* what) {
   return fmt::format("solve.normal.{}.{}", what, name(lockstep::detail::kType<T>));
 }
 
@@ -20,8 +20,8 @@ std::string named(const char* what) {
 template <class T>
 const Kernel& expand_kernel() {
   static const Kernel k =
-      kernel(named<T>("expand"), [](At<2> at, Param<i32> first, Grid<i32, 1> stored, Grid<T, 1> factors,
-                                    Grid<T, 2> jacobian, InOut<T, 1> dense) {
+      kernel(normal_named<T>("expand"), [](At<2> at, Param<i32> first, Grid<i32, 1> stored,
+                                           Grid<T, 1> factors, Grid<T, 2> jacobian, InOut<T, 1> dense) {
         const Val<i32> from = stored[at.x];
         const Val<T> number = jacobian(max(from, 0), at.y);
         dense[first + at.y * stored.size(0) + at.x] = factors[at.x] * select(from < 0, T(1), number);
@@ -31,39 +31,38 @@ const Kernel& expand_kernel() {
 
 template <class T>
 const Kernel& products_kernel() {
-  static const Kernel k = kernel(
-      named<T>("products"), [](At<1> at, Grid<i32, 1> entry_of, Grid<i32, 2> entries, Grid<i32, 2> sources,
-                               Grid<u32, 1> held, Grid<T, 1> dense, Out<T, 1> values) {
-        const Val<i32> entry = entry_of[at];
-        const auto word = [&](EntryWord w) -> Val<i32> { return entries(entry, int(w)); };
-        const Val<i32> local = Val<i32>(at.x) - word(kOffset), height = word(kHeight);
-        const Val<i32> column = local / height, row = local - column * height;
-        Var<T> sum = T(0);
-        if_(held[word(kRow) + row] == 0u && held[word(kColumn) + column] == 0u, [&] {
-          for_(word(kFirstSource), word(kLastSource), [&](Val<i32> s) {
-            const Val<i32> a = Val<i32>(sources(s, int(kLeft))) + row, stride = sources(s, int(kStride));
-            const Val<i32> b = Val<i32>(sources(s, int(kRight))) + column,
-                           rows = sources(s, int(kSourceRows));
-            if_(
-                rows < 0, [&] { sum += dense[a + column * stride]; },
-                [&] {
-                  for_(0, rows, [&](Val<i32> r) {
-                    sum = fma(dense[a + r * stride], dense[b + r * stride], Val<T>(sum));
-                  });
-                });
-          });
-        });
-        values[at] = Val<T>(sum);
+  static const Kernel k = kernel(normal_named<T>("products"), [](At<1> at, Grid<i32, 1> entry_of,
+                                                                 Grid<i32, 2> entries, Grid<i32, 2> sources,
+                                                                 Grid<u32, 1> held, Grid<T, 1> dense,
+                                                                 Out<T, 1> values) {
+    const Val<i32> entry = entry_of[at];
+    const auto word = [&](EntryWord w) -> Val<i32> { return entries(entry, int(w)); };
+    const Val<i32> local = Val<i32>(at.x) - word(kOffset), height = word(kHeight);
+    const Val<i32> column = local / height, row = local - column * height;
+    Var<T> sum = T(0);
+    if_(held[word(kRow) + row] == 0u && held[word(kColumn) + column] == 0u, [&] {
+      for_(word(kFirstSource), word(kLastSource), [&](Val<i32> s) {
+        const Val<i32> a = Val<i32>(sources(s, int(kLeft))) + row, stride = sources(s, int(kStride));
+        const Val<i32> b = Val<i32>(sources(s, int(kRight))) + column, rows = sources(s, int(kSourceRows));
+        if_(
+            rows < 0, [&] { sum += dense[a + column * stride]; },
+            [&] {
+              for_(0, rows,
+                   [&](Val<i32> r) { sum = fma(dense[a + r * stride], dense[b + r * stride], Val<T>(sum)); });
+            });
       });
+    });
+    values[at] = Val<T>(sum);
+  });
   return k;
 }
 
 template <class T>
-const Kernel& damp_kernel() {
-  static const Kernel k =
-      kernel(named<T>("damp"), [](At<1> at, Param<T> lambda, Param<T> low, Param<T> high,
-                                  Grid<i32, 1> diagonal, Grid<i32, 1> tangent, Grid<u32, 1> held,
-                                  Grid<T, 1> values, Grid<T, 1> gradient, Out<T, 1> added, Out<T, 1> x) {
+const Kernel& normal_damp_kernel() {
+  static const Kernel k = kernel(
+      normal_named<T>("damp"),
+      [](At<1> at, Param<T> lambda, Param<T> low, Param<T> high, Grid<i32, 1> diagonal, Grid<i32, 1> tangent,
+         Grid<u32, 1> held, Grid<T, 1> values, Grid<T, 1> gradient, Out<T, 1> added, Out<T, 1> x) {
         const Val<bool> free = held[at] == 0u;
         added[at] = select(free, lambda * min(max(values[diagonal[at]], low), high), T(1));
         x[at] = select(free, -gradient[tangent[at]], T(0));
@@ -73,8 +72,9 @@ const Kernel& damp_kernel() {
 
 template <class T>
 const Kernel& step_kernel() {
-  static const Kernel k = kernel(named<T>("step"), [](At<1> at, Grid<i32, 1> tangent, Grid<T, 1> x,
-                                                      InOut<T, 1> step) { step[tangent[at]] = x[at]; });
+  static const Kernel k = kernel(
+      normal_named<T>("step"),
+      [](At<1> at, Grid<i32, 1> tangent, Grid<T, 1> x, InOut<T, 1> step) { step[tangent[at]] = x[at]; });
   return k;
 }
 
@@ -89,7 +89,7 @@ const Kernel& choose(Storage real, Narrow narrow, Wide wide) {
 std::vector<std::function<Kernel()>> NormalValues::kernels(Storage real) {
   return {[=] { return choose(real, expand_kernel<f32>, expand_kernel<f64>); },
           [=] { return choose(real, products_kernel<f32>, products_kernel<f64>); },
-          [=] { return choose(real, damp_kernel<f32>, damp_kernel<f64>); },
+          [=] { return choose(real, normal_damp_kernel<f32>, normal_damp_kernel<f64>); },
           [=] { return choose(real, step_kernel<f32>, step_kernel<f64>); }};
 }
 
@@ -202,8 +202,8 @@ void NormalValues::assemble(Evaluator& evaluator, const Buffer& values) const {
 void NormalValues::damp(double lambda, const DampingRange& damping, const Buffer& values,
                         const Buffer& gradient, const Buffer& added, const Buffer& x) const {
   const DampingRange range = real_ == Storage::f64 ? damping : damping.narrow();
-  device_.launch(choose(real_, damp_kernel<f32>, damp_kernel<f64>), {unknowns_}, lambda, range.low,
-                 range.high, diagonal_, tangent_, held_, values, gradient, added, x);
+  device_.launch(choose(real_, normal_damp_kernel<f32>, normal_damp_kernel<f64>), {unknowns_}, lambda,
+                 range.low, range.high, diagonal_, tangent_, held_, values, gradient, added, x);
 }
 
 void NormalValues::scatter(const Buffer& x, const Buffer& step) const {

@@ -25,9 +25,7 @@ constexpr double kLargestDamping = 1e32;
 /// Common to the trust region methods: linearisation, solver, forcing, tolerances.
 class LeastSquares : public Minimizer {
  public:
-  explicit LeastSquares(Run& run) : run_(run), solver_(make_linear_solver(run)) {
-    run_.solve([&] { solver_->compile_ahead(evaluator()); });
-  }
+  explicit LeastSquares(Run& run) : run_(run), solver_(run.linear_solver()) {}
   double gradient_max() const override { return gradient_max_; }
 
  protected:
@@ -35,13 +33,13 @@ class LeastSquares : public Minimizer {
   Evaluator& evaluator() { return run_.evaluator(); }
   const Device& device() { return run_.device(); }
 
-  /// The part of a snapshot that the linear solver remembers.
+  /// The part of a snapshot that the linear solver remembers; at the start nothing.
   void restore_solver(const Snapshot& snapshot) {
-    if (auto* host = dynamic_cast<HostSolver*>(solver_.get()); host && !snapshot.vectors.empty())
-      host->remember(snapshot.vectors[0]);
+    if (auto* host = dynamic_cast<HostSolver*>(&solver_))
+      host->remember(snapshot.vectors.empty() ? std::vector<double>() : snapshot.vectors[0]);
   }
   void save_solver(Snapshot& snapshot) const {
-    if (const auto* host = dynamic_cast<const HostSolver*>(solver_.get()))
+    if (const auto* host = dynamic_cast<const HostSolver*>(&solver_))
       snapshot.vectors.push_back(host->memory());
   }
   void linearize() {
@@ -59,11 +57,11 @@ class LeastSquares : public Minimizer {
     LinearResult result;
     run_.solve([&] {
       if (!prepared_) {
-        if (run_.bounded()) solver_->hold(run_.held());
-        solver_->prepare(evaluator());
+        if (run_.bounded()) solver_.hold(run_.held());
+        solver_.prepare(evaluator());
       }
       prepared_ = true;
-      result = solver_->solve(evaluator(), lambda, forcing_, out);
+      result = solver_.solve(evaluator(), lambda, forcing_, out);
     });
     run_.linear_iterations += result.iterations;
     return result;
@@ -149,7 +147,7 @@ class LeastSquares : public Minimizer {
   }
 
   Run& run_;
-  std::unique_ptr<LinearSolver> solver_;
+  LinearSolver& solver_;
   Buffer step_, product_;
   double cost_ = 0, gradient_max_ = 0, gradient_norm_ = 0, state_norm_ = 0, forcing_ = 0;
   double rounding_steps_ = 0;
