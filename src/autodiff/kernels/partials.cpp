@@ -70,7 +70,9 @@ ir::Id partial(const ir::Instruction& i, size_t k, const std::array<ir::Id, 3>& 
   return d ? id_of(*d) : ir::kNone;
 }
 
-Id unless_zero(ir::Builder& b, Id g, Id part) {
+using namespace ir;
+
+Id unless_zero(Builder& b, Id g, Id part) {
   if (part == kNone || part == g) return part;
   return b.select(b.op(Op::feq, {g, b.number(b.type(g), 0)}), b.number(b.type(part), 0), part);
 }
