@@ -50,7 +50,8 @@ Val<T> with_derivative(const Val<T>& value, const std::vector<std::pair<Val<T>, 
 /// (f32 for 16-bit storage), a number for a number. It writes what the kernel writes, and the tangents of the outputs.
 Kernel tangent(const Kernel& kernel, const Differentiation& which = {});
 
-/// Reverse mode: launches that compute gradients. A cheap handle to shared, immutable state.
+/// Reverse mode: launches that compute gradients. A cheap handle to shared state, which is immutable but for the tables of
+/// index arrays that launches keep for each other. Safe for several threads.
 class Gradient {
  public:
   /// Parameters of `launch`: the arguments of the kernel but for its outputs; NAME_cotangent for each output, read;
@@ -61,7 +62,7 @@ class Gradient {
   std::vector<Kernel> kernels() const;
 
   struct Options {
-    /// Most memory for records of loops and exact sums; 0: half of what the device has free.
+    /// Most memory for records of loops, tables of index arrays and exact sums; 0: half of what the device has free.
     int64_t memory_bytes = 0;
   };
   /// Gradients for the kernel launched over `extent`. Throws InputError for arguments that do not fit, and where the

@@ -343,3 +343,36 @@ def test_additions_to_a_mesh_read_its_cotangent():
         def wrong(at, n: ls.InOut[ls.f64, 1]):
             n.atomic_add(0, 1.0)
         wrong.trace()
+
+
+def test_index_arrays_may_change_between_launches():
+    @ls.kernel(differentiable=True)
+    def edges(at, x: ls.Grid[ls.f64, 1], n: ls.Grid[ls.i32, 2], y: ls.Out[ls.f64, 1]):
+        y[at] = x[n[0, at.x]] * x[n[1, at.x]]
+
+    gradient, rng = ls.grad(edges, inputs=("x",)), np.random.default_rng(3)
+    x, n, seed = rng.random(50), np.empty((2, 300), np.int32), rng.random(300)
+    for high in (50, 50, 1, 7):
+        n[:] = rng.integers(0, high, n.shape)
+        exact = np.bincount(n[0], seed * x[n[1]], 50) + np.bincount(n[1], seed * x[n[0]], 50)
+        found = gradient["cpu", 300](x=x, n=n, y_cotangent=seed)["x"].numpy()
+        np.testing.assert_allclose(found, exact, rtol=1e-13, atol=1e-14)
+        np.testing.assert_array_equal(gradient["interp", 300](x=x, n=n, y_cotangent=seed)["x"].numpy(), found)
+
+
+def test_a_tape_takes_back_several_index_arrays():
+    @ls.kernel
+    def spread(at, x: ls.Grid[ls.f64, 1], n: ls.Grid[ls.i32, 1], y: ls.Out[ls.f64, 1]):
+        y[at] = x[at] + x[n[at]] * x[n[at]]
+
+    rng = np.random.default_rng(5)
+    indices = [rng.integers(0, 40, 40).astype(np.int32) for _ in range(3)]
+    values = [ls.asarray(0.2 * rng.random(40), "cpu")] + [ls.empty(40, ls.f64, "cpu") for _ in indices]
+    with ls.Tape() as tape:
+        for k, n in enumerate(indices):
+            spread["cpu", 40](values[k], ls.asarray(n, "cpu"), values[k + 1])
+    found = tape.gradient({values[-1]: np.ones(40)}, [values[0]])[0].numpy()
+    exact = np.ones(40)
+    for x, n in reversed(list(zip(values, indices))):
+        exact = exact + np.bincount(n, exact * 2 * x.numpy()[n], 40)
+    np.testing.assert_allclose(found, exact, rtol=1e-13)

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "autodiff/kernels/exact_sum.hpp"
 #include "autodiff/kernels/partials.hpp"
 #include "autodiff/kernels/plain_form.hpp"
 #include "autodiff/kernels/replay.hpp"
+#include "autodiff/kernels/sums/exact_sum.hpp"
 #include "compile/passes/rewrite.hpp"
 #include "ir/divergence.hpp"
 #include "lockstep/error.hpp"
@@ -50,16 +50,28 @@ Id lane_number(Builder& b) {
   const Id lane = b.convert(kIndexType, b.emit(Op::lane, Type::i32, {}));
   return b.op(Op::iadd, {b.op(Op::imul, {place, lanes}, kNoWrap), lane}, kNoWrap);
 }
+/// Row `word` of a buffer of rank 2 at a column.
+Id word_offset(Builder& b, uint32_t buffer, Id word, Id column) {
+  const Id stride = b.emit(Op::stride, kIndexType, {}, uint64_t(buffer) * 8);
+  return b.op(Op::iadd, {b.op(Op::imul, {b.convert(kIndexType, word), stride}, kNoWrap), column}, kNoWrap);
+}
 /// Offset of the lane's element in a buffer of lane_buffer().
 Id lane_offset(Builder& b, uint32_t buffer) {
   return b.function().domain == Domain::points ? own_point(b, buffer) : lane_number(b);
 }
 
-/// Words of records, one column for each lane.
+uint32_t add_array(Builder& b, Storage storage, int64_t count) {
+  auto& arrays = b.function().locals;
+  arrays.push_back({fmt::format("l{}", arrays.size()), storage, count});
+  return uint32_t(arrays.size() - 1);
+}
+
+/// Words of records: a column of a buffer for each lane, or an array of the lane.
 class Record {
  public:
-  Record(Builder& b, uint32_t buffer) : b_(b), buffer_(buffer) {
-    if (buffer != kNoBlock) lane_ = lane_number(b);
+  Record(Builder& b, const Plan& plan) : b_(b), buffer_(plan.record) {
+    if (buffer_ != kNoBlock) lane_ = lane_number(b);
+    if (plan.local_record > 0) array_ = add_array(b, Storage::u32, plan.local_record);
   }
   void save(Id word, Id value) {
     const Type type = b_.type(value);
@@ -80,16 +92,20 @@ class Record {
 
  private:
   Id next(Id word) { return b_.op(Op::iadd, {word, b_.i32(1)}, kNoWrap); }
-  Id offset(Id word) {
-    const Id stride = b_.emit(Op::stride, kIndexType, {}, uint64_t(buffer_) * 8);
-    return b_.op(Op::iadd, {b_.op(Op::imul, {b_.convert(kIndexType, word), stride}, kNoWrap), lane_},
-                 kNoWrap);
+  Id offset(Id word) { return word_offset(b_, buffer_, word, lane_); }
+  void put(Id word, Id bits) {
+    if (array_ != kNoBlock)
+      b_.emit(Op::local_store, Type::none, {word, bits}, array_);
+    else
+      b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_);
   }
-  void put(Id word, Id bits) { b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_); }
-  Id take(Id word) { return b_.emit(Op::load, Type::u32, {offset(word)}, buffer_); }
+  Id take(Id word) {
+    if (array_ != kNoBlock) return b_.emit(Op::local_load, Type::u32, {word}, array_);
+    return b_.emit(Op::load, Type::u32, {offset(word)}, buffer_);
+  }
 
   Builder& b_;
-  uint32_t buffer_;
+  uint32_t buffer_, array_ = kNoBlock;
   Id lane_ = kNone;
 };
 
@@ -97,7 +113,7 @@ class Adjoint : Replay {
  public:
   Adjoint(const Plan& plan, Builder& b)
       : Replay(plan, b),
-        record_(b, plan.record),
+        record_(b, plan),
         adjoint_(plan.f.instructions.size(), kNone),
         kept_(plan.f.instructions.size(), false),
         inner_(plan.f.instructions.size(), false) {
@@ -116,14 +132,17 @@ class Adjoint : Replay {
     for (size_t k = 0; k < f.scalars.size(); ++k)
       term_.push_back(plan_.terms[k] == kNoBlock ? kNone : zero_variable(f.scalars[k].type));
     for (uint32_t k = 0; k < f.buffers.size(); ++k)
-      own_.push_back(plan_.gradients[k] == Flow::single ? zero_variable(value_type(f.buffers[k].storage))
-                                                        : kNone);
+      own_.push_back(plan_.own[k] ? zero_variable(value_type(f.buffers[k].storage)) : kNone);
+    for (const std::vector<Id>& reads : plan_.reads)
+      for (Id read : reads) listed_[read] = zero_variable(at(read).type);
     reverse(0, 0, b_.i32(0));
     for (size_t k = 0; k < term_.size(); ++k)
       if (term_[k] != kNone)
         b_.emit(Op::store, Type::none, {lane_offset(b_, plan_.terms[k]), b_.get(term_[k])}, plan_.terms[k]);
-    for (size_t k = 0; k < own_.size(); ++k)
-      if (own_[k] != kNone) store_own(plan_.gradient[k], own_[k]);
+    for (uint32_t k = 0; k < own_.size(); ++k) {
+      for (size_t n = 0; n < plan_.reads[k].size(); ++n) list(k, n, listed_.at(plan_.reads[k][n]));
+      if (own_[k] != kNone) finish_own(k, own_[k]);
+    }
   }
 
   Id contribution(Id load, const std::array<Id, 3>& point) {
@@ -131,6 +150,15 @@ class Adjoint : Replay {
     wanted_ = load;
     reverse(0, 0, b_.i32(0));
     return contribution_;
+  }
+  /// In the pass of the loop around the read whose counter is `counter`; 0 if there is none.
+  Id contribution_of_pass(Id load, Id lane, Id counter) {
+    point_[0] = lane;
+    wanted_ = load;
+    pass_ = counter;
+    contribution_ = zero_variable(at(load).type);
+    reverse(0, 0, b_.i32(0));
+    return b_.get(contribution_);
   }
 
  private:
@@ -141,16 +169,25 @@ class Adjoint : Replay {
     Id base = kNone, passes = kNone;                    // of a loop: first word of its record
   };
 
-  void store_own(uint32_t buffer, Id variable) {
-    b_.emit(Op::store, Type::none, {own_point(b_, buffer), b_.get(variable)}, buffer);
+  void finish_own(uint32_t k, Id variable) {
+    const uint32_t buffer = plan_.gradient[k];
+    switch (plan_.gradients[k]) {
+      case Flow::listed:
+      case Flow::swept: return list(k, plan_.reads[k].size(), variable);
+      case Flow::summed: return add_exactly(buffer, own_point(b_, k), b_.get(variable));
+      default: b_.emit(Op::store, Type::none, {own_point(b_, buffer), b_.get(variable)}, buffer);
+    }
+  }
+  /// Stores a contribution of the lane to buffer `k`.
+  void list(uint32_t k, size_t number, Id variable) {
+    const Id offset = lane_word(b_, plan_.gradient[k], b_.i32(int32_t(number)));
+    b_.emit(Op::store, Type::none, {offset, b_.get(variable)}, plan_.gradient[k]);
   }
   Id zero_variable(Type type) { return b_.variable(b_.number(type, 0)); }
 
   // ── local arrays ──
   uint32_t new_array(const Recorded& like) {
-    auto& arrays = b_.function().locals;
-    arrays.push_back({fmt::format("l{}", arrays.size()), declaration(like).storage, share_of(like)});
-    return uint32_t(arrays.size() - 1);
+    return add_array(b_, declaration(like).storage, share_of(like));
   }
   template <class Body>
   void each_element(uint32_t array, Body body) {
@@ -311,6 +348,7 @@ class Adjoint : Replay {
         forward(id);
         continue;
       }
+      if (pass_ != kNone) continue;  // nothing needs what the loop computes
       entry.base = top;
       entry.passes = record(id, top);
       if (const int words = words_of(id); words > 0) top = sum(top, times(entry.passes, words));
@@ -344,6 +382,7 @@ class Adjoint : Replay {
     if (i.op == Op::if_)
       return b_.if_(
           value(i.args[0]), [&] { reverse(i.blocks[0], 0, top); }, [&] { reverse(i.blocks[1], 0, top); });
+    if (pass_ != kNone) return reverse_pass(i, top);
     const int words = words_of(id);
     b_.for_(plus(entry.passes, -1), b_.i32(-1), -1, [&](Id pass) {
       if (words > 0) restore_pass(id, sum(entry.base, times(pass, words)));
@@ -354,6 +393,16 @@ class Adjoint : Replay {
             b_.op(Op::iadd, {begin, b_.op(Op::imul, {b_.convert(b_.type(begin), pass), step})});
       }
       reverse(i.blocks[0], body_start(plan_.f, i), top);
+    });
+  }
+
+  /// One pass of a for_ with step 1, from its counter.
+  void reverse_pass(const Instruction& i, Id top) {
+    const Id within = b_.op(
+        Op::band, {b_.op(Op::ile, {value(i.args[0]), pass_}), b_.op(Op::ilt, {pass_, value(i.args[1])})});
+    b_.if_(within, [&] {
+      value_[plan_.f.blocks[i.blocks[0]][0]] = pass_;
+      reverse(i.blocks[0], 1, top);
     });
   }
 
@@ -408,8 +457,9 @@ class Adjoint : Replay {
           b_.set(term, b_.op(Op::fadd, {b_.get(term), g}));
         return;
       case Op::load:
-        if (wanted_ == kNone) return backward_load(i, g);
-        if (id == wanted_) contribution_ = g;
+        if (wanted_ == kNone) return backward_load(id, g);
+        if (id == wanted_ && pass_ != kNone) b_.set(contribution_, g);
+        if (id == wanted_ && pass_ == kNone) contribution_ = g;
         return;
       case Op::local_load: {
         const Id k = value(i.args[0]);
@@ -440,23 +490,25 @@ class Adjoint : Replay {
       b_.emit(Op::store, Type::none, {offset, b_.number(b_.type(g), 0)}, buffer);
     add(i.args[1], g);
   }
-  void backward_load(const Instruction& i, Id g) {
+  void backward_load(Id id, Id g) {
+    const Instruction& i = at(id);
     const uint32_t buffer = plan_.gradient[i.imm];
     const Id offset = value(i.args[0]);
+    if (const Id own = own_[i.imm]; own != kNone && is_own_point(plan_.f, i.args[0], uint32_t(i.imm)))
+      return b_.set(own, b_.op(Op::fadd, {b_.get(own), g}));
     switch (plan_.gradients[i.imm]) {
       case Flow::none:
       case Flow::added:
-      case Flow::gathered: return;
-      case Flow::single: {
-        const Id own = own_[i.imm];
-        return b_.set(own, b_.op(Op::fadd, {b_.get(own), g}));
-      }
+      case Flow::single:
+      case Flow::gathered:
+      case Flow::swept: return;
       case Flow::memory: {
         const Id before = b_.emit(Op::load, b_.type(g), {offset}, buffer);
         b_.emit(Op::store, Type::none, {offset, b_.op(Op::fadd, {before, g})}, buffer);
         return;
       }
       case Flow::summed: return add_exactly(buffer, offset, g);
+      case Flow::listed: return b_.set(listed_.at(id), g);
     }
   }
 
@@ -477,7 +529,9 @@ class Adjoint : Replay {
   std::vector<bool> kept_, inner_;
   std::vector<uint32_t> shadow_;              // adjoints of local arrays
   Id wanted_ = kNone, contribution_ = kNone;  // of one load
+  Id pass_ = kNone;                           // counter of the one pass that the load is in
   std::vector<Id> term_, own_;  // sums of the lane for scalars and for its own element of buffers
+  std::map<Id, Id> listed_;     // contributions by read
 };
 
 /// Words of records, by one run forward.
@@ -507,14 +561,18 @@ class Count : Replay {
       } else if (i.op == Op::if_) {
         b_.if_(value(i.args[0]), [&] { inside(i.blocks[0], 0); }, [&] { inside(i.blocks[1], 0); });
       } else {
-        const Id passes = b_.variable(b_.i32(0));
-        loop(id, [&] {
-          b_.set(passes, b_.op(Op::iadd, {b_.get(passes), b_.i32(1)}));
-          inside(i.blocks[0], body_start(plan_.f, i));
-        });
+        const bool counted = i.op == Op::for_ && !records_inside(id);
+        const Id counter = b_.variable(b_.i32(0));
+        if (counted) forward(id);
+        if (!counted)
+          loop(id, [&] {
+            b_.set(counter, b_.op(Op::iadd, {b_.get(counter), b_.i32(1)}));
+            inside(i.blocks[0], body_start(plan_.f, i));
+          });
+        const Id passes = counted ? this->passes(id) : b_.get(counter);
         const int words = std::max(words_of(id), 1);
-        const Id whole = b_.op(
-            Op::imul, {b_.op(Op::imin, {b_.get(passes), b_.i32(kMostWords / words)}), b_.i32(words_of(id))});
+        const Id whole =
+            b_.op(Op::imul, {b_.op(Op::imin, {passes, b_.i32(kMostWords / words)}), b_.i32(words_of(id))});
         b_.set(sum, b_.op(Op::imin, {b_.op(Op::iadd, {b_.get(sum), whole}), most()}));
       }
     }
@@ -524,9 +582,13 @@ class Count : Replay {
 
 }  // namespace
 
+Id lane_word(Builder& b, uint32_t buffer, Id word) { return word_offset(b, buffer, word, lane_number(b)); }
 void emit_adjoint(const Plan& plan, Builder& b) { Adjoint(plan, b).run(); }
 Id emit_contribution(const Plan& plan, Builder& b, Id load, const std::array<Id, 3>& point) {
   return Adjoint(plan, b).contribution(load, point);
+}
+Id emit_contribution_of_pass(const Plan& plan, Builder& b, Id load, Id lane, Id element) {
+  return Adjoint(plan, b).contribution_of_pass(load, lane, element);
 }
 void emit_count(const Plan& plan, Builder& b) { Count(plan, b).run(); }
 

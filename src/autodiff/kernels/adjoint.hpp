@@ -26,10 +26,12 @@ namespace lockstep::gradients {
 enum class Flow : uint8_t {
   none,
   single,  // cotangent: one store at most hits an element; gradient: of the lane's own point, kept in a variable
-  added,    // cotangent: of a buffer that atomic additions change and nothing else; read by each
-  memory,   // in place: taken and set to 0 by a store, added to by a load; no two lanes share an element
-  summed,   // added to exact sums
-  gathered  // by a kernel of their own
+  added,     // cotangent: of a buffer that atomic additions change and nothing else; read by each
+  memory,    // in place: taken and set to 0 by a store, added to by a load; no two lanes share an element
+  summed,    // added to exact sums
+  listed,    // stored by lane, then added along a transposed table
+  gathered,  // by a kernel of their own
+  swept      // by one too: of a loop over all elements
 };
 
 /// Arguments of the generated kernels. The buffers of the plain form come first, in their order, where a single
@@ -40,16 +42,27 @@ struct Plan {
   Activity activity;
   std::vector<Flow> cotangents, gradients;    // by buffer
   std::vector<uint32_t> cotangent, gradient;  // by buffer: the buffer that they are in; none: kNoBlock
-  std::vector<uint32_t> terms;                // by scalar: number of the buffer with a term of each lane
+  std::vector<bool> own;  // by buffer: a variable of the lane adds up what reads of its own point contribute
+  std::vector<std::vector<ir::Id>> reads;  // by buffer that is listed: its other reads
+  /// Contributions of a lane to a buffer that is listed: of each read, then to its own point.
+  int64_t listed(uint32_t buffer) const { return int64_t(reads[buffer].size()) + own[buffer]; }
+  std::vector<uint32_t> terms;           // by scalar: number of the buffer with a term of each lane
   std::vector<uint32_t> shared;          // by shared array: the buffer with the sums of its adjoint, by group
   std::vector<ir::BufferParam> buffers;  // of the adjoint kernel
   std::vector<ir::ShapeRule> shapes;
+  int local_record = 0;            // words of a record in an array of the lane; 0: none
   uint32_t record = ir::kNoBlock;  // buffer of records; rank 2: words, lanes
   ir::Place record_place = 0;      // of the first loop with a record
 };
 
-/// Throws InputError for what has no adjoint. `gathers`: inputs whose reads are shifts take no part (gather.hpp).
-Plan plan_adjoint(const ir::Function& traced, const Roles& roles, bool gathers);
+/// The choices among ways to add contributions to an element, which give the same gradient.
+struct Ways {
+  bool gathers =
+      false;  // inputs whose reads are shifts or loops over all take no part (gather.hpp, sums/sweep.hpp)
+  bool tables = false;  // reads through index arrays are listed (sums/positions.hpp)
+};
+/// Throws InputError for what has no adjoint.
+Plan plan_adjoint(const ir::Function& traced, const Roles& roles, Ways ways);
 /// Into the kernel that `b` builds, whose parameters are set.
 void emit_adjoint(const Plan& plan, ir::Builder& b);
 /// The contribution of the lane at `point` (x first) to the element that it loads there by `load`; kNone: nothing. Of
@@ -57,6 +70,10 @@ void emit_adjoint(const Plan& plan, ir::Builder& b);
 ir::Id emit_contribution(const Plan& plan, ir::Builder& b, ir::Id load, const std::array<ir::Id, 3>& point);
 /// Offset of the lane's own point in a buffer of the domain's rank.
 ir::Id own_point(ir::Builder& b, uint32_t buffer);
+/// Offset of the lane's element of row `word` in a buffer of rank 2: words, lanes.
+ir::Id lane_word(ir::Builder& b, uint32_t buffer, ir::Id word);
+/// The contribution of lane `lane` to element `element` of a buffer by a read that swept_reads() gives.
+ir::Id emit_contribution_of_pass(const Plan& plan, ir::Builder& b, ir::Id load, ir::Id lane, ir::Id element);
 /// A buffer with an element for each lane: of the extent's shape, or the lanes of group after group.
 ir::BufferParam lane_buffer(const ir::Function& f, std::string name, Storage storage);
 /// Words of records that each lane needs, at most kMostWords, into the last buffer.

@@ -1,13 +1,18 @@
 // Reverse mode as launches: scratch memory, the adjoint kernel, and the sums behind it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
 #include "autodiff/kernels/adjoint.hpp"
-#include "autodiff/kernels/exact_sum.hpp"
 #include "autodiff/kernels/gather.hpp"
 #include "autodiff/kernels/roles.hpp"
+#include "autodiff/kernels/sums/exact_sum.hpp"
+#include "autodiff/kernels/sums/kept_tables.hpp"
+#include "autodiff/kernels/sums/positions.hpp"
+#include "autodiff/kernels/sums/sweep.hpp"
+#include "device/state.hpp"
 #include "ir/traced_form.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/primitives.hpp"
@@ -19,21 +24,23 @@ using gradients::Plan;
 using namespace ir;
 
 /// The adjoint of a kernel and the launches around it.
-struct Form {
+struct AdjointForm {
   Plan plan;
   Kernel adjoint;
   bool empty = true;            // all gradients are gathered
   std::optional<Kernel> count;  // of words of records
-  struct Gathered {
+  struct OfBuffer {
     uint32_t buffer;  // of the kernel
     Kernel kernel;
   };
-  std::vector<Gathered> gathered;
+  std::vector<OfBuffer> gathered, swept, listed;  // gathers of shifts, of loops; positions of reads
+  /// Whether it is for every launch.
+  bool is_general() const { return gathered.empty() && swept.empty() && listed.empty(); }
 };
 struct Gradient::State {
-  Kernel signature;  // no body: its parameters are what `launch` takes
-  Form form;
-  std::optional<Form> shifts;  // where the extent is the shape of the buffers that are read at shifts
+  Kernel signature;                // no body: its parameters are what `launch` takes
+  std::vector<AdjointForm> forms;  // the best one first; the last one fits every launch
+  mutable gradients::KeptTables tables;
 };
 
 namespace {
@@ -114,8 +121,8 @@ class Run {
       given_.emplace(parameters[k].name, list_[k]);
       if (!parameters[k].buffer) numbers_.push_back(list_[k]);
     }
-    if (state.shifts && covers(*state.shifts)) form_ = &*state.shifts;
     if (options.memory_bytes > 0) left_ = options.memory_bytes;
+    form_ = &*std::ranges::find_if(state.forms, [&](const AdjointForm& form) { return fits(form); });
   }
 
   void run() {
@@ -134,12 +141,37 @@ class Run {
   }
 
  private:
-  /// Whether the points are the elements of what is gathered.
-  bool covers(const Form& form) const {
-    for (const Form::Gathered& g : form.gathered)
-      if (buffer(form.plan.f.buffers[g.buffer].name).shape() != extent_ || extent_.elements() == 0)
-        return false;
-    return true;
+  bool fits(const AdjointForm& form) {
+    const auto are_points = [&](const AdjointForm::OfBuffer& g) {
+      return buffer(form.plan.f.buffers[g.buffer].name).shape() == extent_;
+    };
+    if (form.is_general()) return true;
+    if (extent_.elements() == 0 || !std::ranges::all_of(form.gathered, are_points) ||
+        !std::ranges::all_of(form.swept, are_points))
+      return false;
+    if (form.listed.empty() && form.swept.empty()) return true;
+    if (!device_.info().limits.f64) return false;
+    // Tables wait for the device, which a recording does not.
+    if (!form.listed.empty() && device::recording_now()) return false;
+    constexpr int64_t kMostTerms = INT32_MAX - 4096;
+    int64_t bytes = 0;
+    for (const AdjointForm::OfBuffer& l : form.listed) {
+      const Buffer& read = buffer(form.plan.f.buffers[l.buffer].name);
+      const Shape shape = positions_shape(form, l.buffer);
+      if (read.elements() == 0 || std::max(read.elements(), shape.elements()) > kMostTerms) return false;
+      bytes += table_bytes(l.buffer, form);
+    }
+    return bytes <= left();
+  }
+  Shape positions_shape(const AdjointForm& form, uint32_t k) const {
+    return {form.plan.listed(k), extent_.elements()};
+  }
+  /// With the contributions, by lane and in the order of the table.
+  int64_t table_bytes(uint32_t k, const AdjointForm& form) const {
+    const BufferParam& primal = form.plan.f.buffers[k];
+    const Shape shape = positions_shape(form, k);
+    return gradients::KeptTables::bytes(shape, buffer(primal.name).elements()) +
+           2 * shape.elements() * size_of(gradients::wide_enough(primal.storage));
   }
   const Buffer& buffer(const std::string& name) const { return std::get<Buffer>(given_.at(name)); }
 
@@ -162,22 +194,27 @@ class Run {
   }
 
   Buffer scratch(Storage storage, const Shape& shape, const std::string& what, Place place) {
-    const int64_t bytes = shape.elements() * size_of(storage);
+    take(shape.elements() * size_of(storage), what, place);
+    return device_.allocate(storage, shape);
+  }
+  int64_t left() {
     if (!left_) left_ = device_.memory().free_bytes / 2;
-    if (bytes > *left_)
+    return *left_;
+  }
+  void take(int64_t bytes, const std::string& what, Place place) {
+    if (bytes > left())
       throw InputError(
           fmt::format("{} bytes for {}", bytes, what), where_of(plan().f, place),
           fmt::format("at most {} (Options::memory_bytes); fewer points in a launch, or fewer passes of "
                       "its loops",
                       *left_));
     *left_ -= bytes;
-    return device_.allocate(storage, shape);
   }
 
   /// Whether a later launch writes each element of an input's gradient.
   bool all_written(uint32_t k) const {
     const Flow flow = plan().gradients[k];
-    return flow == Flow::summed || flow == Flow::gathered ||
+    return flow == Flow::summed || flow == Flow::gathered || flow == Flow::swept || flow == Flow::listed ||
            (flow == Flow::single && buffer(plan().f.buffers[k].name).shape() == extent_);
   }
   void bind_buffer(uint32_t k) {
@@ -207,6 +244,12 @@ class Run {
       bound_[to] = scratch(Storage::i64, {buffer(name).elements() * words},
                            "exact sums of " + name + "_gradient", primal.place);
       device_.clear(bound_[to]);
+    } else if (plan().gradients[k] == Flow::listed) {
+      take(table_bytes(k, *form_), "the table of the reads of " + name, primal.place);
+      bound_[to] = device_.allocate(plan().buffers[to].storage, positions_shape(*form_, k));
+    } else if (plan().gradients[k] == Flow::swept) {
+      if (to != kNoBlock)
+        bound_[to] = scratch(plan().buffers[to].storage, positions_shape(*form_, k), name, primal.place);
     } else if (to != kNoBlock) {
       bound_[to] = buffer(name + "_gradient");
     }
@@ -235,10 +278,9 @@ class Run {
     if (plan().record == kNoBlock) return;
     int64_t words = 0;
     if (extent_.elements() > 0) {
-      std::vector<Buffer> buffers(bound_.begin(), bound_.begin() + int64_t(plan().f.buffers.size()));
-      buffers.push_back(scratch(Storage::i32, lanes_shape(), "counts of passes", plan().record_place));
-      launch(*form_->count, buffers);
-      words = primitives::max<i32>(device_, buffers.back());
+      const Buffer counts = scratch(Storage::i32, lanes_shape(), "counts of passes", plan().record_place);
+      launch(*form_->count, with_own({counts}));
+      words = primitives::max<i32>(device_, counts);
     }
     const Shape shape{std::max<int64_t>(words, 1), std::max<int64_t>(lanes_shape().elements(), 1)};
     bound_[plan().record] = scratch(Storage::u32, shape, "the record of a loop", plan().record_place);
@@ -252,15 +294,41 @@ class Run {
 
   void finish() const {
     for (uint32_t k = 0; k < plan().f.buffers.size(); ++k) finish_buffer(k);
-    for (const Form::Gathered& g : form_->gathered) {
-      std::vector<Buffer> buffers(bound_.begin(), bound_.begin() + int64_t(plan().f.buffers.size()));
-      buffers.push_back(buffer(plan().f.buffers[g.buffer].name + "_gradient"));
-      launch(g.kernel, buffers);
+    for (const AdjointForm::OfBuffer& g : form_->gathered)
+      launch(g.kernel, with_own({buffer(plan().f.buffers[g.buffer].name + "_gradient")}));
+    for (const AdjointForm::OfBuffer& s : form_->swept) {
+      std::vector<Buffer> buffers = with_own({});
+      if (plan().own[s.buffer]) buffers.push_back(bound_[plan().gradient[s.buffer]]);
+      buffers.push_back(buffer(plan().f.buffers[s.buffer].name + "_gradient"));
+      launch(s.kernel, buffers);
     }
+    for (const AdjointForm::OfBuffer& l : form_->listed) sum_listed(l);
     for (size_t k = 0; k < plan().terms.size(); ++k)
       if (plan().terms[k] != kNoBlock)
         primitives::reduce(device_, primitives::Reduce::sum, bound_[plan().terms[k]],
                            buffer(plan().f.scalars[k].name + "_gradient"));
+  }
+  /// The buffers of the plain form and further ones.
+  std::vector<Buffer> with_own(std::initializer_list<Buffer> more) const {
+    std::vector<Buffer> buffers(bound_.begin(), bound_.begin() + int64_t(plan().f.buffers.size()));
+    buffers.insert(buffers.end(), more);
+    return buffers;
+  }
+  void sum_listed(const AdjointForm::OfBuffer& l) const {
+    const Buffer gradient = buffer(plan().f.buffers[l.buffer].name + "_gradient");
+    const Shape shape = positions_shape(*form_, l.buffer);
+    gradients::KeptTables::Key key{int64_t(l.buffer), gradient.elements(), extent_.elements()};
+    for (int axis = 0; axis < extent_.rank(); ++axis) key.push_back(extent_[axis]);
+    for (const BufferParam& own : plan().f.buffers)
+      if (own.access == Access::read && !is_float(value_type(own.storage)))
+        key.push_back(int64_t(buffer(own.name).native()));
+    const gradients::RowTable table = state_.tables.table(
+        device_, key, shape, gradient.elements(), [&](const Buffer& positions, const Buffer& changed) {
+          launch(l.kernel, with_own({positions, changed}));
+        });
+    const Buffer& contributions = bound_[plan().gradient[l.buffer]];
+    gradients::sum_rows(device_, table, contributions.reshape(flat(contributions)),
+                        gradient.reshape(flat(gradient)));
   }
   void finish_buffer(uint32_t k) const {
     const BufferParam& primal = plan().f.buffers[k];
@@ -282,7 +350,7 @@ class Run {
   const Plan& plan() const { return form_->plan; }
 
   const Gradient::State& state_;
-  const Form* form_ = &state_.form;
+  const AdjointForm* form_ = nullptr;
   const Device& device_;
   Shape extent_;
   const std::source_location& line_;
@@ -293,33 +361,50 @@ class Run {
   std::optional<int64_t> left_;  // bytes of scratch memory; known once some is needed
 };
 
-Form form_of(const std::string& name, const Function& traced, const gradients::Roles& roles, bool gathers) {
-  Form form;
-  Plan& plan = form.plan;
-  plan = gradients::plan_adjoint(traced, roles, gathers);
+AdjointForm form_of(const std::string& name, Plan planned) {
+  AdjointForm form;
+  const Plan& plan = form.plan = std::move(planned);
   form.adjoint = built(name + ".adjoint", plan, plan.buffers, plan.shapes,
                        [&](Builder& b) { gradients::emit_adjoint(plan, b); });
   for (uint32_t to : plan.gradient) form.empty &= to == kNoBlock;
   for (uint32_t to : plan.terms) form.empty &= to == kNoBlock;
-  std::vector<BufferParam> own(plan.buffers.begin(), plan.buffers.begin() + int64_t(plan.f.buffers.size()));
-  for (BufferParam& b : own) b.access = Access::read;
-  if (plan.record != kNoBlock) {
-    std::vector<BufferParam> buffers = own;
-    buffers.push_back(gradients::lane_buffer(plan.f, "record_words", Storage::i32));
-    form.count = built(name + ".record_words", plan, std::move(buffers), plan.f.shapes,
-                       [&](Builder& b) { gradients::emit_count(plan, b); });
-  }
+  /// A kernel that reads the buffers of the plain form and writes further ones.
+  const auto reader = [&](const std::string& what, const std::vector<BufferParam>& more,
+                          const std::function<void(Builder&)>& body) {
+    std::vector<BufferParam> buffers(plan.buffers.begin(),
+                                     plan.buffers.begin() + int64_t(plan.f.buffers.size()));
+    for (BufferParam& b : buffers) b.access = Access::read;
+    buffers.insert(buffers.end(), more.begin(), more.end());
+    return built(name + what, plan, std::move(buffers), plan.f.shapes, body);
+  };
+  if (plan.record != kNoBlock)
+    form.count = reader(".record_words", {gradients::lane_buffer(plan.f, "record_words", Storage::i32)},
+                        [&](Builder& b) { gradients::emit_count(plan, b); });
   for (uint32_t k = 0; k < plan.f.buffers.size(); ++k) {
-    if (plan.gradients[k] != Flow::gathered) continue;
     const BufferParam& primal = plan.f.buffers[k];
-    std::vector<BufferParam> buffers = own;
-    buffers.push_back({primal.name + "_gradient", gradients::wide_enough(primal.storage), primal.rank,
-                       Access::write, true});
-    form.gathered.push_back(
-        {k, built(name + ".gather_" + primal.name, plan, std::move(buffers), plan.f.shapes, [&](Builder& b) {
-           gradients::emit_gather(plan, gradients::shifted_reads(plan, k), uint32_t(plan.f.buffers.size()),
-                                  b);
-         })});
+    const BufferParam gradient{primal.name + "_gradient", gradients::wide_enough(primal.storage), primal.rank,
+                               Access::write, true};
+    if (plan.gradients[k] == Flow::gathered)
+      form.gathered.push_back({k, reader(".gather_" + primal.name, {gradient}, [&](Builder& b) {
+                                 gradients::emit_gather(plan, gradients::shifted_reads(plan, k),
+                                                        uint32_t(plan.f.buffers.size()), b);
+                               })});
+    if (plan.gradients[k] == Flow::swept) {
+      std::vector<BufferParam> more{gradient};
+      if (plan.own[k]) {
+        more.insert(more.begin(), plan.buffers[plan.gradient[k]]);
+        more[0].access = Access::read;
+      }
+      form.swept.push_back(
+          {k, reader(".sweep_" + primal.name, more, [&](Builder& b) { gradients::emit_sweep(plan, k, b); })});
+    }
+    if (plan.gradients[k] == Flow::listed) {
+      const BufferParam positions{"positions", Storage::i32, 2, Access::read_write};
+      BufferParam changed{"changed", Storage::u32, 1, Access::read_write};
+      changed.atomic = true;
+      form.listed.push_back({k, reader(".positions_" + primal.name, {positions, changed},
+                                       [&](Builder& b) { gradients::emit_positions(plan, k, b); })});
+    }
   }
   return form;
 }
@@ -328,11 +413,16 @@ Form form_of(const std::string& name, const Function& traced, const gradients::R
 
 std::vector<KernelParameter> Gradient::parameters() const { return state_->signature.parameters(); }
 std::vector<Kernel> Gradient::kernels() const {
-  const Form& form = state_->shifts ? *state_->shifts : state_->form;
+  const AdjointForm& form = state_->forms.front();
   std::vector<Kernel> list;
   if (form.count) list.push_back(*form.count);
   if (!form.empty) list.push_back(form.adjoint);
-  for (const Form::Gathered& g : form.gathered) list.push_back(g.kernel);
+  for (const auto& kernels : {form.gathered, form.swept})
+    for (const AdjointForm::OfBuffer& g : kernels) list.push_back(g.kernel);
+  for (const AdjointForm::OfBuffer& l : form.listed) {
+    list.push_back(l.kernel);
+    list.push_back(gradients::row_sum_kernel(value_type(form.plan.f.buffers[l.buffer].storage)));
+  }
   return list;
 }
 void Gradient::launch(const Device& device, const Shape& extent, const Arguments& arguments,
@@ -344,11 +434,20 @@ Gradient differentiate(const Kernel& kernel, const Differentiation& which) {
   const Function& traced = traced_form(kernel);
   const gradients::Roles roles = gradients::roles_of(traced, which);
   auto state = std::make_shared<Gradient::State>();
-  state->form = form_of(kernel.name(), traced, roles, false);
-  Form shifts = form_of(kernel.name(), traced, roles, true);
-  if (!shifts.gathered.empty()) state->shifts = std::move(shifts);
-  Signature signature(state->form.plan);
-  state->signature = built(kernel.name() + ".gradient", state->form.plan, std::move(signature.buffers),
+  const auto planned = [&](gradients::Ways ways) { return gradients::plan_adjoint(traced, roles, ways); };
+  const auto add = [&](Plan plan) { state->forms.push_back(form_of(kernel.name(), std::move(plan))); };
+  Plan best = planned({true, true});
+  const auto has = [&](Flow flow) { return std::ranges::count(best.gradients, flow) > 0; };
+  const bool gathers = has(Flow::gathered) || has(Flow::swept), tables = has(Flow::listed);
+  add(std::move(best));
+  if (gathers && tables) {
+    add(planned({true, false}));
+    add(planned({false, true}));
+  }
+  if (gathers || tables) add(planned({}));
+  const Plan& plan = state->forms.back().plan;
+  Signature signature(plan);
+  state->signature = built(kernel.name() + ".gradient", plan, std::move(signature.buffers),
                            std::move(signature.shapes), [](Builder&) {});
   return Gradient(std::move(state));
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "compile/passes/expressions/cse.hpp"
 #include "compile/passes/rewrite.hpp"
 #include "compile/passes/structure/inline_calls.hpp"
 #include "compile/passes/structure/promote.hpp"
@@ -354,6 +355,7 @@ Function plain_form(const Function& traced) {
   f = Straightener(f).run();
   InPlace(f).run();
   compile::promote(f);
+  compile::cse(f);
   compile::compact(f);
   return f;
 }

@@ -9,6 +9,8 @@
 #include "autodiff/kernels/plain_form.hpp"
 #include "autodiff/kernels/replay.hpp"
 #include "autodiff/kernels/roles.hpp"
+#include "autodiff/kernels/sums/positions.hpp"
+#include "autodiff/kernels/sums/sweep.hpp"
 #include "compile/passes/rewrite.hpp"
 #include "lockstep/error.hpp"
 
@@ -109,7 +111,7 @@ class AtomicRules {
 
 class Planner {
  public:
-  Planner(Plan& plan, bool gathers) : plan_(plan), f_(plan.f), gathers_(gathers) {}
+  Planner(Plan& plan, Ways ways) : plan_(plan), f_(plan.f), ways_(ways) {}
 
   void run() {
     const size_t n = f_.buffers.size();
@@ -119,6 +121,8 @@ class Planner {
     plan_.gradients.assign(n, Flow::none);
     plan_.cotangent.assign(n, kNoBlock);
     plan_.gradient.assign(n, kNoBlock);
+    plan_.own.assign(n, false);
+    plan_.reads.assign(n, {});
     plan_.terms.assign(f_.scalars.size(), kNoBlock);
     find_accesses();
     for (uint32_t k = 0; k < n; ++k) buffer(k);
@@ -128,12 +132,17 @@ class Planner {
     for (BufferParam& b : plan_.buffers) b.position = -1;
     for (size_t k = 0; k < f_.scalars.size(); ++k) scalar(k);
     if (has_records(plan_, plan_.record_place)) {
+      if (const auto words = constant_words(plan_); words && *words <= kMostLocalWords) {
+        plan_.local_record = std::max(int(*words), 1);
+        return;
+      }
       BufferParam record{"record", Storage::u32, 2, Access::read_write};
       plan_.record = add(record);
     }
   }
 
  private:
+  static constexpr int64_t kMostLocalWords = 256;
   struct Accesses {
     std::vector<Id> loads;          // active ones
     int stores = 0, additions = 0;  // additions: atomic ones of floats
@@ -212,18 +221,31 @@ class Planner {
     bool own = f_.domain == Domain::points, apart = own;
     for (size_t n = 0; n < loads.size(); ++n) {
       const Id offset = f_[loads[n]].args[0];
-      own &= is_own_point(f_, offset, k);
+      const bool at_own = f_.domain == Domain::points && is_own_point(f_, offset, k);
+      plan_.own[k] = plan_.own[k] || at_own;
+      own &= at_own;
       apart &= is_private(f_, offset, k, axes);
       if (n == 0) first = axes;
       apart &= axes == first;
     }
     plan_.gradients[k] = own ? Flow::single : apart ? Flow::memory : Flow::summed;
+    if (plan_.gradients[k] == Flow::memory) plan_.own[k] = false;
     if (plan_.gradients[k] != Flow::summed)
       plan_.gradient[k] = add_like(k, "_gradient", own ? Access::write : Access::read_write);
   }
   void summed_buffer(uint32_t k) {
-    if (gathers_ && !shifted_reads(plan_, k).empty()) {
+    if (ways_.gathers && !shifted_reads(plan_, k).empty()) {
       plan_.gradients[k] = Flow::gathered;
+      plan_.own[k] = false;
+      return;
+    }
+    const bool swept = ways_.gathers && !swept_reads(plan_, k).empty();
+    if (ways_.tables && !swept) plan_.reads[k] = indexed_reads(plan_, k);
+    if (swept || !plan_.reads[k].empty()) {
+      plan_.gradients[k] = swept ? Flow::swept : Flow::listed;
+      if (plan_.listed(k) > 0)
+        plan_.gradient[k] = add(
+            {f_.buffers[k].name + "_contributions", wide_enough(f_.buffers[k].storage), 2, Access::write});
       return;
     }
     BufferParam sums{f_.buffers[k].name + "_sums", Storage::i64, 1, Access::read_write};
@@ -247,7 +269,7 @@ class Planner {
 
   Plan& plan_;
   const Function& f_;
-  bool gathers_;
+  Ways ways_;
   std::vector<Accesses> accesses_;
 };
 
@@ -258,7 +280,7 @@ BufferParam lane_buffer(const Function& f, std::string name, Storage storage) {
   return {std::move(name), storage, points ? f.rank : 1, Access::write, points};
 }
 
-Plan plan_adjoint(const Function& traced, const Roles& roles, bool gathers) {
+Plan plan_adjoint(const Function& traced, const Roles& roles, Ways ways) {
   expect_silent(traced);
   Plan plan;
   plan.f = plain_form(traced);
@@ -266,7 +288,7 @@ Plan plan_adjoint(const Function& traced, const Roles& roles, bool gathers) {
   plan.activity = find_activity(plan.f, roles);
   expect_differentiable(plan.f, plan.activity);
   AtomicRules(plan.f, plan.activity).expect();
-  Planner(plan, gathers).run();
+  Planner(plan, ways).run();
   return plan;
 }
 

@@ -157,16 +157,39 @@ bool Replay::has_adjoint(Id id) const {
 bool Replay::records(Id id) const {
   const Instruction& i = at(id);
   if (i.blocks[0] == kNoBlock || !has_adjoint(id)) return false;
-  if (i.op != Op::if_ && words_of(id) > 0) return true;
-  for (uint32_t block : i.blocks)
+  return (i.op != Op::if_ && words_of(id) > 0) || records_inside(id);
+}
+bool Replay::records_inside(Id id) const {
+  for (uint32_t block : at(id).blocks)
     if (block != kNoBlock)
       for (Id k : plan_.f.blocks[block])
         if (records(k)) return true;
   return false;
 }
 
+std::optional<int64_t> Replay::constant_words(uint32_t block) const {
+  int64_t own = 0, inner = 0;
+  for (Id id : plan_.f.blocks[block]) {
+    if (!records(id)) continue;
+    const Instruction& i = at(id);
+    for (uint32_t b : i.blocks) {
+      const auto words = b == kNoBlock ? 0 : constant_words(b);
+      if (!words) return {};
+      inner = std::max(inner, *words);
+    }
+    if (i.op == Op::if_ || words_of(id) == 0) continue;
+    const Instruction &begin = at(i.args[0]), &end = at(i.args[1]), &step = at(i.args[2]);
+    if (i.op != Op::for_ || begin.op != Op::constant || end.op != Op::constant || begin.type != Type::i32)
+      return {};
+    const int64_t by = int32_t(step.imm), span = int64_t(int32_t(end.imm)) - int32_t(begin.imm);
+    own += std::max<int64_t>((span + by - (by > 0 ? 1 : -1)) / by, 0) * words_of(id);
+  }
+  return own + inner;
+}
+
 namespace {
 struct Looker : Replay {
+  using Replay::constant_words;
   using Replay::has_adjoint;
   using Replay::records;
   using Replay::Replay;
@@ -174,7 +197,7 @@ struct Looker : Replay {
 };
 }  // namespace
 
-bool is_straight(const Plan& plan) {
+bool is_straight(const Plan& plan, Id loop) {
   Function nothing;
   Builder b(nothing);
   const Looker looker(plan, b);
@@ -184,8 +207,8 @@ bool is_straight(const Plan& plan) {
   for (bool active : plan.activity.locals.active)
     if (active) return false;
   for (Id id : plan.f.blocks[0])
-    if (plan.f[id].blocks[0] != kNoBlock && looker.has_adjoint(id)) return false;
-  return true;
+    if (plan.f[id].blocks[0] != kNoBlock && looker.has_adjoint(id) != (id == loop)) return false;
+  return loop == kNone || looker.words_of(loop) == 0;
 }
 
 bool has_records(const Plan& plan, Place& first) {
@@ -201,6 +224,12 @@ bool has_records(const Plan& plan, Place& first) {
     first = i.place;
   });
   return any;
+}
+
+std::optional<int64_t> constant_words(const Plan& plan) {
+  Function nothing;
+  Builder b(nothing);
+  return Looker(plan, b).constant_words(0);
 }
 
 }  // namespace lockstep::gradients

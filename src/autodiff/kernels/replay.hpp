@@ -1,6 +1,7 @@
 // The parts of a plain form again, in the kernel that is being built: what adjoints and counts of records share.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "autodiff/kernels/adjoint.hpp"
@@ -37,6 +38,9 @@ class Replay {
   int words_of(ir::Id loop) const;
   /// Whether a loop with a record is inside of `id` or is `id`.
   bool records(ir::Id id) const;
+  bool records_inside(ir::Id id) const;
+  /// Words that the records in a block take where the trip counts of their loops are constants.
+  std::optional<int64_t> constant_words(uint32_t block) const;
   bool has_adjoint(ir::Id id) const;
   const ir::ArrayDecl& declaration(const Recorded& r) const {
     return r.shared ? plan_.f.shared[r.array] : plan_.f.locals[r.array];
@@ -52,9 +56,12 @@ class Replay {
   std::vector<ir::Id> value_;  // of the plain form's values, as of their last emission
 };
 
-/// Whether nothing that has an adjoint is in a branch, a loop or an array, and cotangents are read alone.
-bool is_straight(const Plan& plan);
+/// Whether nothing that has an adjoint is in a branch, a loop or an array, and cotangents are read alone. `loop`: one loop
+/// is left out of this, and has an adjoint and no record.
+bool is_straight(const Plan& plan, ir::Id loop = ir::kNone);
 /// Whether any loop of the plan's function has a record, and the place of the first.
 bool has_records(const Plan& plan, ir::Place& first);
+/// Words of the records of each lane where all trip counts are constants.
+std::optional<int64_t> constant_words(const Plan& plan);
 
 }  // namespace lockstep::gradients

@@ -43,18 +43,33 @@ double correctly_rounded_sum(const Doubles& terms) {
   return sum;
 }
 
-/// Gradient of a buffer whose element 0 all lanes read and whose element 1 none.
+/// Gradient of a buffer whose element 0 all lanes read and whose element 1 none: by atomic operations, and along a table
+/// of an index array, in rows of that many terms.
 template <class T>
 std::vector<T> summed(const Device& device, const std::vector<T>& terms) {
   const Kernel broadcast = kernel("broadcast", [](At<1> at, Grid<T, 1> x, Out<T, 1> y) { y[at] = x(0); });
+  const Kernel indexed = kernel("indexed", [](At<1> at, Grid<T, 1> x, Out<T, 1> y, Grid<i32, 1> index) {
+    y[at] = x(Val<i32>(index[at]));
+  });
   const auto n = int64_t(terms.size());
-  const Buffer gradient = device.allocate<T>({2});
-  differentiate(broadcast).launch(device, {n},
-                                  Arguments()
-                                      .set("b0", device.upload(std::vector<T>{1, 1}))
-                                      .set("b1_cotangent", device.upload(terms))
-                                      .set("b0_gradient", gradient));
-  return device.download<T>(gradient);
+  std::vector<std::vector<T>> found;
+  for (const Kernel& read : {broadcast, indexed}) {
+    const Buffer gradient = device.allocate<T>({2});
+    Arguments arguments;
+    arguments.set("b0", device.upload(std::vector<T>{1, 1}))
+        .set("b1_cotangent", device.upload(terms))
+        .set("b0_gradient", gradient);
+    if (read.name() == "indexed") arguments.set("b2", device.upload(std::vector<i32>(terms.size())));
+    differentiate(read).launch(device, {n}, arguments);
+    found.push_back(device.download<T>(gradient));
+  }
+  for (size_t k = 0; k < 2; ++k) {
+    const T sum = found[0][k], along = found[1][k];
+    EXPECT_TRUE(std::isnan(sum) ? std::isnan(along)
+                                : sum == along && std::signbit(sum) == std::signbit(along))
+        << sum << " and along a table " << along;
+  }
+  return found[1];
 }
 
 TEST(ExactSum, RoundsTheExactSumOfDoubles) {
@@ -126,7 +141,7 @@ TEST(ExactSum, EndsOfTheRange) {
   }
 }
 
-// Many terms at the largest digit: the words hold them without a carry between launches.
+// Many terms at the largest digit: the words hold them without a carry between launches. Along a table: many pieces.
 TEST(ExactSum, ManyTermsAtTheTop) {
   const Device cpu = Device::open("cpu");
   const size_t n = 200000;
@@ -134,6 +149,19 @@ TEST(ExactSum, ManyTermsAtTheTop) {
   EXPECT_EQ(summed(cpu, terms)[0], float(double(0x1.fffffep+100f) * double(n)));
   for (size_t k = 0; k < n; k += 2) terms[k] = -terms[k];
   EXPECT_EQ(summed(cpu, terms)[0], 0);
+}
+
+// Rows about the length of a piece, with terms that need every part of a sum and with those that none holds.
+TEST(ExactSum, RowsOfSeveralPieces) {
+  std::mt19937_64 random(11);
+  const Device cpu = Device::open("cpu");
+  for (const size_t n : {1023, 1024, 1025, 2049, 5000})
+    for (const int spread : {4, 90, 500}) {
+      Doubles terms;
+      for (size_t k = 0; k < n; ++k)
+        terms.push_back(std::ldexp(double(int64_t(random())), int(random() % uint64_t(spread)) - 63));
+      EXPECT_EQ(summed(cpu, terms)[0], correctly_rounded_sum(terms)) << n << " " << spread;
+    }
 }
 
 }  // namespace

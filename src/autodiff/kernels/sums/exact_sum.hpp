@@ -7,6 +7,7 @@
 #pragma once
 
 #include "lockstep/device.hpp"
+#include "lockstep/kernel.hpp"
 
 namespace lockstep::gradients {
 
@@ -18,5 +19,18 @@ void add_exactly(uint32_t sums, ir::Id offset, ir::Id term);
 ir::Id take_exactly(uint32_t sums, ir::Id element, Type type);
 /// The kernel over `n` points that rounds sums (i64, n x sum_words; changed) into f32 or f64 (n).
 const Kernel& rounding_kernel(Type type);
+
+/// In the kernel that is traced: such a sum in an array of the lane. T is f32 or f64.
+template <class T>
+class LaneSum {
+ public:
+  LaneSum();
+  void add(const Val<T>& term) const;
+  /// The words change: once, at the end.
+  Val<T> rounded() const;
+
+ private:
+  LocalArray<i64> words_;
+};
 
 }  // namespace lockstep::gradients
