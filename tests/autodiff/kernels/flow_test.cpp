@@ -248,7 +248,7 @@ TEST(GradientFlow, NothingVariesBehindAMaximum) {
     const Val<f64> v = x[at], rest = 1.0 - v * v;
     Var<f64> chosen(0.0);
     chosen = select(v > 0.5, v - 0.5, 0.0);
-    y[at] = sqrt(max(rest, 0.0)) + pow(Val<f64>(chosen), 0.5) + asin(min(v, 1.0)) * v;
+    y[at] = sqrt(max(rest, 0.0)) + pow(Val<f64>(chosen), 0.5) + asin(max(min(v, 1.0), -1.0)) * v;
   });
   GradientCase c{k, {5}, {}, {}, {}};
   c.f64s("b0", {-2, 0.25, 0.75, 3, 1.5}).f64s("b1", {0, 0, 0, 0, 0});
