@@ -1,4 +1,4 @@
-// What a problem keeps from one minimisation to the next: its evaluator and its linear solver.
+// The evaluator and the linear solver that a problem keeps from one minimisation to the next.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace lockstep::solve {
 struct KeptTables {
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<LinearSolver> solver;
-  // What the solver was made for.
+  // The solver was made for these.
   Linear linear = Linear::automatic;
   int max_linear_iterations = 0;
   bool bounded = false;

@@ -35,7 +35,7 @@ std::vector<uint64_t> bits_of(const std::vector<double>& values) {
   return bits;
 }
 
-/// All that a minimisation computes.
+/// All numbers that a minimisation computes.
 std::vector<double> numbers_of(const Summary& s, const Problem& problem) {
   std::vector<double> out{s.initial_cost, s.final_cost, s.gradient_max, double(s.linear_iterations),
                           double(s.termination)};
