@@ -153,7 +153,7 @@ class Run {
     if (!device_.info().limits.f64) return false;
     // Tables wait for the device, which a recording does not.
     if (!form.listed.empty() && device::recording_now()) return false;
-    constexpr int64_t kMostTerms = INT32_MAX - 4096;
+    constexpr int64_t kMostTerms = INT32_MAX - (1 << 16);
     int64_t bytes = 0;
     for (const AdjointForm::OfBuffer& l : form.listed) {
       const Buffer& read = buffer(form.plan.f.buffers[l.buffer].name);

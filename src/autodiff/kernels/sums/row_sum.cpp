@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autodiff/kernels/sums/expansion.hpp"
+#include "lockstep/primitives.hpp"
 
 namespace lockstep::gradients {
 
@@ -82,26 +83,10 @@ void sum_rows_of(const Device& device, const RowTable& table, const Buffer& term
                 sums);
 }
 
-struct IndexTable {
-  Buffer first, entries;
-};
-IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent) {
-  const std::vector<i32> rows = device.download<i32>(index);
-  std::vector<i32> first(size_t(extent) + 1);
-  const auto is_row = [&](i32 row) { return row >= 0 && row < extent; };
-  for (i32 row : rows)
-    if (is_row(row)) ++first[size_t(row) + 1];
-  for (size_t row = 0; row < size_t(extent); ++row) first[row + 1] += first[row];
-  std::vector<i32> entries(rows.size()), next(first.begin(), first.end() - 1);
-  for (size_t k = 0; k < rows.size(); ++k)
-    if (is_row(rows[k])) entries[size_t(next[size_t(rows[k])]++)] = i32(k);
-  return {device.upload(first), device.upload(entries)};
-}
-
 }  // namespace
 
 RowTable row_table(const Device& device, const Buffer& rows, int64_t count) {
-  const IndexTable made = transposed_table(device, rows, count);
+  const primitives::IndexTable made = primitives::transposed_table(device, rows, count);
   RowTable table{made.first, made.entries, {}, {}};
   const std::vector<i32> first = device.download<i32>(table.first);
   std::array<std::vector<i32>, 3> longer;
