@@ -170,7 +170,9 @@ class Run {
   int64_t table_bytes(uint32_t k, const AdjointForm& form) const {
     const BufferParam& primal = form.plan.f.buffers[k];
     const Shape shape = positions_shape(form, k);
-    return gradients::KeptTables::bytes(shape, buffer(primal.name).elements()) +
+    const int64_t elements = buffer(primal.name).elements();
+    return gradients::KeptTables::bytes(shape, elements) +
+           primitives::transposed_table_bytes(device_, shape.elements(), elements) +
            2 * shape.elements() * size_of(gradients::wide_enough(primal.storage));
   }
   const Buffer& buffer(const std::string& name) const { return std::get<Buffer>(given_.at(name)); }

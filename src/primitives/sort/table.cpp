@@ -28,6 +28,10 @@ Kernel clamp_kernel(Storage index) {
   });
 }
 
+namespace {
+int key_bits(int64_t extent) { return std::max(int(std::bit_width(uint64_t(extent))), 1); }
+}  // namespace
+
 IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent, const Stream& stream) {
   const auto where = "primitives::transposed_table";
   expect_flat(index, where);
@@ -46,9 +50,12 @@ IndexTable transposed_table(const Device& device, const Buffer& index, int64_t e
   const Buffer keys = device.allocate<u32>({count}), sorted = device.allocate<u32>({count});
   device.launch_on(stream, clamp_kernel(index.storage()), {count},
                    Arguments().set("index", index.reshape({count})).set("keys", keys).set("extent", extent));
-  const int bits = std::max(int(std::bit_width(uint64_t(extent))), 1);
-  sort_by_key(device, keys, {}, sorted, table.entries, bits, stream);
+  sort_by_key(device, keys, {}, sorted, table.entries, key_bits(extent), stream);
   return table;
+}
+
+int64_t transposed_table_bytes(const Device& device, int64_t count, int64_t extent) {
+  return 8 * (extent + 1) + 8 * count + sort_bytes(device, count, true, key_bits(extent));
 }
 
 }  // namespace lockstep::primitives
