@@ -27,11 +27,10 @@ namespace {
 autodiff::Op node_of(ir::Op op) {
   switch (op) {
 #define LOCKSTEP_NODE(name, word, kind, arity, op, ...) \
-  case ir::Op::op:                                      \
-    return autodiff::Op::name;                          \
-  #define LOCKSTEP_MATH(name, ...) case ir::Op::name:   \
-    return autodiff::Op::name;                          \
-    #include "lockstep/ir/ops.def"
+  case ir::Op::op: return autodiff::Op::name;
+#define LOCKSTEP_MATH(name, ...) \
+  case ir::Op::name: return autodiff::Op::name;
+#include "lockstep/ir/ops.def"
     default: return autodiff::Op::count_;
   }
 }
