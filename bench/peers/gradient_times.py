@@ -112,7 +112,7 @@ def lockstep(threads, sizes):
     for name, kernel in (("heat", heat), ("gather", gather), ("newton", newton), ("nested", nested), ("pairs", pairs)):
         own = [ls.asarray(a, device, copy=True) for a in inputs(sizes)[name]]
         shape = own[0].shape
-        y, seed, result = ls.empty(shape, ls.f32, device), ls.asarray(np.ones(shape, np.float32), device), ls.empty(shape, ls.f32, device)
+        y, seed, result = ls.empty(shape, ls.f32, device), ls.asarray(np.ones(shape, np.float32), device, copy=True), ls.empty(shape, ls.f32, device)
         named = dict(zip("xn", own), y_cotangent=seed, x_gradient=result)
         forward, backward = kernel[device, shape], ls.grad(kernel, inputs=("x",))[device, shape]
         made[name] = (lambda f=forward, a=(*own, y): waited(f, a, {}), lambda b=backward, n=named: waited(b, (), n), result.numpy)
