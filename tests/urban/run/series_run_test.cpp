@@ -16,6 +16,7 @@
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/urban/report.hpp"
 #include "lockstep/urban/series.hpp"
 #include "urban/published/athens.hpp"
 #include "urban/run/netcdf_text.hpp"
