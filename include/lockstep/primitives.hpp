@@ -195,7 +195,7 @@ struct IndexTable {
 /// out: their positions are in `entries` from first[extent] on, in increasing order, where no element refers to them.
 IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent,
                             const Stream& stream = {});
-/// Bytes of device memory that transposed_table takes while it runs, beside the table.
+/// Bytes of device memory that transposed_table takes while it runs, in addition to the table.
 int64_t transposed_table_bytes(const Device& device, int64_t count, int64_t extent);
 
 }  // namespace lockstep::primitives
