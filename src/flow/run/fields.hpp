@@ -17,7 +17,7 @@ namespace lockstep::flow {
 /// The field that is called so; nothing for files.
 std::optional<Initial> named_initial(const std::string& text);
 /// As load_initial() of lockstep/flow/run.hpp; of a random field that is called so, these members alone.
-Array load_initial(RunOptions& options, const parallel::Range& members);
+Array load_initial(RunOptions& options, const parallel::Range& own);
 /// Vorticity of .npz, .nc, .npy or .mat, of any rank.
 Array read_vorticity(const std::filesystem::path& path);
 /// Whether its moments can be read one by one, by io::FrameFile.

@@ -93,10 +93,10 @@ void note_grid(const RunOptions& options) {
 
 Array load_initial(RunOptions& options) { return load_initial(options, {0, options.members}); }
 
-Array load_initial(RunOptions& options, const parallel::Range& members) {
+Array load_initial(RunOptions& options, const parallel::Range& own) {
   if (const auto which = named_initial(options.initial)) {
     note_grid(options);
-    return stacked(options, *which, members);
+    return stacked(options, *which, own);
   }
   const std::filesystem::path path = options.initial;
   if (!std::filesystem::exists(path))
