@@ -1,6 +1,5 @@
 #include "autodiff/kernels/activity.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "autodiff/kernels/plain_form.hpp"
@@ -54,21 +53,9 @@ class Analysis {
   }
   void muted() {
     steep_.assign(f_.instructions.size(), false);
-    std::vector<bool> quiet = steep_;  // values whose derivative a select, minimum or maximum may leave out
-    const auto is_quiet = [&](Id a) { return a != kNone && quiet[a]; };
-    to_fixed_point([&](Id id) {
-      const Instruction& i = f_[id];
-      steepen(id);
-      if (i.op == Op::set) {
-        if (is_quiet(i.args[1])) mark(quiet, i.args[0]);
-      } else if (is_float(i.type) && i.args[0] != kNone && is_value(i.op)) {
-        const bool leaves_out = i.op == Op::select || i.op == Op::fmin || i.op == Op::fmax;
-        if (leaves_out || std::ranges::any_of(i.args, is_quiet)) mark(quiet, id);
-      }
-    });
+    to_fixed_point([&](Id id) { steepen(id); });
     a_.muted.assign(f_.instructions.size(), false);
-    for (Id id : order_)
-      a_.muted[id] = a_.varied[id] && steep_[id] && std::ranges::any_of(f_[id].args, is_quiet);
+    for (Id id : order_) a_.muted[id] = a_.varied[id] && steep_[id];
   }
   Activity take() { return std::move(a_); }
 

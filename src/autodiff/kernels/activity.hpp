@@ -23,7 +23,7 @@ struct Activity {
   std::vector<bool> needed;  // values and variables that derivatives, conditions and offsets are made of
   std::vector<bool>
       hidden;  // active, perhaps without bound in value or slope, and what `select`, `min` or `max` may leave out
-  std::vector<bool> muted;  // varied, perhaps without bound in slope, of operands that may not vary here
+  std::vector<bool> muted;  // varied, perhaps without bound in slope: of operands that do not vary here, 0
   ArrayActivity locals, shared;
 };
 

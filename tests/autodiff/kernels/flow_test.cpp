@@ -242,13 +242,16 @@ TEST(GradientFlow, DerivativesThatTheAuthorGives) {
   }
 }
 
-// A root's slope is infinite where its operand was set to 0 by a maximum or a select, but nothing varies there.
+// A root's slope is infinite at 0, but nothing varies there behind a maximum, a select or a branch that is not taken.
 TEST(GradientFlow, NothingVariesBehindAMaximum) {
   const Kernel k = kernel("muted", [](At<1> at, Grid<f64, 1> x, Out<f64, 1> y) {
     const Val<f64> v = x[at], rest = 1.0 - v * v;
     Var<f64> chosen(0.0);
     chosen = select(v > 0.5, v - 0.5, 0.0);
-    y[at] = sqrt(max(rest, 0.0)) + pow(Val<f64>(chosen), 0.5) + asin(max(min(v, 1.0), -1.0)) * v;
+    Var<f64> branch(0.0);
+    if_(v > 1.0, [&] { branch = v - 1.0; });
+    y[at] = sqrt(max(rest, 0.0)) + sqrt(Val<f64>(branch)) + pow(Val<f64>(chosen), 0.5) +
+            asin(max(min(v, 1.0), -1.0)) * v;
   });
   GradientCase c{k, {5}, {}, {}, {}};
   c.f64s("b0", {-2, 0.25, 0.75, 3, 1.5}).f64s("b1", {0, 0, 0, 0, 0});
