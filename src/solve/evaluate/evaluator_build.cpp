@@ -14,24 +14,6 @@
 
 namespace lockstep::solve {
 
-Buffer upload_numbers(const Device& device, Storage storage, std::span<const double> numbers, Shape shape) {
-  if (storage == Storage::f64) return device.upload(numbers, shape);
-  const std::vector<float> narrow(numbers.begin(), numbers.end());
-  return device.upload(std::span<const float>(narrow), shape);
-}
-
-std::vector<double> download_numbers(const Device& device, const Buffer& buffer) {
-  if (buffer.storage() == Storage::f64) return device.download<double>(buffer);
-  const std::vector<float> narrow = device.download<float>(buffer);
-  return {narrow.begin(), narrow.end()};
-}
-
-void write_numbers(const Device& device, std::span<const double> numbers, const Buffer& to) {
-  if (to.storage() == Storage::f64) return device.write(to, numbers.data(), to.bytes());
-  const std::vector<float> narrow(numbers.begin(), numbers.end());
-  device.write(to, narrow.data(), to.bytes());
-}
-
 namespace {
 
 /// Numbers that simplify an expression stay literals where all instances have them.
