@@ -37,6 +37,8 @@ void GradientOutcome::take(const GradientRow& row) {
   rows_.push_back({{"kernel", row.kernel},
                    {"case", row.name},
                    {"size", row.size},
+                   {"forward", json_number(c.forward)},
+                   {"reverse", json_number(c.reverse)},
                    {"modes", json_number(modes)},
                    {"modes_f64", wide ? json_number(*wide) : nlohmann::ordered_json()},
                    {"difference", json_number(difference)},
