@@ -60,7 +60,6 @@ const Kernel& scale() {
 }
 
 TEST_F(FakeCuda, TheContextOfTheCallerStaysCurrent) {
-  setenv("FAKE_CUDA_DEVICES", "2", 1);
   std::thread([] {
     const auto current = [] {
       void* context = nullptr;
@@ -88,7 +87,6 @@ TEST_F(FakeCuda, TheContextOfTheCallerStaysCurrent) {
     ASSERT_TRUE(driver_function<decltype(fake_launch)>("fake_launch")(0, &launch));
     EXPECT_EQ(launch.context, 0x101U);
   }).join();
-  unsetenv("FAKE_CUDA_DEVICES");
 }
 
 TEST_F(FakeCuda, LargeCopiesGoByAKernelWhereItIsRight) {
