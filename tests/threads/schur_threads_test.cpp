@@ -21,6 +21,7 @@ namespace {
 struct Opened : HostSolver {
   using HostSolver::linearised;
   using HostSolver::step;
+  using HostSolver::structured;
 };
 
 /// Cameras of 9 unknowns, each point of 3 seen by four of them.
@@ -50,6 +51,7 @@ TEST(SchurThreads, GiveTheStepOfTheSparseFactorisation) {
   const auto step_of = [&](Linear kind) {
     const std::unique_ptr<HostSolver> solver = make_holding_solver(kind);
     std::vector<double> step(gradient.size());
+    (solver.get()->*&Opened::structured)(batches);
     for (int again = 0; again < 2; ++again) {
       (solver.get()->*&Opened::linearised)(batches);
       EXPECT_TRUE((solver.get()->*&Opened::step)(0.01, gradient, step).ok);
