@@ -82,7 +82,7 @@ std::vector<double> loss_arguments(const HostInstances::Layout& layout, const Te
 void HostInstances::move_to(std::span<const double> state) {
   if (std::ranges::equal(state, state_)) return;
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows());
-  state_.clear(), jacobian_.clear();  // of no state, where a function throws
+  state_.clear(), jacobian_.clear(), corrected_.clear();  // of no state, where a function throws
   const std::vector<double> x(state.begin(), state.end());
   plain_.resize(rows * n);
   for (std::vector<double>* v : {&cost_, &slope_, &root_, &along_}) v->resize(n);
@@ -114,20 +114,21 @@ void HostInstances::differentiate() {
   jacobian_ = std::move(all);
 }
 
-std::vector<double> HostInstances::corrected() const {
+const std::vector<double>& HostInstances::corrected() {
+  if (!corrected_.empty()) return corrected_;
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
-  std::vector<double> out = jacobian_;
+  corrected_ = jacobian_;
   for (size_t c = 0; c < columns; ++c)
     for (size_t i = 0; i < n; ++i) {
       double dot = 0;
       for (size_t r = 0; r < rows; ++r) dot += plain_[r * n + i] * jacobian_[(r * columns + c) * n + i];
       const double weight = std::sqrt(std::max(slope_[i], 0.0)), along = along_[i] * dot;
       for (size_t r = 0; r < rows; ++r) {
-        double& entry = out[(r * columns + c) * n + i];
+        double& entry = corrected_[(r * columns + c) * n + i];
         entry = weight * (entry + plain_[r * n + i] * along);
       }
     }
-  return out;
+  return corrected_;
 }
 
 template <class F>
@@ -165,7 +166,7 @@ std::vector<double> HostInstances::output(std::span<const double> state, Output 
     }
     case kDiagonal: break;
   }
-  const std::vector<double> jacobian = corrected();
+  const std::vector<double>& jacobian = corrected();
   std::vector<double> out(size_t(term_->diagonal_rows()) * n, 0);
   for (const TermDerivatives::SlotClass& c : term_->classes()) {
     size_t row = size_t(c.first_diagonal);
@@ -188,7 +189,7 @@ std::vector<double> HostInstances::product(std::span<const double> state, std::s
                                            const SlotMask& mask) {
   move_to(state);
   differentiate();
-  const std::vector<double> jacobian = corrected();
+  const std::vector<double>& jacobian = corrected();
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
   std::vector<double> t(rows * n, 0), out(size_t(term_->slot_rows()) * n, 0);
   for (size_t s = 0; s < term_->widths().size(); ++s) {

@@ -37,7 +37,7 @@ class HostInstances {
   void move_to(std::span<const double> state);
   void differentiate();
   /// J with Triggs' correction, as TermDerivatives::stored() has it.
-  std::vector<double> corrected() const;
+  const std::vector<double>& corrected();
   template <class F>
   void each_instance(F f) const;
   /// Calls f(row of the slots, column of J) for the stored slots' coordinates.
@@ -53,6 +53,7 @@ class HostInstances {
   std::vector<double> plain_, cost_, slope_;  // (rows, n), (n), (n)
   std::vector<double> root_, along_;          // (n): sqrt(D), (sqrt(D) - 1) / s
   std::vector<double> jacobian_;              // (rows, columns, n), without the loss; empty: not computed
+  std::vector<double> corrected_;             // the same with Triggs' correction; empty: not computed
 };
 
 }  // namespace lockstep::solve
