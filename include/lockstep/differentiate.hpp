@@ -90,6 +90,7 @@ struct KernelGradientCheck {
          reverse = 0;            // <cotangent, tangent of the outputs> and <gradient, tangent of the inputs>
   double difference = 0;         // the first by central differences of the kernel
   double scale = 0;              // sum of the magnitudes of the terms of `forward`
+  double norms = 0;              // the norm of the cotangents times that of the directions of the buffers
   std::vector<Array> gradients;  // of reverse mode, of the inputs in the order of the parameters
 };
 /// Compares reverse mode, forward mode and central differences of step `step` at these arguments: those of the kernel, by

@@ -48,6 +48,7 @@ class Check {
 
   KernelGradientCheck modes(double step) const {
     KernelGradientCheck result;
+    result.norms = norm(cotangents_) * norm(directions_);
     forward(result);
     result.reverse = reverse(result.gradients);
     result.difference =
@@ -57,6 +58,8 @@ class Check {
   double reverse(std::vector<Array>& results) const {
     std::map<std::string, Argument> list = at(0);
     std::map<std::string, Buffer> gradients;
+    for (const auto& [k, cotangent] : cotangents_)
+      if (f_.buffers[k].access == Access::write) list.erase(f_.buffers[k].name);
     for (const auto& [k, along] : directions_)
       gradients[f_.buffers[k].name + "_gradient"] =
           device_.allocate(gradients::wide_enough(buffer(k).storage()), buffer(k).shape());
@@ -64,10 +67,8 @@ class Check {
       gradients[f_.scalars[k].name + "_gradient"] =
           device_.allocate(gradients::wide_enough(f_.scalars[k].type), {1});
     for (const auto& [name, b] : gradients) list[name] = b;
-    for (const auto& [k, cotangent] : cotangents_) {
+    for (const auto& [k, cotangent] : cotangents_)
       list[f_.buffers[k].name + "_cotangent"] = upload(cotangent, buffer(k));
-      if (f_.buffers[k].access == Access::write) list.erase(f_.buffers[k].name);
-    }
     parts_.gradient.launch(device_, extent_, named(list));
     double sum = 0;
     const auto add = [&](const std::string& name, const Numbers& direction) {
@@ -125,6 +126,12 @@ class Check {
       if (magnitude) *magnitude += std::fabs(a[k] * b[k]);
     }
     return sum;
+  }
+
+  static double norm(const std::map<size_t, Numbers>& lists) {
+    double sum = 0;
+    for (const auto& [k, numbers] : lists) sum += dot(numbers, numbers);
+    return std::sqrt(sum);
   }
 
   /// The kernel's own arguments with the inputs `shift` along their direction; what it writes is a copy.

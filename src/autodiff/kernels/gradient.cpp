@@ -82,6 +82,10 @@ class Signature {
   uint32_t add(BufferParam b) {
     b.position = -1;
     b.by_point = b.atomic = false;
+    const auto same = [&](const auto& parameter) { return parameter.name == b.name; };
+    if (std::ranges::any_of(buffers, same) || std::ranges::any_of(plan_.f.scalars, same))
+      throw InputError(fmt::format("two parameters named {} in reverse mode", b.name),
+                       where_of(plan_.f, b.place), "a parameter without the ending _gradient or _cotangent");
     buffers.push_back(std::move(b));
     return uint32_t(buffers.size() - 1);
   }

@@ -4,6 +4,7 @@
 
 #include "gradient_case.hpp"
 #include "lockstep/kernel.hpp"
+#include "lockstep/kernel/dynamic.hpp"
 
 namespace lockstep {
 namespace {
@@ -41,6 +42,34 @@ TEST(GradientErrors, NamesAndTypes) {
   const Kernel integers =
       kernel("i", [](At<1> at, Grid<f32, 1> x, Out<i32, 1> n) { n[at] = cast<i32>(x[at]); });
   expect_refused([&] { differentiate(integers); }, "no output");
+}
+
+// The step of an optimizer: it reads x and a buffer with the name that reverse mode gives the gradient of x.
+TEST(GradientErrors, AParameterWithTheNameOfAGradient) {
+  const auto step = [](const char* rate_of_change, bool written) {
+    return kernel("step", [&](At<1> at, Parameters& p) {
+      const Grid<f64, 1> x = p.read<f64, 1>("x");
+      if (written) {
+        p.write<f64, 1>(rate_of_change)[at] = x[at] * x[at];
+        return;
+      }
+      const Grid<f64, 1> g = p.read<f64, 1>(rate_of_change);
+      p.write<f64, 1>("y")[at] = x[at] * x[at] - 0.5 * g[at];
+    });
+  };
+  expect_refused([&] { differentiate(step("x_gradient", false)); }, "two parameters named x_gradient");
+  expect_refused([&] { differentiate(step("y_cotangent", false)); }, "two parameters named y_cotangent");
+  EXPECT_NO_THROW(differentiate(step("x_gradient", false), {{"x_gradient"}, {}}));
+
+  // An output that is only written is no argument of reverse mode, so that its name is free.
+  const Device cpu = Device::open("cpu");
+  const Kernel square = step("x_gradient", true);
+  const Arguments arguments = Arguments()
+                                  .set("x", cpu.upload<double>({1.5, -2.0}, {2}))
+                                  .set("x_gradient", cpu.allocate(Storage::f64, {2}));
+  const KernelGradientCheck found = check_gradient(cpu, square, {2}, arguments);
+  EXPECT_NEAR(found.forward, found.reverse, 1e-12 * found.scale);
+  EXPECT_GT(found.scale, 0);
 }
 
 TEST(GradientErrors, WhatHasNoAdjoint) {
