@@ -1,6 +1,7 @@
 // A loss of PDE residuals and its gradients by all fields over 1, 2, 4 … ranks, a CUDA device each, on resident data: the grid
 // of the strong series is one, that of the weak series grows along z with the ranks. One line of JSON a measurement: an
-// evaluation fetches neighbours' planes of all fields, as after a step of an optimiser, computes and adds the terms of all ranks.
+// evaluation fetches neighbours' planes of all fields, as after a step of an optimiser, and computes loss and gradients. The
+// terms of all ranks are added and read after each, or after ten.
 //   bench_pde_ranks [DEVICE] [CELLS_STRONG] [CELLS_WEAK] [RANKS]
 #include <algorithm>
 #include <array>
@@ -44,7 +45,7 @@ pde::Inputs inputs_of(const Device& device, const pde::Mesh& mesh, const paralle
   return inputs;
 }
 
-/// Milliseconds of 20 evaluations, the median of the part that fetches planes, and the first term's bits.
+/// Milliseconds of an evaluation, and the first term's bits.
 void measure(const char* kind, const std::string& devices, const std::array<int64_t, 3>& cells, int ranks) {
   parallel::run_ranks(ranks, {.wait_limit_s = 120}, [&](const parallel::Group& group) {
     const Device device = Device::open(parallel::device_of_rank(group, devices, devices == "cpu"));
@@ -57,29 +58,40 @@ void measure(const char* kind, const std::string& devices, const std::array<int6
     std::vector<Buffer> arrays;
     for (const auto& [name, levels] : inputs.fields)
       arrays.insert(arrays.end(), levels.begin(), levels.end());
-    std::vector<double> times, fetching, terms;
+    constexpr int kWarm = 4, kRounds = 20, kSteps = 10;
+    std::vector<double> each, between, terms;
     const auto since = [](Clock::time_point start) {
       return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     };
-    for (int k = 0; k < 24; ++k) {
+    const auto evaluate = [&] {
+      loss.begin_refresh(device, arrays);
+      bound.run();
+    };
+    for (int k = 0; k < kWarm + kRounds; ++k) {
       device.synchronize();
       group.barrier();
-      const auto start = Clock::now();
-      loss.refresh(device, arrays);
-      if (k >= 4) fetching.push_back(since(start));
-      bound.run();
+      auto start = Clock::now();
+      evaluate();
       terms = loss.terms(bound);
-      if (k >= 4) times.push_back(since(start));
+      if (k >= kWarm) each.push_back(since(start));
+      start = Clock::now();
+      for (int step = 0; step < kSteps; ++step) evaluate();
+      terms = loss.terms(bound);
+      if (k >= kWarm) between.push_back(since(start) / kSteps);
     }
-    std::ranges::sort(times);
-    std::ranges::sort(fetching);
-    if (group.leads())
+    const auto print = [&](const char* read, std::vector<double>& times) {
+      std::ranges::sort(times);
       std::printf(
-          "{\"what\": \"pde\", \"kind\": \"%s\", \"ranks\": %d, \"cells\": [%lld, %lld, %lld], "
-          "\"median_ms\": %.4f, "
-          "\"least_ms\": %.4f, \"most_ms\": %.4f, \"fetch_ms\": %.4f, \"term\": \"%a\", \"link\": \"%s\"}\n",
-          kind, ranks, (long long)cells[0], (long long)cells[1], (long long)cells[2], times[times.size() / 2],
-          times.front(), times.back(), fetching[fetching.size() / 2], terms.front(), link.c_str());
+          "{\"what\": \"pde\", \"kind\": \"%s\", \"terms\": \"%s\", \"ranks\": %d, "
+          "\"cells\": [%lld, %lld, %lld], \"median_ms\": %.4f, \"least_ms\": %.4f, \"most_ms\": %.4f, "
+          "\"term\": \"%a\", \"link\": \"%s\"}\n",
+          kind, read, ranks, (long long)cells[0], (long long)cells[1], (long long)cells[2],
+          times[times.size() / 2], times.front(), times.back(), terms.front(), link.c_str());
+    };
+    if (group.leads()) {
+      print("each", each);
+      print("every tenth", between);
+    }
     std::fflush(stdout);
   });
 }

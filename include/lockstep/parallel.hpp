@@ -124,6 +124,11 @@ class Group {
   void sum(const Device& device, int64_t parts, const Buffer& mine, const Buffer& total) const;
   /// Sends and receives buffers at once; waits for them. Several between two ranks arrive in their order.
   void exchange(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) const;
+  /// The same without a wait of the host: work that the device is given afterwards runs after it. finish_exchange waits,
+  /// which has to be before the host waits for that work: a rank that failed is noticed there alone.
+  void begin_exchange(const Device& device, std::span<const Slice> sends,
+                      std::span<const Slice> receives) const;
+  void finish_exchange() const;
   /// How buffers of this device pass: "NCCL 2.28.9" or "host memory (why)". Collective.
   std::string device_link(const Device& device) const;
 

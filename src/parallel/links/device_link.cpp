@@ -9,8 +9,7 @@ class HostLink final : public DeviceLink {
  public:
   explicit HostLink(Group::State& state) : state_(state) {}
   std::string name() const override { return "host memory"; }
-  void exchange(const Device& device, std::span<const Slice> sends,
-                std::span<const Slice> receives) override {
+  void begin(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) override {
     for (const Slice& s : sends) {
       Bytes data(static_cast<size_t>(s.buffer.bytes()));
       device.read(s.buffer, data.data(), s.buffer.bytes());
@@ -24,6 +23,7 @@ class HostLink final : public DeviceLink {
       device.write(r.buffer, data.data(), r.buffer.bytes());
     }
   }
+  void finish() override {}
 
  private:
   Group::State& state_;
@@ -45,6 +45,16 @@ std::string Group::device_link(const Device& device) const {
 
 void Group::exchange(const Device& device, std::span<const Slice> sends,
                      std::span<const Slice> receives) const {
+  begin_exchange(device, sends, receives);
+  finish_exchange();
+}
+
+void Group::finish_exchange() const {
+  if (state_->link) state_->link->finish();
+}
+
+void Group::begin_exchange(const Device& device, std::span<const Slice> sends,
+                           std::span<const Slice> receives) const {
   for (const auto& list : {sends, receives})
     for (const Slice& slice : list)
       if (slice.rank < 0 || slice.rank >= size() || slice.rank == rank() || !slice.buffer.contiguous())
@@ -52,7 +62,7 @@ void Group::exchange(const Device& device, std::span<const Slice> sends,
                          "contiguous buffers of other ranks of the group");
   if (size() == 1) return;
   device_link(device);
-  state_->link->exchange(device, sends, receives);
+  state_->link->begin(device, sends, receives);
 }
 
 }  // namespace lockstep::parallel

@@ -13,8 +13,10 @@ class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
   virtual std::string name() const = 0;
-  virtual void exchange(const Device& device, std::span<const Slice> sends,
-                        std::span<const Slice> receives) = 0;
+  /// Work that the device is given afterwards runs after the exchange.
+  virtual void begin(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) = 0;
+  /// Waits for the exchanges that began.
+  virtual void finish() = 0;
 };
 
 /// Through host memory and the group's transport.

@@ -26,13 +26,16 @@ class NcclLink final : public DeviceLink {
       : nccl_(library), driver_(driver), limit_s_(limit_s) {}
   ~NcclLink() override {
     const Entered here(driver_, context_, first_);
+    // An exchange that some rank never reached would be waited for without a limit.
+    if (communicator_ && nccl_.stream_query(stream_) == device::cuda::kNotReady)
+      nccl_.abort(std::exchange(communicator_, nullptr));
     if (communicator_) nccl_.destroy(communicator_);
     if (stream_) driver_.stream_destroy(stream_);
     if (context_) driver_.primary_release(device_);
   }
 
   /// The reason of a failure, or nothing; ranks change to another link together.
-  std::string begin(int number, int rank, int size, const nccl::UniqueId& id) {
+  std::string open(int number, int rank, int size, const nccl::UniqueId& id) {
     const auto failed = [](int result) { return result != device::cuda::kSuccess; };
     first_ = number == 0;
     if (failed(driver_.device_get(&device_, number)) || failed(driver_.primary_retain(&context_, device_)))
@@ -51,8 +54,7 @@ class NcclLink final : public DeviceLink {
     return fmt::format("NCCL {}.{}.{}", v / 10000, v / 100 % 100, v % 100);
   }
 
-  void exchange(const Device& device, std::span<const Slice> sends,
-                std::span<const Slice> receives) override {
+  void begin(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) override {
     const Entered here(driver_, context_, first_);
     device.end_before(reinterpret_cast<NativeStream>(stream_));
     check(nccl_.group_start(), "ncclGroupStart");
@@ -65,17 +67,11 @@ class NcclLink final : public DeviceLink {
                           stream_),
             "ncclRecv");
     check(nccl_.group_end(), "ncclGroupEnd");
-    wait();
     device.begin_after(reinterpret_cast<NativeStream>(stream_));
   }
 
- private:
-  void check(int result, const char* call) const {
-    if (result != nccl::kSuccess && result != nccl::kInProgress)
-      throw GroupError(fmt::format("{} failed: {}", call, nccl_.error_text(result)), "NCCL",
-                       "ranks that run and answer");
-  }
-  void wait() {
+  void finish() override {
+    const Entered here(driver_, context_, first_);
     const auto until = NcclClock::now() + std::chrono::duration<double>(limit_s_);
     for (Pause pause; nccl_.stream_query(stream_) == device::cuda::kNotReady; pause.wait()) {
       int error = nccl::kSuccess;
@@ -85,6 +81,13 @@ class NcclLink final : public DeviceLink {
       throw GroupError(fmt::format("an exchange of buffers has not ended for {:g} s", limit_s_), "NCCL",
                        "every rank to reach the same call in that time");
     }
+  }
+
+ private:
+  void check(int result, const char* call) const {
+    if (result != nccl::kSuccess && result != nccl::kInProgress)
+      throw GroupError(fmt::format("{} failed: {}", call, nccl_.error_text(result)), "NCCL",
+                       "ranks that run and answer");
   }
 
   const nccl::Library& nccl_;
@@ -136,7 +139,7 @@ std::unique_ptr<DeviceLink> make_nccl_link(const Group& group, const Device& dev
   std::memcpy(&id, shared.data(), sizeof id);
   auto link = std::make_unique<NcclLink>(library, driver, group.options().wait_limit_s);
   const std::string name = device.info().name;  // "cuda:1"
-  own = link->begin(std::stoi(name.substr(name.find(':') + 1)), group.rank(), group.size(), id);
+  own = link->open(std::stoi(name.substr(name.find(':') + 1)), group.rank(), group.size(), id);
   if (why = agreed(group, own); !why.empty()) return {};
   return link;
 }

@@ -56,8 +56,8 @@ struct PlaneBinding {
     return data;
   }
 
-  /// Copies the own planes and receives the others. Collective.
-  void fetch() const {
+  /// Copies the own planes and begins to receive the others. Collective.
+  void begin_fetch() const {
     const auto& [nx, ny, nz] = loss.mesh().cells;
     const int64_t planes = loss.own().size(), among = loss.held().size(), first = loss.state_->part->first;
     for (size_t k = 0; k < own.size(); ++k) {
@@ -67,7 +67,11 @@ struct PlaneBinding {
       for (int64_t c = 0; c < components; ++c)
         device.copy(from.rows(c * planes, planes), to.rows(c * among + first, planes));
     }
-    if (!held.empty()) loss.refresh(device, held);
+    if (!held.empty()) loss.begin_refresh(device, held);
+  }
+  void fetch() const {
+    begin_fetch();
+    group().finish_exchange();
   }
 
   /// A contiguous copy of the own planes of an array (…, held planes, ny, nx).
@@ -184,7 +188,7 @@ BoundPlanes DividedLoss::bind_planes(const Device& device, const TrajectoryInput
 }
 
 void BoundPlanes::run() const {
-  state_->planes.fetch();
+  state_->planes.begin_fetch();
   state_->bound->run();
   state_->terms = state_->planes.loss.terms(*state_->bound);
 }

@@ -251,6 +251,7 @@ std::vector<double> DividedLoss::terms(const Device& device, const Sums& all) co
 }
 
 std::vector<double> DividedLoss::terms(const BoundLoss& bound) const {
+  group_.finish_exchange();
   return terms(bound.state_->device, gather(sums(bound)));
 }
 
@@ -264,6 +265,11 @@ Buffer DividedLoss::own_planes(const Buffer& array) const {
 }
 
 void DividedLoss::refresh(const Device& device, std::span<const Buffer> arrays) const {
+  begin_refresh(device, arrays);
+  group_.finish_exchange();
+}
+
+void DividedLoss::begin_refresh(const Device& device, std::span<const Buffer> arrays) const {
   const int64_t nz = whole_->mesh.cells[2], ny = whole_->mesh.cells[1], nx = whole_->mesh.cells[0],
                 planes = held().size(), first = state_->part->first;
   const auto owner = [&](int64_t plane) {
@@ -299,7 +305,7 @@ void DividedLoss::refresh(const Device& device, std::span<const Buffer> arrays) 
         }
   }
   for (const auto& [from, to] : copies) device.copy(from, to);
-  group_.exchange(device, sends, receives);
+  group_.begin_exchange(device, sends, receives);
 }
 
 }  // namespace lockstep::pde
