@@ -10,14 +10,18 @@ from program import PROGRAM, ProgramTest, npy, run
 
 COMMANDS = [["devices"], ["verify"], ["bench"], ["tune"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
             ["urban", "svf"], ["urban", "sample"], ["urban", "utci"], ["urban", "pet"], ["completion"]]
-COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--help"]
+COMMON = ["--json", "--quiet", "--config", "--help"]
+OF_DEVICES = ["--device", "--threads", "--no-fallback", "--numerics", "--check", "--input-memory", "--telemetry", "--trace"]
+PRINTING = [["devices"], ["report"], ["compare"], ["completion"]]
 
 
 class Usage(ProgramTest):
     def test_every_command_has_help_with_an_example_and_all_common_options(self):
-        for command in COMMANDS:
+        for command in COMMANDS + [["compare"]]:
             done = run(*command, "--help")
             self.assertEqual(done.returncode, 0, done.stderr)
+            for option in OF_DEVICES:
+                self.assertEqual(f"  {option} " in done.stdout, command not in PRINTING, (command, option))
             self.assertIn("Usage: lockstep " + " ".join(command) + " [", done.stdout)
             self.assertIn("Example:\n  ", done.stdout)
             self.assertIn("lockstep " + " ".join(command), done.stdout.split("Example:")[1])
@@ -120,9 +124,10 @@ class Usage(ProgramTest):
         self.refuses("devices", "extra", saying="unknown argument 'extra'")
 
     def test_bad_values_of_common_options(self):
-        self.refuses("devices", "--threads", "x", saying="'x' [--threads]: expected a whole number from 0 to 65536")
-        self.refuses("devices", "--threads", "-1", saying="[--threads]")
-        self.refuses("devices", "--numerics", "loose", saying="'loose' [--numerics]: expected one of exact|fast")
+        self.refuses("verify", "--threads", "x", saying="'x' [--threads]: expected a whole number from 0 to 65536")
+        self.refuses("verify", "--threads", "-1", saying="[--threads]")
+        self.refuses("verify", "--numerics", "loose", saying="'loose' [--numerics]: expected one of exact|fast")
+        self.refuses("devices", "--device", "cpu", saying="unknown option '--device' [lockstep devices]")
         self.refuses("verify", "--device", "gpu", saying="[--device]: expected auto, cpu, cuda[:N], webgpu[:N] or interp")
         self.refuses("verify", "--device", "cuda:x", saying="[--device]")
         self.refuses("verify", "--device", "", saying="[--device]")
@@ -222,7 +227,9 @@ class Usage(ProgramTest):
 
     def test_files_where_others_are_expected(self):
         dsm = npy(self.path("dsm.npy"), [[1, 2], [3, 4]])
-        self.refuses("urban", "svf", dsm, saying="--dsm and --out are missing [lockstep urban svf]")
+        self.refuses("urban", "svf", dsm, saying="--dsm and --out are missing [lockstep urban svf]: expected the options that")
+        self.refuses("urban", "utci", "--ta", "30", saying="--rh, --wind and --tmrt are missing [lockstep urban utci]")
+        self.refuses("pde", "loss", "x.npz", "--dt", "1", saying="--spacing is missing [lockstep pde loss]")
         self.assertIn(f"hint: '{dsm}' is the value of no option\n", run("urban", "svf", dsm).stderr)
         self.assertNotIn("hint", run("urban", "svf").stderr)
         self.refuses("urban", "run", "--dsm", dsm, "--pixel-size", "1", "--lat", "57", "--lon", "12", "--weather", dsm, "--utc-offset", "1",

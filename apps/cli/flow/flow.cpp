@@ -109,7 +109,8 @@ void add_flow_compare(CommandList& commands, Command& flow) {
 }  // namespace
 
 void add_flow(CommandList& commands, CLI::App& root) {
-  Command& flow = add_command(commands, root, "flow", "two-dimensional turbulence");
+  Command& flow = add_command(commands, root, "flow",
+                              "two-dimensional turbulence: simulation, codec and surrogate model");
   set_footer(*flow.app,
              "Example:\n  lockstep flow run --n 512 --closure smagorinsky --time 10 --cfl 0.5 --out out");
   add_call<flow::RunOptions>(
