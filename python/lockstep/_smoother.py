@@ -20,12 +20,11 @@ class TermKind:
 
 
 class Smoother:
-    """A growing problem whose minimiser is kept up to date: an update relinearises blocks that moved and eliminates
-    only the affected part of the square-root factor. A call that raises leaves the smoother unchanged.
+    """A growing problem whose minimiser is kept up to date: an update relinearises blocks that moved and eliminates only the
+    affected part of the square-root factor. A call that raises leaves the smoother unchanged.
 
-    lag: age at which blocks are removed; a prior keeps the information of their terms. relinearize: a block is
-    relinearised if a coordinate has moved by more than this many units of its set. propagate: smaller changes of
-    steps are not propagated.
+    lag: age at which blocks are removed; a prior keeps the information of their terms. relinearize: a block is relinearised if
+    a coordinate has moved by more than this many units of its set. propagate: smaller changes of steps are not propagated.
     """
 
     def __init__(self, *, lag=np.inf, relinearize=0.05, propagate=1e-5, device=None):
@@ -37,9 +36,8 @@ class Smoother:
         return _number_of(handle, self._core, _WHERE, "smoother")
 
     def add_set(self, name, manifold="euclidean", *, size=None, unit=1.0):
-        """An empty set of blocks. manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: unit
-        of a coordinate, for the thresholds.
-        """
+        """An empty set of blocks. manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: unit of a
+        coordinate, for the thresholds."""
         text(name, "a name of blocks", f"{_WHERE}.add_set", "a string")
         text(manifold, "a manifold", f"{_WHERE}.add_set", "euclidean, so2, so3, se2, se3 or sphere2")
         width = _SIZES.get(manifold, size)
@@ -51,9 +49,8 @@ class Smoother:
         return self._sets[-1]
 
     def append_blocks(self, blocks, values, time=None):
-        """Appends blocks with initial values to a set; returns the number of the first. Times must not decrease; None
-        is the latest time so far.
-        """
+        """Appends blocks with initial values to a set; returns the number of the first. Times must not decrease; None is the
+        latest time so far."""
         array = _numbers(np.atleast_2d(values), f"blocks {blocks.name}", blocks.size)
         return self._core.append_blocks(self._own(blocks), array, float("nan") if time is None else float(time))
 
@@ -70,9 +67,7 @@ class Smoother:
         self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds of a number, as in Problem.bound. If a block is at a bound when it is removed, the prior keeps it
-        there.
-        """
+        """Bounds of a number, as in Problem.bound. If a block is at a bound when it is removed, the prior keeps it there."""
         self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def add_kind(self, name, residual, blocks, data=0, *, loss="none"):
@@ -102,22 +97,19 @@ class Smoother:
         self._core.erase(self._own(terms))
 
     def weigh(self, terms, weights):
-        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one
-        per instance. Instances in the prior keep their weight.
-        """
+        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
+        instance. Instances in the prior keep their weight."""
         self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def update(self):
-        """Processes what was added; returns the numbers of relinearised and eliminated blocks, of cliques, and of
-        removed blocks.
-        """
+        """Processes what was added; returns the numbers of relinearised and eliminated blocks, of cliques, and of removed
+        blocks."""
         found = Summary(self._core.update())
         warn_fallbacks(self._device)
         return found
 
     def solve(self, max_iterations=100):
-        """Processes what was added and iterates to the minimum of Problem.minimize; returns the number of iterations.
-        """
+        """Processes what was added and iterates to the minimum of Problem.minimize; returns the number of iterations."""
         found = self._core.solve(int(max_iterations))
         warn_fallbacks(self._device)
         return found

@@ -6,8 +6,8 @@
     summary = problem.minimize()
     problem.values(points)
 
-The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss rho
-of its term.
+The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss rho of its
+term.
 """
 import os
 import re
@@ -118,9 +118,8 @@ class Problem:
         return _number_of(handle, self._core, "lockstep.solve.Problem", "problem")
 
     def add_blocks(self, name, values, manifold="euclidean"):
-        """Adds blocks of unknowns, values (count, size). manifold: euclidean, so2, so3, se2, se3, sphere2, or a
-        product such as "sphere2 x euclidean:1".
-        """
+        """Adds blocks of unknowns, values (count, size). manifold: euclidean, so2, so3, se2, se3, sphere2, or a product such
+        as "sphere2 x euclidean:1"."""
         text(name, "a name of blocks", "lockstep.solve.Problem.add_blocks", "a string")
         text(manifold, "a manifold", "lockstep.solve.Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2")
         array = _numbers(values, f"blocks {name}")
@@ -133,11 +132,10 @@ class Problem:
     def add_terms(self, name, residual, blocks, indices, data=None, *, loss="none", energy=False):
         """Adds one instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
 
-        residual(*blocks, data) receives one Vec per block and, if there is data, a Vec of it; it returns one or
-        several expressions. It is traced once: write conditions with lockstep.where. loss: "none", "huber:S",
-        "cauchy:S", "tukey:S", "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s =
-        |r|^2 with rho(0) = 0 and rho'(0) = 1. energy: the single output is added to the cost unchanged. Returns a
-        TermSet.
+        residual(*blocks, data) receives one Vec per block and, if there is data, a Vec of it; it returns one or several
+        expressions. It is traced once: write conditions with lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S",
+        "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
+        rho'(0) = 1. energy: the single output is added to the cost unchanged. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
         number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None),
@@ -145,12 +143,11 @@ class Problem:
         return TermSet(number, name, numbers.shape[1], self._core)
 
     def add_host_terms(self, name, residual, blocks, indices, data=None, *, residuals=1, jacobian=None, loss="none"):
-        """The same for a function of numbers, such as a simulator: residual(*blocks, data) receives an array per
-        block and, if there is data, one of it; it returns `residuals` numbers. It is called for one instance at a
-        time.
+        """The same for a function of numbers, such as a simulator: residual(*blocks, data) receives an array per block and, if
+        there is data, one of it; it returns `residuals` numbers. It is called for one instance at a time.
 
-        jacobian(*blocks, data): (residuals, numbers of all blocks), compared with differences when terms are added.
-        Without it, derivatives are differences. Conjugate gradient solvers reject these terms. Returns a TermSet.
+        jacobian(*blocks, data): (residuals, numbers of all blocks), compared with differences when terms are added. Without
+        it, derivatives are differences. Conjugate gradient solvers reject these terms. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
 
@@ -160,12 +157,12 @@ class Problem:
 
     def add_factors(self, name, blocks, indices, measured=None, *, standard_deviations=None, covariance=None, information=None,
                     loss="none"):
-        """Adds instances of a ready-made residual, such as "se3_between_log"; `factors()` lists all, docs/solve.md
-        describes their slots.
+        """Adds instances of a ready-made residual, such as "se3_between_log"; `factors()` lists all, docs/solve.md describes
+        their slots.
 
-        measured (n, k): one row per instance, in the order of the factor. Errors are given once for all instances, or
-        for each: standard_deviations (e,) or (n, e), covariance or information (e, e) or (n, e, e), with rotations in
-        radians. Returns a TermSet.
+        measured (n, k): one row per instance, in the order of the factor. Errors are given once for all instances, or for
+        each: standard_deviations (e,) or (n, e), covariance or information (e, e) or (n, e, e), with rotations in radians.
+        Returns a TermSet.
         """
         kind = _core.factor(text(name, "a factor", "lockstep.solve.Problem.add_factors", "its name, such as se3_between_log"))
         blocks, table, _ = _instances(name, blocks, indices, None)
@@ -202,9 +199,8 @@ class Problem:
         return self._core.enabled(self._own(terms), int(instance))
 
     def weigh(self, terms, weights):
-        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one
-        per instance.
-        """
+        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
+        instance."""
         self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def remove(self, terms):
@@ -212,9 +208,8 @@ class Problem:
         self._core.remove(self._own(terms))
 
     def erase(self, handle, blocks=None):
-        """Removes the terms of a TermSet and the set itself, or blocks of a BlockSet, by number, that no term uses.
-        Other blocks keep their numbers.
-        """
+        """Removes the terms of a TermSet and the set itself, or blocks of a BlockSet, by number, that no term uses. Other
+        blocks keep their numbers."""
         if isinstance(handle, TermSet):
             self._core.erase_terms(self._own(handle))
         else:
@@ -225,12 +220,11 @@ class Problem:
         return np.asarray(self._core.block_numbers(self._own(blocks)), dtype=np.int64)
 
     def marginalize(self, blocks, *, name="prior", first_estimates=(), device=None):
-        """Removes blocks [(block set, number), …] and keeps the information of their terms about other blocks as a
-        prior, 1/2 |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised at the current values,
-        or at first_estimates [(block set, number, values), …]. Returns blocks (the remaining ones of the prior),
-        values, root, offset, constant (cost that no block can reduce), free_directions, and undetermined (directions
-        of the removed blocks that no term determined).
-        """
+        """Removes blocks [(block set, number), …] and keeps the information of their terms about other blocks as a prior, 1/2
+        |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised at the current values, or at
+        first_estimates [(block set, number, values), …]. Returns blocks (the remaining ones of the prior), values, root,
+        offset, constant (cost that no block can reduce), free_directions, and undetermined (directions of the removed blocks
+        that no term determined)."""
         device = chosen(device)
         found = Summary(self._core.marginalize(
             device._core, [(self._own(s), int(k)) for s, k in blocks], name,
@@ -241,22 +235,20 @@ class Problem:
         return found
 
     def report(self, *, named=5, device=None):
-        """Diagnoses the problem at its values, as `lockstep solve doctor`: disconnected parts, gauges and other
-        directions that change no residual, with their blocks, badly scaled columns of the Jacobian, instances without
-        effect, and duplicates; `well` is true if there are none. Also outliers, influential instances and instances
-        of high leverage. Lists contain the first `named`.
-        """
+        """Diagnoses the problem at its values, as `lockstep solve doctor`: disconnected parts, gauges and other directions
+        that change no residual, with their blocks, badly scaled columns of the Jacobian, instances without effect, and
+        duplicates; `well` is true if there are none. Also outliers, influential instances and instances of high leverage.
+        Lists contain the first `named`."""
         device = chosen(device)
         found = Summary(self._core.report(device._core, int(named)))
         warn_fallbacks(device)
         return found
 
     def influence(self, *, device=None):
-        """The influence of each enabled instance on the estimate, in the order of adding, for the problem linearised
-        at the values: terms (names), instance, leverage (0 to 1), studentized (residual in units of its standard
-        deviation according to the other instances) and cook (Cook's distance) as arrays; and rank, rows, step_gain
-        (share of the cost that a full step removes, 0 at a minimum).
-        """
+        """The influence of each enabled instance on the estimate, in the order of adding, for the problem linearised at the
+        values: terms (names), instance, leverage (0 to 1), studentized (residual in units of its standard deviation according
+        to the other instances) and cook (Cook's distance) as arrays; and rank, rows, step_gain (share of the cost that a full
+        step removes, 0 at a minimum)."""
         device = chosen(device)
         found = Summary(self._core.influence(device._core))
         warn_fallbacks(device)
@@ -279,9 +271,8 @@ class Problem:
         return self._core.first_column(self._own(blocks), int(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds a number that is moved by a single tangent coordinate: of Euclidean blocks and parts, and angles in
-        [-pi, pi).
-        """
+        """Bounds a number that is moved by a single tangent coordinate: of Euclidean blocks and parts, and angles in [-pi,
+        pi)."""
         self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def values(self, blocks):
@@ -302,20 +293,18 @@ class Problem:
 
     @described("solve.minimize")
     def minimize(self, *, device=None, callback=None, **options):
-        """Minimises from the current values and stores the best point; returns a Summary. callback(row) is called
-        after each iteration; returning False stops.
-        """
+        """Minimises from the current values and stores the best point; returns a Summary. callback(row) is called after each
+        iteration; returning False stops."""
         device = chosen(device)
         summary = Summary(self._core.minimize(device._core, _given(options, callback=callback)))
         warn_fallbacks(device)
         return summary
 
     def evaluate(self, *, apply_loss=True, normal=False, device=None):
-        """cost, gradient, residuals and jacobian at the current values. Rows: residuals in the order in which terms
-        were added. Columns: free tangent coordinates, set after set (`column` returns the first one of a block).
-        apply_loss: multiplies residuals and Jacobian by sqrt(rho'), so that J^T r is the gradient. normal: also
-        returns J^T J. jacobian: scipy.sparse.csr_array, or (data, indices, indptr) if SciPy is not installed.
-        """
+        """cost, gradient, residuals and jacobian at the current values. Rows: residuals in the order in which terms were
+        added. Columns: free tangent coordinates, set after set (`column` returns the first one of a block). apply_loss:
+        multiplies residuals and Jacobian by sqrt(rho'), so that J^T r is the gradient. normal: also returns J^T J. jacobian:
+        scipy.sparse.csr_array, or (data, indices, indptr) if SciPy is not installed."""
         device = chosen(device)
         found = Summary(self._core.evaluate(device._core, bool(apply_loss), bool(normal)))
         warn_fallbacks(device)
@@ -325,16 +314,14 @@ class Problem:
         return found
 
     def instances(self, *, device=None):
-        """All instances at the current values, in the order of adding: rows of terms, name, instance, enabled, norm
-        (|r| without loss), weight (of the loss) and scale; for finding outliers.
-        """
+        """All instances at the current values, in the order of adding: rows of terms, name, instance, enabled, norm (|r|
+        without loss), weight (of the loss) and scale; for finding outliers."""
         return self._core.instances(chosen(device)._core)
 
     def covariance(self, blocks, *, free_gauge=False, device=None):
-        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the current values, in the given
-        order. free_gauge: the inverse on the complement of the free directions if the whole problem has a gauge (up
-        to 3,000 unknowns).
-        """
+        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the current values, in the given order.
+        free_gauge: the inverse on the complement of the free directions if the whole problem has a gauge (up to 3,000
+        unknowns)."""
         return self._core.covariance(chosen(device)._core, [(self._own(s), int(k)) for s, k in blocks], free_gauge)
 
     def marginals(self, blocks, *, free_gauge=False, device=None):
@@ -359,19 +346,18 @@ def _weights(name, errors, count, **given):
 
 
 def factors():
-    """Ready-made residuals by name: slots (sizes of the blocks), measured (numbers in a measurement) and errors (size
-    of the weight; 1: one standard deviation).
-    """
+    """Ready-made residuals by name: slots (sizes of the blocks), measured (numbers in a measurement) and errors (size of the
+    weight; 1: one standard deviation)."""
     return _core.factors()
 
 
 class ImuPreintegration(_core.ImuPreintegration):
-    """Rates and accelerations of a body between two poses, integrated (Forster et al. 2017): rotation, velocity and
-    position in the frame of the first pose, without gravity; covariance (9, 9) and bias_jacobian (9, 6).
+    """Rates and accelerations of a body between two poses, integrated (Forster et al. 2017): rotation, velocity and position
+    in the frame of the first pose, without gravity; covariance (9, 9) and bias_jacobian (9, 6).
 
-    ImuPreintegration(gyroscope_noise, accelerometer_noise, bias=None): noise densities in rad/s/sqrt(Hz) and
-    m/s^2/sqrt(Hz); bias: 6 numbers. add(gyroscope, accelerometer, seconds): (3,) or (n, 3) each, one number of
-    seconds or n. row(gravity): the measurement of the factor "imu_preintegrated".
+    ImuPreintegration(gyroscope_noise, accelerometer_noise, bias=None): noise densities in rad/s/sqrt(Hz) and m/s^2/sqrt(Hz);
+    bias: 6 numbers. add(gyroscope, accelerometer, seconds): (3,) or (n, 3) each, one number of seconds or n. row(gravity): the
+    measurement of the factor "imu_preintegrated".
     """
 
     def __init__(self, gyroscope_noise, accelerometer_noise, bias=None):
@@ -416,9 +402,7 @@ class Summary(dict):
 
 
 def read_g2o(file, *, loss="none"):
-    """Reads a pose graph: (problem, poses, landmarks); `landmarks` is None if there are none. Cost 1/2 sum e^T Omega
-    e.
-    """
+    """Reads a pose graph: (problem, poses, landmarks); `landmarks` is None if there are none. Cost 1/2 sum e^T Omega e."""
     core, poses, landmarks = _core.read_g2o(str(file), loss)
     problem = Problem(_core_problem=core)
     return problem, _set(problem, poses, "poses"), _set(problem, landmarks, "landmarks")
@@ -432,9 +416,8 @@ def read_bal(file, *, loss="none"):
 
 
 def read_colmap(folder, *, loss="none"):
-    """Reads a model in COLMAP's text format as bundle adjustment: (problem, poses (n, 7), points (m, 3), [intrinsics
-    of each camera]).
-    """
+    """Reads a model in COLMAP's text format as bundle adjustment: (problem, poses (n, 7), points (m, 3), [intrinsics of each
+    camera])."""
     core, poses, points, cameras = _core.read_colmap(str(folder), loss)
     problem = Problem(_core_problem=core)
     return (problem, _set(problem, poses, "poses"), _set(problem, points, "points"),
@@ -465,13 +448,12 @@ def _command(name, device, options, **more):
 
 @described("solve.fit")
 def fit(file, *, model, y, device=None, callback=None, **options):
-    """Fits a curve to the rows of a CSV file, as `lockstep solve fit`. model is a formula over columns and
-    parameters. initial is {name: value}, bounds {name: (lower, upper)}, constraints {name: formula}, or their texts.
+    """Fits a curve to the rows of a CSV file, as `lockstep solve fit`. model is a formula over columns and parameters. initial
+    is {name: value}, bounds {name: (lower, upper)}, constraints {name: formula}, or their texts.
 
-    file may also be a table (a pandas DataFrame or a dictionary of columns), or a list of tables or files, one per
-    data set. The result has the members that the program prints, and fitted (the model by row, data set after data
-    set); covariance, correlations, bands and at are arrays. at: points at which the curve and its bands are
-    evaluated, also a file or a table.
+    file may also be a table (a pandas DataFrame or a dictionary of columns), or a list of tables or files, one per data set.
+    The result has the members that the program prints, and fitted (the model by row, data set after data set); covariance,
+    correlations, bands and at are arrays. at: points at which the curve and its bands are evaluated, also a file or a table.
     """
     source = _tables("fit", file, model, y, options)
     points = options.get("at")
@@ -539,17 +521,15 @@ def posegraph(file, *, device=None, callback=None, **options):
 
 @described("solve.bundle")
 def bundle(file=None, *, device=None, callback=None, **options):
-    """Optimises a BAL file, or a synthetic scene with the given numbers of cameras and observations, as `lockstep
-    solve bal`.
+    """Optimises a BAL file, or a synthetic scene with the given numbers of cameras and observations, as `lockstep solve bal`.
     """
     return _command("bundle", device, options, file=file, callback=callback)
 
 
 @described("solve.doctor")
 def doctor(file, *, device=None, **options):
-    """Diagnoses the problem of a g2o or BAL file, as `lockstep solve doctor`. With a model, it diagnoses the fit of
-    `fit`, with the same types of file.
-    """
+    """Diagnoses the problem of a g2o or BAL file, as `lockstep solve doctor`. With a model, it diagnoses the fit of `fit`,
+    with the same types of file."""
     source = _tables("doctor", file, options.get("model"), options.get("y"), options)
     return _command("doctor", device, options, **source)
 
@@ -567,12 +547,11 @@ def mesh_energies():
 
 @described("solve.mesh")
 def mesh(shape, *, energy, handles=None, device=None, callback=None, **options):
-    """Minimises an energy of a triangle mesh, as `lockstep solve mesh`; returns the program's results with
-    "positions" (n, 3) and "triangles" (m, 3) of the result; with parameterize the flat mesh, (u, v, 0).
+    """Minimises an energy of a triangle mesh, as `lockstep solve mesh`; returns the program's results with "positions" (n, 3)
+    and "triangles" (m, 3) of the result; with parameterize the flat mesh, (u, v, 0).
 
-    shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4",
-    "grid:20x30", "bar:6x36". fix: fixed vertices, by number or as a text ("boundary", "z<=0"). handles: {vertex: (x,
-    y, z)}, or a text.
+    shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
+    "bar:6x36". fix: fixed vertices, by number or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)}, or a text.
     """
     if isinstance(handles, dict):
         handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
