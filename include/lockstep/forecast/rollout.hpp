@@ -81,7 +81,7 @@ void check(const RolloutModel& model, GruForm form, Heads heads, std::string_vie
 
 /// Paths of a rollout. All give the same bits in exact numerics.
 enum class RolloutPath : uint8_t {
-  automatic,  // batch for many groups in fast numerics, else cluster, where supported; else by_rows on CUDA for few groups, one_launch on GPUs, by_steps on the CPU
+  automatic,   // the fastest one that supports the model and the device
   one_launch,  // a group for each member and batch entry, steps and barriers inside
   by_steps,    // points over rows, three launches a step
   by_rows,     // groups of 32 lanes for a few rows each, two launches a step; one for reset_after
@@ -155,8 +155,8 @@ class Rollout {
   void launch();
   /// Waits; one forecast per batch entry.
   std::vector<Forecast> result() const;
-  /// Losses, norms of h and entropies (M, B, Y each), the states after the last step (M, B, D); of two-hot heads also
-  /// variances (M, B, Y).
+  /// Losses, norms of h and entropies (M, B, Y each), and the final states (M, B, D); with two-hot heads also variances
+  /// (M, B, Y).
   std::vector<Array> raw() const;
   const RolloutMemory& memory() const;  // predicted; equal to the bytes allocated
   RolloutPath path() const;             // the one in use
@@ -186,7 +186,7 @@ struct RolloutRun {
 };
 /// Stage "forecast.rollout".
 RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options);
-/// The forecasts of raw outputs; what Rollout::result does.
+/// The forecasts of raw outputs, as computed by Rollout::result.
 std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutModel& model,
                                    const RolloutOptions& options);
 /// Members of the program's JSON.

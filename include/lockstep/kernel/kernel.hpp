@@ -267,7 +267,7 @@ class Grid : public detail::BufferRef {
     return loaded(at, inside);
   }
 
-  /// This datum is touched once: keep it out of the caches.
+  /// Reads data that is used once, bypassing the caches.
   Grid streaming() const {
     Grid g = *this;
     g.flags_ = ir::kStreaming;
@@ -383,7 +383,7 @@ class WritableGrid : public detail::BufferRef {
     for (int k = 0; k < K; ++k) store.args[1 + k] = values[k].id();
     detail::builder().append(store);
   }
-  /// Writes past the caches.
+  /// Writes that bypass the caches.
   template <class... I>
     requires(sizeof...(I) == R)
   void store_streaming(const Val<T>& value, const I&... i) const {
@@ -446,18 +446,18 @@ using Out = WritableGrid<E, R, ir::Access::write>;
 template <class E, int R>
 using InOut = WritableGrid<E, R, ir::Access::read_write>;
 
-/// Wishes of a kernel's author.
+/// Options of a kernel.
 struct KernelOptions {
   /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
   /// is 0.
   std::array<int32_t, 3> group{0, 0, 0};
   /// Requested resident groups per multiprocessor (bounds the registers on CUDA); 0 = none.
   int32_t min_blocks = 0;
-  /// False: a product stays rounded where a sum takes it, as in plain C++ without fma; for one product rounded(x).
+  /// False: products are rounded before they are added, as in plain C++ without fma; for one product use rounded(x).
   bool contract = true;
 };
 
-/// All buffers have one shape: a launch refuses others and names them.
+/// All buffers have the same shape; a launch rejects others by name.
 template <class First, class... More>
 void require_same_shape(const First& first, const More&... more) {
   const auto same = [&](const auto& other) {
@@ -496,7 +496,7 @@ class Kernel {
   /// Buffers in the order of declaration, then numbers. Kernels with typed parameters name them b0, b1 … and
   /// p0, p1 …
   std::vector<KernelParameter> parameters() const;
-  /// Differs for each traced kernel of the process.
+  /// Unique for each traced kernel of the process.
   uint64_t id() const;
 
   using Trace = std::function<void(ir::Builder&)>;
@@ -505,7 +505,7 @@ class Kernel {
                       const Trace& trace,
                       const std::source_location& where = std::source_location::current());
 
-  /// The same function as a kernel of its own.
+  /// The same function as a separate kernel.
   Kernel renamed(std::string name) const;
 
   struct State;
@@ -584,7 +584,7 @@ struct Signature<void (C::*)(First, P...) const> {
 };
 }  // namespace detail
 
-/// Traces `body` into a kernel. Throws InputError where the body breaks a rule of the language.
+/// Traces `body` into a kernel. Throws InputError if the body violates a rule of the language.
 template <class L>
 Kernel kernel(std::string name, L body, KernelOptions options = {},
               std::source_location where = std::source_location::current()) {
