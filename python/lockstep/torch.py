@@ -189,7 +189,7 @@ def _loss_over_ranks(loss, tensors, names_of_numbers, numbers, mask, path, scale
 
 
 def _scaled(call, gradients, seed, scale):
-    """Gradients times the derivative of what follows: in place where nobody asks for them again, and where that is 1
+    """Gradients times the derivative of what follows: in place where nobody requests them again, and where that is 1
     not touched."""
     if not gradients or _is_kept():
         return [_times(g, seed / scale) for g in gradients]

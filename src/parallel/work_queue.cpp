@@ -80,7 +80,7 @@ struct WorkQueue::State {
                                 group.options().wait_limit_s)
           throw GroupError(
               fmt::format("rank {} has not answered for {:g} s", r, group.options().wait_limit_s),
-              transport.name(), "a sign of life in that time");
+              transport.name(), "a response in that time");
       if (busy)
         pause = {};
       else

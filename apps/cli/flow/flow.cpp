@@ -70,7 +70,7 @@ int run_flow(Command& command, Session& session, flow::RunOptions options) {
   check_output_file(options.folder / fmt::format("run.{}", flow::name(options.format)));
   if (asked(command, "memory")) return predict_memory(session, std::move(options));
   if (watch) {
-    // In a terminal the line is drawn anew; else one below the other.
+    // In a terminal the line is drawn again; else one below the other.
     options.on_watch = [](const flow::Moment& m, int64_t steps, double speed) {
       const std::string text = text_of(m, steps, speed);
       if (logging::is_terminal())

@@ -34,7 +34,7 @@ struct ConvergenceSlope {
 struct ConvergenceResult {
   std::vector<ConvergencePoint> points;
   std::vector<ConvergenceSlope> slopes;
-  std::filesystem::path csv, plot;  // as asked for
+  std::filesystem::path csv, plot;  // as requested
 };
 /// Stage "pde.convergence". Throws InputError for sizes out of range.
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
@@ -67,7 +67,7 @@ struct StudyResult {
   bool flow = false;     // the system that was measured
   double copy_gbps = 0;  // measured in the same run
   std::vector<StudyRow> rows;
-  std::filesystem::path csv;  // as asked for
+  std::filesystem::path csv;  // as requested
 };
 /// Throws InputError for invalid names and numbers. Sizes that exceed the free memory are left out with a warning.
 /// `progress` is called after each row.

@@ -25,7 +25,7 @@ def read_log(path):
 
 
 def _column(log, column, where):
-    """(steps, values) of a column; the usual name of a loss where none is asked for."""
+    """(steps, values) of a column; the usual name of a loss where none is requested."""
     name = column or next((n for n in _LOSSES if n in log), next(iter(log)) if len(log) == 1 else None)
     if name not in log:
         raise _InputError(f"column {column or 'loss'}", where, "one of " + ", ".join(log))

@@ -366,7 +366,7 @@ class PredictiveTrainer:
         rates = [group["lr"] for group in self.optimizer.param_groups]
         self.optimizer.load_state_dict(copy.deepcopy(optimizer))
         for group, rate in zip(self.optimizer.param_groups, rates):
-            group["lr"] = rate  # the schedule goes on
+            group["lr"] = rate  # the schedule continues
         if self._pending is not None:
             self._bandit.learn(self._pending.arm, np.array(self._pending.features), -MOST_REWARD)
             self._last_reward, self._pending = -MOST_REWARD, None

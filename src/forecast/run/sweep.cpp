@@ -61,7 +61,7 @@ record::Identity identity_of(const SweepRunOptions& options, const std::optional
   return id;
 }
 
-/// The rows of these sweeps, on rank 0. Each round has the fits without which no policy can go on.
+/// The rows of these sweeps, on rank 0. Each round has the fits without which no policy can continue.
 std::vector<std::vector<SweepRow>> run_policies(const parallel::Group& group,
                                                 const std::vector<SweepPolicies>& sweeps, int64_t first,
                                                 KeptEnds& kept) {

@@ -194,7 +194,7 @@ TEST(SeriesRun, BandsOfRowsChangeNothing) {
   EXPECT_TRUE(fs::exists(bands.netcdf));
 }
 
-// Means count the ground alone, unless roofs are asked for; grids and the mask are the same either way.
+// Means count the ground alone, unless roofs are requested; grids and the mask are the same either way.
 TEST(SeriesRun, PeopleStandOnTheGround) {
   NEEDS_CPU();
   Case c;
