@@ -1,4 +1,4 @@
-// Policies on sweeps: fits are handed out over ranks, rank 0 decides which ones the policies need.
+// Policies on sweeps: fits are assigned over ranks, rank 0 decides which ones the policies need.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -146,7 +146,7 @@ TEST(SeriesRun, TilesChangeNothing) {
   EXPECT_EQ(c.read("summary/tmrt_mean.npy"), tiled.read("summary/tmrt_mean.npy"));
 }
 
-/// Rows put together by bands, over the edges of tiles, hold what whole grids hold.
+/// Rows assembled by bands, over the edges of tiles, hold what whole grids hold.
 TEST(SeriesRun, BandsOfRowsChangeNothing) {
   NEEDS_CPU();
   if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
