@@ -16,6 +16,7 @@
 #include "bound_options.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "completion/tree.hpp"
 #include "core/environment/environment.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
@@ -277,8 +278,7 @@ int run(int argc, char** argv, const std::function<void()>& instead = {}) {
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);
-  const CommandLine line =
-      command_line({argv + 1, argv + argc}, *commands[1]->app);  // verify has all common options
+  const CommandLine line = command_line({argv + 1, argv + argc}, with_common_options(root));
   if (line.asks_version()) {
     print_result(version_text(wants_json()));
     return kDone;

@@ -167,8 +167,8 @@ class Usage(ProgramTest):
     def test_an_option_takes_one_value(self):
         twice = ["urban", "sample", "--size", "16", "--seed", "1", "--seed", "2", "--out", self.path("s")]
         self.refuses(*twice, saying="two values, '1' and '2' [--seed]: expected one of them")
-        self.refuses("devices", "--threads", "1", "--threads=2", saying="two values, '1' and '2' [--threads]")
-        self.assertEqual(run("devices", "--threads", "2", "--threads", "2").returncode, 0)
+        self.refuses("verify", "--threads", "1", "--threads=2", saying="two values, '1' and '2' [--threads]")
+        self.assertEqual(run("verify", "engine.copy", "--device", "cpu", "--threads", "2", "--threads", "2").returncode, 0)
         # In a file the table of a command goes before the values of all.
         config = self.path("c.toml")
         with open(config, "w") as file:
@@ -222,8 +222,19 @@ class Usage(ProgramTest):
                              ('threads = "many"\n', "'many' [--threads]")):
             with open(config, "w") as file:
                 file.write(text)
-            self.refuses("devices", "--config", config, saying=saying)
-        self.refuses("devices", "--config", self.path("none.toml"), saying="none.toml")
+            self.refuses("verify", "--config", config, saying=saying)
+        self.refuses("verify", "--config", self.path("none.toml"), saying="none.toml")
+
+    def test_common_options_before_all_tables_hold_for_the_commands_that_have_them(self):
+        config = self.path("c.toml")
+        for text, saying in (('device = "cpu"\ntrace = "t.json"\njson = true\n', None),
+                             ('[devices]\ndevice = "cpu"\n', "unknown option 'device'"), ("seed = 1\n", "unknown option 'seed'")):
+            with open(config, "w") as file:
+                file.write(text)
+            if saying:
+                self.refuses("devices", "--config", config, saying=saying)
+            else:
+                json.loads(run("devices", "--config", config).stdout)
 
     def test_files_where_others_are_expected(self):
         dsm = npy(self.path("dsm.npy"), [[1, 2], [3, 4]])
