@@ -97,7 +97,7 @@ int main() {
     for (const Sight& s : frame.sights) {
       const Pose seen = compose(estimate, {s.x, s.y, 0});
       const std::vector<double> z{s.x, s.y};
-      // A reflector that left the window begins anew.
+      // A reflector that left the window begins again.
       const auto numbers = smoother.block_numbers(reflectors);
       const auto old = known.find(s.reflector);
       if (old == known.end() || !std::binary_search(numbers.begin(), numbers.end(), old->second))

@@ -49,7 +49,7 @@ static Kernel sort_kernel() {
                 });
 }
 
-/// Calls `found(j)` for each particle nearer to i than the radius. Cells of a row lie side by side in `order`.
+/// Calls `found(j)` for each particle closer to i than the radius. Cells of a row lie side by side in `order`.
 template <class Found>
 static void neighbours(const Val<i32>& i, const Grid<f32, 2>& x, const Grid<u32, 1>& first,
                        const Grid<i32, 1>& order, const Found& found) {

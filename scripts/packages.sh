@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the packages of Debian or Ubuntu that ./run (default), ./test or scripts/wasm.sh (web) needs, if any is
-# missing, and says which before it does. Needs root or sudo for that. --no-install: says which, and changes nothing.
-# Names whose number differs between releases are patterns (of grep -E) without +; the newest package of the release is taken.
-# A release that lacks a package of `build` or `build_tests` is refused before anything is installed; what needs another package is left out.
+# Installs missing Debian or Ubuntu packages that ./run (default), ./test or scripts/wasm.sh (web) needs, and lists them
+# first. Installing requires root or sudo. --no-install: lists the missing packages and changes nothing.
+# Names whose number differs between releases are patterns (of grep -E) without +; the newest package of the release is used.
+# If the release lacks a package of `build` or `build_tests`, nothing is installed; features that need others are left out.
 # usage: packages.sh [--no-install] [run|test|web]
 set -euo pipefail
 
@@ -36,7 +36,7 @@ case "${1:-run}" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "packages.sh: this is no Debian system; it needs the counterparts of: ${wanted[*]}" >&2
+  echo "packages.sh: this is not a Debian or Ubuntu system; install the equivalents of: ${wanted[*]}" >&2
   exit 0
 fi
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
@@ -75,10 +75,10 @@ if [ ${#unknown[@]} -ne 0 ]; then
   lacking=$(grep -xF "$(printf '%s\n' "${unknown[@]}")" <<<"$(printf '%s\n' "${required[@]}")" | paste -sd ' ' || true)
   if [ -n "$lacking" ]; then
     echo "packages.sh: $release has no $lacking: Lockstep cannot be built from its packages; nothing was installed" >&2
-    echo "packages.sh: the wheel and the portable archive of a release need none of them; with $lacking from elsewhere, use --no-install" >&2
+    echo "packages.sh: the wheel and the portable archive of a release need none of them; if $lacking are installed from elsewhere, use --no-install" >&2
     exit 1
   fi
-  echo "packages.sh: $release has no ${unknown[*]}: what needs them is left out" >&2
+  echo "packages.sh: $release has no ${unknown[*]}: features that need them are left out" >&2
 fi
 if [ ${#found[@]} -eq 0 ]; then exit 0; fi
 echo "packages.sh: installing ${found[*]}" >&2

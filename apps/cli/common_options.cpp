@@ -12,58 +12,60 @@ void describe(Schema<CommonOptions>& s) {
   s.of("cli::CommonOptions");
   s.heading("Common options");
   s.option("device", &O::device,
-           "auto, cpu, cuda[:N], webgpu[:N], interp, or a list of them; auto is the first of cuda, a "
-           "hardware webgpu adapter and cpu")
+           "auto, cpu, cuda[:N], webgpu[:N], interp, or several separated by commas; auto: the first of "
+           "CUDA, WebGPU on hardware and the CPU that works")
       .shown("NAME")
       .effect(Effect::speed);
-  s.option("threads", &O::threads, "CPU threads; 0 = all").at_least(0).at_most(65536).effect(Effect::speed);
-  s.option("no_fallback", &O::no_fallback, "a stage that fails on the device is an error (exit code 3)")
+  s.option("threads", &O::threads, "CPU threads; 0: all").at_least(0).at_most(65536).effect(Effect::speed);
+  s.option("no_fallback", &O::no_fallback,
+           "a failure of the device is an error (exit code 3), without a fallback to the CPU")
       .effect(Effect::display);
-  s.option("numerics", &O::numerics, "exact: the same bits on every device; fast: hardware functions",
+  s.option("numerics", &O::numerics, "exact: bit-identical on the CPU and CUDA; fast: hardware functions",
            {{"exact", "exact"}, {"fast", "fast"}});
-  s.option("json", &O::json, "one JSON document on stdout and nothing else").effect(Effect::display);
-  s.option("quiet", &O::quiet, "errors and fallbacks only on stderr").effect(Effect::display);
+  s.option("json", &O::json, "print one JSON document on stdout and nothing else").effect(Effect::display);
+  s.option("quiet", &O::quiet, "print only errors and fallbacks, on stderr").effect(Effect::display);
   s.option("check", &O::check,
-           "every N-th launch (--check alone: each) also runs on the interpreter, with checks; exit code 1 "
-           "where it finds something")
+           "also run every N-th launch (without N: every launch) on the interpreter, with checks; exit code "
+           "1 if one fails")
       .at_least(1)
       .at_most(INT32_MAX)
       .off(0)
       .effect(Effect::display);
-  s.option("config", &O::config, "options from a TOML file; those of the command line win")
+  s.option("config", &O::config, "read options from a TOML file; the command line takes precedence")
       .file(Use::input)
       .shown("FILE")
       .effect(Effect::display);
-  s.text("input_memory", &O::input_memory, "memory for all inputs, such as 8G", kBytesForm, &print_bytes,
-         &read_bytes)
+  s.text("input_memory", &O::input_memory, "limit of the memory for inputs, such as 8G", kBytesForm,
+         &print_bytes, &read_bytes)
       .shown("SIZE")
-      .or_else("three quarters of what is free")
+      .or_else("three quarters of the free memory")
       .effect(Effect::speed);
-  s.option("telemetry", &O::telemetry, "JSON lines, one object per stage")
+  s.option("telemetry", &O::telemetry, "write JSON lines, one object per stage")
       .file(Use::output_file, {".jsonl", ".json", ".ndjson", ".log", ".txt"})
       .shown("FILE")
       .effect(Effect::display);
-  s.option("trace", &O::trace, "Chrome trace of the run, for Perfetto")
+  s.option("trace", &O::trace, "write a Chrome trace of the run, for Perfetto")
       .file(Use::output_file, {".json"})
       .shown("FILE")
       .effect(Effect::display);
-  s.option("no_record", &O::no_record, "no FILE.run.json next to the results").effect(Effect::display);
+  s.option("no_record", &O::no_record, "do not write FILE.run.json next to the results")
+      .effect(Effect::display);
   s.option("ranks", &O::ranks,
-           "ranks of this process, a thread and a device each; --device cuda:all has one per GPU")
+           "ranks of this process, one thread and one device each; --device cuda:all: one rank per GPU")
       .at_least(1)
       .at_most(1024)
       .off(0)
       .effect(Effect::speed);
-  s.option("share_devices", &O::share_devices, "several ranks of a host may have one device")
+  s.option("share_devices", &O::share_devices, "several ranks of a host may share a device")
       .effect(Effect::speed);
-  s.option("wait_limit", &O::wait_limit_s, "how long a rank waits for a sign of life of another")
+  s.option("wait_limit", &O::wait_limit_s, "time after which a rank that does not respond is considered lost")
       .member("wait_limit_s")
       .unit("s")
       .above(0)
       .effect(Effect::display);
 }
 
-void add_common(Command& command, const std::string& example) {
+void add_common(Command& command, const std::string& example, Common common) {
   const auto bound = std::make_shared<BoundOptions>();
   bound->list = &schema_of<CommonOptions>();
   bound->options = &command.common;
@@ -71,6 +73,9 @@ void add_common(Command& command, const std::string& example) {
   std::set<std::string> without;
   if (!keeps_file_record(*command.app)) without.insert("no_record");
   if (!command.over_ranks) without.insert({"ranks", "share_devices", "wait_limit"});
+  if (common == Common::printing)
+    without.insert(
+        {"device", "threads", "no_fallback", "numerics", "check", "input_memory", "telemetry", "trace"});
   cli::bind(command, *bound, without);  // not std::bind, which a std::set finds
   command.app->footer("Example:\n  " + example);
 }

@@ -78,9 +78,9 @@ int run(const CommonOptions& common) {
 }  // namespace
 
 void add_devices(CommandList& commands, CLI::App& root) {
-  Command& command =
-      add_command(commands, root, "devices", "list all back ends and their devices, or why they have none");
-  add_common(command, "lockstep devices --json");
+  Command& command = add_command(commands, root, "devices",
+                                 "list the devices of each back end, or the reason why it has none");
+  add_common(command, "lockstep devices --json", Common::printing);
   command.run = [&command] { return run(command.common); };
 }
 

@@ -16,6 +16,7 @@
 #include "bound_options.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "completion/tree.hpp"
 #include "core/environment/environment.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
@@ -177,9 +178,11 @@ void refuse_options_as_values(const CLI::App& app) {
       if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
     }
     const auto rest = root.remaining(true);
-    throw InputError(
-        fmt::format("{} {} missing", fmt::join(missing, " and "), missing.size() == 1 ? "is" : "are"), path,
-        fmt::format("all that '{} --help' marks REQUIRED", path))
+    const std::string last = std::exchange(missing.back(), "");
+    std::string listed = fmt::format("{}", fmt::join(missing, ", "));
+    listed.replace(std::max<size_t>(listed.size(), 2) - 2, 2, missing.size() > 1 ? " and " : "");
+    throw InputError(fmt::format("{}{} {} missing", listed, last, missing.size() == 1 ? "is" : "are"), path,
+                     fmt::format("the options that '{} --help' marks REQUIRED", path))
         .with_hint(rest.empty() ? "" : fmt::format("'{}' is the value of no option", rest.front()));
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&e)) {
@@ -260,10 +263,11 @@ int run(int argc, char** argv, const std::function<void()>& instead = {}) {
     checks.emplace();
     io::set_input_memory(0);
   }
-  CLI::App root("Scientific GPU kernels, written once: the same bits on CPU and GPU, proven and measured.",
-                "lockstep");
-  const CLI::Option* version =
-      root.add_flag_function("--version", [](int64_t) {}, "version, commit and back ends; --json too");
+  CLI::App root(
+      "Scientific GPU kernels: written once, bit-identical on the CPU and CUDA, verified and measured.",
+      "lockstep");
+  const CLI::Option* version = root.add_flag_function(
+      "--version", [](int64_t) {}, "print version, commit and back ends, also with --json");
   root.require_subcommand(0, 1);
   root.footer("Example:\n  lockstep devices\n\n`lockstep help COMMAND` lists the options of a command.");
   CommandList commands;
@@ -274,7 +278,7 @@ int run(int argc, char** argv, const std::function<void()>& instead = {}) {
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);
-  const CommandLine line = command_line({argv + 1, argv + argc}, *commands.front()->app);
+  const CommandLine line = command_line({argv + 1, argv + argc}, with_common_options(root));
   if (line.asks_version()) {
     print_result(version_text(wants_json()));
     return kDone;

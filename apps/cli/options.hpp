@@ -24,7 +24,7 @@ struct CommonOptions {
   int64_t threads = 0, check = 0;
   bool no_fallback = false, json = false, quiet = false, no_record = false;
   std::string config, telemetry, trace;
-  int64_t input_memory = 0;  // bytes; 0: three quarters of what is free
+  int64_t input_memory = 0;  // bytes; 0: three quarters of the free memory
   // Of commands that work over ranks.
   int64_t ranks = 0;  // 0: those of the launcher, or one
   bool share_devices = false;
@@ -93,8 +93,10 @@ std::filesystem::path record_file_of(const CLI::App& app);
 void set_footer(CLI::App& app, const std::string& text);
 /// Whether a command keeps its record next to a file, once all its options are added.
 bool keeps_file_record(const CLI::App& app);
-/// --device, --threads and the rest that every command has, and an example for its help.
-void add_common(Command& command, const std::string& example);
+/// The common options of a command: one that only prints has none that concern devices.
+enum class Common { all, printing };
+/// --json, --quiet, --config, for commands that compute also --device, --threads and the rest, and an example for the help.
+void add_common(Command& command, const std::string& example, Common common = Common::all);
 
 /// The command's name as typed: "lockstep urban svf".
 std::string command_path(const CLI::App& app);

@@ -8,7 +8,7 @@
 namespace lockstep::cli {
 
 /// Runs the command that `argv` specifies, reports an error as one line, and returns the exit code. `own`: the words
-/// that start this program anew (default: this executable).
+/// that start this program again (default: this executable).
 int program(int argc, char** argv, std::vector<std::string> own = {});
 
 /// Does `work` as the command that the words name ("urban", "run", "--dsm=dsm.tif" …), so that its files get the record that

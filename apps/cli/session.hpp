@@ -19,7 +19,7 @@
 
 namespace lockstep::cli {
 
-/// A device that was asked for by name cannot be opened: exit code 3.
+/// A device that was requested by name cannot be opened: exit code 3.
 class DeviceUnavailable : public Error {
  public:
   explicit DeviceUnavailable(const UnsupportedError& reason) : Error(reason) {}
@@ -30,7 +30,7 @@ class Session {
   /// Applies --quiet, --telemetry and --trace.
   explicit Session(const CommonOptions& options);
 
-  /// Opened when first asked for. Throws InputError for an unknown name, DeviceUnavailable for one that does
+  /// Opened when first requested. Throws InputError for an unknown name, DeviceUnavailable for one that does
   /// not work.
   Context& context();
   /// Calls `work` on each rank: of the launcher, or of this process by --ranks and --device cuda:all.

@@ -18,7 +18,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments,
                           const std::vector<std::pair<std::string, std::string>>& environment = {},
                           bool quiet = false);
 
-/// The words that start this program anew; empty ones stand for the executable.
+/// The words that start this program again; empty ones stand for the executable.
 void set_own_command(std::vector<std::string> words);
 std::vector<std::string> own_command();
 /// Whether this is the executable's process, not one of a host that holds the program.

@@ -138,8 +138,8 @@ int run(const CommonOptions& common, const TuneOptions& options) {
 }  // namespace
 
 void add_tune(CommandList& commands, CLI::App& root) {
-  Command& command = add_command(commands, root, "tune",
-                                 "measure which variant of each computation is the fastest on a device");
+  Command& command =
+      add_command(commands, root, "tune", "measure which variant of each computation is fastest on a device");
   const TuneOptions& options = add_options<TuneOptions>(command);
   add_common(command, "lockstep tune primitives --device cuda --minutes 2");
   command.run = [&command, &options] { return run(command.common, options); };

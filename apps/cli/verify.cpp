@@ -214,7 +214,7 @@ int run(const CommonOptions& common, VerifyOptions options) {
 void add_verify(CommandList& commands, CLI::App& root) {
   Command& command =
       add_command(commands, root, "verify",
-                  "prove that a device gives the results of another one or of the plain reference");
+                  "compare the results of a device with those of another one or of the plain reference");
   const VerifyOptions& options = add_options<VerifyOptions>(command);
   add_common(command, "lockstep verify engine --device cuda --against cpu");
   command.run = [&command, &options] { return run(command.common, options); };

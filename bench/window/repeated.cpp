@@ -1,4 +1,4 @@
-// A pose graph of a g2o file, minimised from its start by three iterations: as a problem built anew, as one that is unchanged
+// A pose graph of a g2o file, minimised from its start by three iterations: as a problem built again, as one that is unchanged
 // since its last minimisation, one with an edge more between poses that had one, and one with an edge between others.
 // Medians of milliseconds, of those up to the end of the first iteration, and of milliseconds of CPU time.
 //   bench_solve_repeated FILE.g2o [ROUNDS]

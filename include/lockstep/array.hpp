@@ -1,4 +1,4 @@
-// Arrays on the host: what files, devices, other programs and applications hand each other.
+// Arrays on the host, for files, devices, other programs and applications.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ class Sizes : public std::vector<int64_t> {
 };
 std::string to_string(const Sizes& sizes);  // "(3, 64, 64)"
 
-/// Owner of the memory of an array: the array itself, several holders together, or foreign code whose memory must
-/// outlive the array.
+/// Owner of the memory of an array: the array itself, several holders, or foreign code whose memory must outlive the
+/// array.
 enum class Ownership : uint8_t { owned, shared, view };
 
-/// Elements of one type on a grid of any number of axes, with NumPy's shape and strides. Has the semantics of
-/// a value at the price of a handle: copies, slices and reshapes share the elements until one of them is
-/// written through mutate(), which first takes a copy where the memory is shared or foreign. Elements keep
-/// every bit: NaN and nodata values pass untouched.
+/// Elements of one type on a grid of any number of axes, with NumPy's shape and strides. An array has value semantics
+/// but is cheap to copy: copies, slices and reshapes share the elements until one of them is written through
+/// mutate(), which first copies shared or foreign memory. All bits of the elements are preserved, including NaN and
+/// nodata values.
 class Array {
  public:
   /// No elements: f32 of shape (0,).
@@ -40,8 +40,8 @@ class Array {
   /// Zeros. Throws InputError for negative sizes and for more than 2^63 - 1 bytes.
   Array(Storage storage, Sizes shape);
 
-  /// Takes `values` over (one axis unless a shape is given). Throws InputError where their number is not the
-  /// shape's.
+  /// Takes ownership of `values` (one axis unless a shape is given). Throws InputError if their number does not match
+  /// the shape.
   template <Element E>
     requires(!std::is_same_v<E, bool>)
   static Array of(std::vector<E> values, Sizes shape) {
@@ -66,8 +66,8 @@ class Array {
   static Array view(std::span<const E> values, Sizes shape) {
     return Array(kStorageOf<E>, std::move(shape), values.size(), nullptr, values.data());
   }
-  /// Elements anywhere in memory, `strides` (in elements, empty for C order) apart; `owner` keeps them alive,
-  /// or is null for memory that outlives the array. They are never written.
+  /// Elements anywhere in memory with `strides` in elements (empty: C order). `owner` keeps the memory alive, or is
+  /// null if it outlives the array. The elements are never written.
   static Array adopt(Storage storage, Sizes shape, const void* data, std::shared_ptr<const void> owner,
                      Sizes strides = {});
 
@@ -80,22 +80,22 @@ class Array {
   int64_t elements() const;
   int64_t bytes() const { return elements() * size_of(storage_); }
   bool empty() const { return elements() == 0; }
-  /// Elements in C order without gaps.
+  /// True if the elements are in C order without gaps.
   bool contiguous() const;
   Ownership ownership() const;
-  /// The shape as devices have it. Throws InputError for more than 4 axes; no axes give (1,).
+  /// The shape for devices. Throws InputError for more than 4 axes; an array without axes gives (1,).
   Shape device_shape() const;
 
   /// Address of the first element.
   const std::byte* data() const { return data_; }
-  /// The elements of a contiguous array. Throws InputError, naming both, where E is not the element type, and
-  /// where the array is not contiguous.
+  /// The elements of a contiguous array. Throws InputError, naming both types, if E is not the element type, and if
+  /// the array is not contiguous.
   template <Element E>
   std::span<const E> as() const {
     check_access(kStorageOf<E>);
     return {reinterpret_cast<const E*>(data_), size_t(elements())};
   }
-  /// The same for writing; the array then owns its elements alone.
+  /// The same for writing; the array then has its own copy of the elements.
   template <Element E>
   std::span<E> mutate() {
     check_access(kStorageOf<E>);
@@ -113,7 +113,7 @@ class Array {
     return reinterpret_cast<const E*>(data_)[offset];
   }
 
-  /// The same elements in another shape. Throws InputError unless contiguous and of as many elements.
+  /// The same elements in another shape. Throws InputError unless the array is contiguous and has as many elements.
   Array reshape(Sizes shape) const;
   /// Indices [first, first + count) of one axis.
   Array slice(int axis, int64_t first, int64_t count) const;
@@ -121,12 +121,13 @@ class Array {
   Array operator[](int64_t index) const;
   /// Axes in the opposite order.
   Array transposed() const;
-  /// Elements of its own in C order.
+  /// A copy in C order.
   Array copy() const;
-  /// This array where it is contiguous, else a copy.
+  /// This array if it is contiguous, otherwise a copy.
   Array packed() const { return contiguous() ? *this : copy(); }
-  /// The elements as another type, by value: floats round to nearest, floats to integers towards zero, and to
-  /// boolean is "not zero". Throws InputError, naming value and index, where an integer type cannot hold it.
+  /// The elements converted by value to another type: floats round to nearest, floats to integers towards zero, and
+  /// to boolean is "not zero". Throws InputError, naming value and index, if an integer type cannot represent a
+  /// value.
   Array to(Storage storage) const;
 
  private:

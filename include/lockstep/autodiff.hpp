@@ -84,7 +84,7 @@ class Condition {
 };
 
 enum class LeafClass : uint8_t {
-  variable,   // derivatives are asked for
+  variable,   // derivatives are requested
   parameter,  // data of an instance
 };
 
@@ -307,11 +307,11 @@ GradientCheck check_gradient(const Value& output, const std::vector<double>& lea
 /// Lowers values into the kernel that is being traced. Each node becomes one kernel value, shared by all that
 /// use it. A sum with a product becomes fma by a rule that looks at the graph alone, and other products are
 /// kept from later contraction, so an expression has the same bits in every kernel. All values of one
-/// Lowering must be used in the block where they were first asked for, or in blocks nested there.
+/// Lowering must be used in the block where they were first requested, or in blocks nested there.
 class Lowering {
  public:
   using Leaf = std::function<AnyVal(uint32_t leaf)>;
-  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, of that type, asked for once each.
+  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, of that type, requested once each.
   Lowering(const Tape& graph, Type type, Leaf leaf);
   /// Throws InputError where a leaf has another type.
   AnyVal operator()(const Value& value);

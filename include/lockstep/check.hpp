@@ -1,4 +1,4 @@
-// Checked launches: each also runs on the interpreter, on copies of its inputs.
+// Checked launches also run on the interpreter, on copies of their inputs.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace lockstep {
 
 class Device;
 
-/// A fault of a kernel, or bits that differ, found by a checked launch. `where` is the kernel and the author's line.
+/// An error of a kernel, or differing bits, found by a checked launch. `where` contains the kernel and the source
+/// line.
 class CheckError : public Error {
  public:
   using Error::Error;
@@ -22,39 +23,39 @@ struct CheckFinding {
   /// "out_of_bounds", "misaligned", "uninitialised", "race", "divergence", "not_uniform" or "differing_bits"
   std::string kind;
   std::string kernel;
-  std::string place;     // "life.cpp:23", or empty where it is not known
-  std::string launched;  // the line of the launch, likewise
-  std::string text;      // the whole line
-  int64_t launches = 0;  // that had it
+  std::string place;     // "life.cpp:23", or empty if unknown
+  std::string launched;  // line of the launch, likewise
+  std::string text;      // the whole message
+  int64_t launches = 0;  // lanes with the finding
 };
 
-/// Launches that were due for a check and cannot be checked.
+/// Launches that should have been checked but cannot be.
 struct UncheckedLaunches {
   std::string what, why;  // "kernel life" or "graphs of cuda:0"
   int64_t count = 0;
 };
 
-/// Every n-th launch of all devices, or of one, is checked from now on; 0: none. The first Device::open of the process
-/// takes it for all devices from LOCKSTEP_CHECK. A checked launch waits for the device and runs first on the
-/// interpreter, on copies of what its buffers hold. Memory that is allocated while checks are on counts as not
-/// initialised until it is written; other memory counts as initialised. Results are compared bit by bit on cpu and cuda
-/// with exact numerics, except for kernels in which the order of atomic operations shows. Launches of a graph are
-/// checked when a CPU device that recorded them under checks replays it. Native kernels and graphs of other devices are
-/// not checked: unchecked_launches() lists them. The interpreter itself checks all launches without this.
+/// Checks every n-th launch of all devices, or of one; 0: none. The first Device::open of the process reads
+/// LOCKSTEP_CHECK for all devices. A checked launch waits for the device and first runs on the interpreter, on copies
+/// of its buffers. Memory allocated while checks are enabled counts as uninitialised until it is written; other
+/// memory counts as initialised. Results are compared bit by bit on the CPU and CUDA in exact numerics, except for
+/// kernels whose results depend on the order of atomic operations. Launches of a graph are checked if a CPU device
+/// recorded and replays them with checks enabled. Native kernels and graphs of other devices are not checked:
+/// unchecked_launches() lists them. The interpreter itself always checks all launches.
 void check_launches(int64_t every);
 void check_launches(const Device& device, int64_t every);
-/// The interval of all devices; that of LOCKSTEP_CHECK where no other was given.
+/// The interval of all devices; by default that of LOCKSTEP_CHECK.
 int64_t checked_every();
 
-/// By default a launch with findings throws CheckError before it runs on the device (differing bits: after). Collected,
-/// each finding is a line on stderr and the program goes on; a launch with accesses out of bounds then leaves the
-/// interpreter's results, where such reads give 0 and such writes are dropped.
+/// By default a launch with findings throws CheckError before it runs on the device (for differing bits: after it).
+/// When findings are collected, each is a line on stderr and the program continues. A launch with out-of-bounds
+/// accesses then has the results of the interpreter, where such reads give 0 and such writes are dropped.
 void collect_check_findings(bool collect);
 std::vector<CheckFinding> check_findings();
 std::vector<UncheckedLaunches> unchecked_launches();
 /// Launches that have been checked.
 int64_t checked_launches();
-/// Forgets findings and counts.
+/// Clears findings and counts.
 void clear_check_findings();
 
 }  // namespace lockstep

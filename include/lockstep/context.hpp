@@ -1,4 +1,4 @@
-// A run: the chosen device, its CPU fallback, stages, counters and what the summary shows.
+// A run: the selected device, its CPU fallback, stages, counters and the data of the summary.
 #pragma once
 
 #include <functional>
@@ -24,23 +24,24 @@ struct ContextOptions {
   std::function<void(const std::string& line)> on_fallback;
 };
 
-/// The unit of fallback is the stage ("urban.svf"): one that fails on the device starts again from its inputs
-/// on the CPU. Safe for several threads; a stage counts, and at its end waits for, what its own thread gave to the
-/// device and to its streams.
+/// The unit of fallback is the stage ("urban.svf"): a stage that fails on the device restarts from its inputs on the
+/// CPU. Thread-safe. A stage counts the work that its own thread gave to the device and its streams, and waits for it
+/// at its end.
 class Context {
  public:
   explicit Context(ContextOptions options = {});
   ~Context();
 
-  /// The requested device; after a loss the one that was opened in its place. The handle stays valid as long as
+  /// The requested device, or after a loss the one that was opened in its place. The handle stays valid as long as
+  /// the context.
   /// the context.
   const Device& device() const;
-  /// The CPU, opened when first needed.
+  /// The CPU, opened when first used.
   const Device& cpu() const;
 
-  /// Runs `work` on the device as stage `name`. Where it throws DeviceError: reports, counts, runs it again
-  /// on the CPU; with fallback off, or where the device is the CPU already, the error passes on. `work` takes
-  /// nothing half-done over.
+  /// Runs `work` on the device as stage `name`. If it throws DeviceError, the failure is reported and counted, and
+  /// `work` runs again on the CPU. With fallback disabled, or if the device is the CPU, the error is rethrown. `work`
+  /// must not depend on partial results.
   template <class F>
   auto stage(std::string_view name, F work) -> decltype(work(std::declval<const Device&>())) {
     using R = decltype(work(std::declval<const Device&>()));
@@ -53,7 +54,7 @@ class Context {
     }
   }
   void run_stage(std::string_view name, const std::function<void(const Device&)>& work);
-  /// The same on the CPU from the outset, for work that goes on where an earlier stage fell back.
+  /// The same on the CPU, for work that continues a stage that fell back.
   void run_stage_on_cpu(std::string_view name, const std::function<void(const Device&)>& work);
 
   /// In order of first use.
@@ -70,9 +71,9 @@ class Context {
   std::unique_ptr<State> state_;
 };
 
-/// Makes the nth operation of a kind inside a stage fail:
-/// `<stage>:<allocation|compile|launch|device_lost>[:<nth>]`, as the environment's LOCKSTEP_FAULT says; for
-/// tests. Empty clears. Throws InputError for another form.
+/// Makes the nth operation of a kind inside a stage fail, for tests:
+/// `<stage>:<allocation|compile|launch|device_lost>[:<nth>]`, as in the environment variable LOCKSTEP_FAULT. An empty
+/// text disables it. Throws InputError for other forms.
 void set_fault(std::string_view text);
 
 }  // namespace lockstep

@@ -21,16 +21,17 @@ namespace lockstep {
 enum class DeviceKind : uint8_t { cpu, cuda, webgpu, interp };
 std::string_view name(DeviceKind kind);
 
-/// exact: IEEE operations and src/math, the same bits on CPU and CUDA. fast: hardware intrinsics, parity by
+/// exact: IEEE operations and src/math, bit-identical on the CPU and CUDA. fast: hardware intrinsics, equal within a
 /// tolerance.
 enum class Numerics : uint8_t { exact, fast };
 
-/// Limits of a back end, as queried from it: sizes that it can hold and launch. Tests lower them to reach every split.
+/// Limits of a back end as queried from it: sizes that it can allocate and launch. Tests lower them to test all
+/// splits.
 struct Limits {
   std::array<int64_t, 3> groups{0x7fffffff, 0x7fffffff, 0x7fffffff};  // per dispatch, x y z
   int64_t group_lanes = 1024;
   int64_t buffer_bytes = INT64_MAX;   // one allocation
-  int64_t binding_bytes = INT64_MAX;  // one buffer as a kernel sees it
+  int64_t binding_bytes = INT64_MAX;  // buffer size that a kernel can access
   int64_t bindings = 64;              // buffers of one kernel
   int64_t shared_bytes = 48 << 10;
   bool f64 = true;  // f64, i64, u64
@@ -41,10 +42,10 @@ struct DeviceInfo {
   std::string name;  // "cuda:0"
   DeviceKind kind = DeviceKind::cpu;
   std::string description;   // "NVIDIA H200, driver 580.159, sm_90"
-  std::string architecture;  // part of the kernel cache's key: "sm_90", "znver4"
+  std::string architecture;  // part of the key of the kernel cache: "sm_90", "znver4"
   bool software = false;     // a WebGPU adapter that runs on the CPU
   Limits limits;
-  int multiprocessors = 0;  // CUDA; on the CPU its threads; 0: not known
+  int multiprocessors = 0;  // multiprocessors (CUDA) or threads (CPU); 0: unknown
 };
 
 struct MemoryInfo {
@@ -56,41 +57,41 @@ struct DeviceStatus {
   DeviceInfo info;
   MemoryInfo memory;
   bool available = false;
-  std::string reason;  // why it is not available, else empty
+  std::string reason;  // reason why it is not available, else empty
 };
 
 struct DeviceOptions {
   Numerics numerics = Numerics::exact;
-  int threads = 0;                            // CPU threads, at most 4096; 0 = all
+  int threads = 0;                            // CPU threads, at most 4096; 0: all
   std::function<void(Limits&)> lower_limits;  // called with the queried limits before first use
-  bool wide_index = false;                    // element offsets in 64 bits even where 32 suffice; for tests
+  bool wide_index = false;                    // 64-bit element offsets even if 32 bits suffice; for tests
 };
 
-/// Whether a device runs a kernel, and if not, why.
+/// Whether a device supports a kernel, with the reason if it does not.
 struct Support {
   bool ok = true;
   std::string reason;
 };
 
-/// Counts of a device's work since it was opened.
+/// Counters of a device since it was opened.
 struct DeviceCounters {
   int64_t launches = 0, bytes_to_device = 0, bytes_from_device = 0;
   int64_t allocated_bytes = 0, peak_bytes = 0;
   int64_t kernels_compiled = 0, cache_hits = 0;
 };
 
-/// A kernel that a device compiled or took from its cache, and how much of it runs at once.
+/// A kernel that a device compiled or loaded from its cache, with its resources.
 struct KernelReport {
   std::string name;
   bool from_cache = false;
   double begin_s = 0, end_s = 0;  // of the compilation, on the process's trace clock (Trace::now_us)
   int group_lanes = 0;            // lanes of a group; on the CPU those of a vector of f32
-  /// CUDA: by the driver, of the compiled kernel. 0 elsewhere.
+  /// CUDA: reported by the driver for the compiled kernel. 0 elsewhere.
   int registers = 0;         // of a lane
   int64_t shared_bytes = 0;  // of a group, static and dynamic
   int64_t local_bytes = 0;   // of a lane: spills and local arrays
-  int groups_at_once = 0;    // CUDA: resident groups of a multiprocessor; CPU: threads; 0: not known
-  double occupancy = 0;      // CUDA: resident lanes over the most a multiprocessor holds; 0: not known
+  int groups_at_once = 0;    // CUDA: resident groups of a multiprocessor; CPU: threads; 0: unknown
+  double occupancy = 0;      // CUDA: resident lanes divided by the maximum of a multiprocessor; 0: unknown
 };
 
 namespace device {
@@ -103,17 +104,19 @@ class RecordedGraph;
 struct DeviceState;
 }  // namespace device
 
-/// A stream of another library on this device: CUDA's CUstream as a number.
+/// A stream of another library on this device: a CUstream as a number.
 using NativeStream = uint64_t;
 
-/// Memory that somebody else allocated, for Device::wrap.
+/// Foreign memory, for Device::wrap.
 struct Foreign {
   uint64_t address = 0;  // of the first element: on the host (CPU, interpreter) or of the device (CUDA)
-  std::shared_ptr<const void> owner;  // kept until no work uses the memory; null: it outlives the device
-  /// In elements, slowest axis first; all 0: C order. The last axis has stride 1, the others may not be negative.
+  std::shared_ptr<const void>
+      owner;  // kept alive while work uses the memory; null: the memory outlives the device
+  /// In elements, slowest axis first; all 0: C order. The last axis has stride 1; strides are not negative.
   std::array<int64_t, 4> strides{};
-  /// CUDA: the stream that the owner works on. Work on the buffer begins after what that stream was given before,
-  /// and what the owner gives it once the buffer is gone begins after the work. None: the device is waited for.
+  /// CUDA: the stream of the owner. Work on the buffer starts after the work already submitted to that stream; work
+  /// that the owner submits after the buffer is released starts after ours. Without a stream the device is
+  /// synchronised.
   std::optional<NativeStream> stream;
 };
 
@@ -139,7 +142,7 @@ class Buffer {
   /// Elements between the start of the memory and the first one.
   int64_t offset() const { return offset_; }
   /// Address of the first element, on the host (CPU, interpreter) or on the device (CUDA), for other libraries; 0 on
-  /// WebGPU. What they do there is to be ordered: Device::begin_after and end_before.
+  /// WebGPU. Order their work by Device::begin_after and end_before.
   uint64_t native() const;
 
  private:
@@ -158,15 +161,16 @@ struct StructArgument {
   const ir::StructType* type = nullptr;
   std::shared_ptr<const void> data;
 };
-/// A number or struct of a recorded launch that replays may change by its name; elsewhere just the value.
+/// A number or struct of a recorded launch that replays may change by its name; otherwise simply its value.
 struct PerReplay {
   std::string name;
   std::variant<double, int64_t, uint64_t, bool, StructArgument> value;
 };
 
-/// One argument of a launch: a buffer, a number, which is converted to the parameter's type, or a struct. Integers
-/// (and, for an integer parameter, all numbers) must be held exactly: 16777217 to an f32 is refused. Floating-point
-/// numbers are rounded to the nearest: 0.1 to an f32 is 0.1f; those beyond the type's range are refused.
+/// One argument of a launch: a buffer, a struct, or a number, which is converted to the type of the parameter.
+/// Integers, and all numbers for an integer parameter, must be represented exactly: 16777217 for an f32 is rejected.
+/// Floating-point numbers are rounded to nearest: 0.1 for an f32 becomes 0.1f. Numbers beyond the range of the type
+/// are rejected.
 using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool, StructArgument, PerReplay>;
 
 namespace detail {
@@ -194,8 +198,8 @@ Argument to_argument(const A& a) {
     return detail::number_argument<Argument>(a);
 }
 
-/// `value` for now; replays of the graph that records the launch may give the name another one. Several launches may
-/// share a name, which then stands for all of them.
+/// `value` now; replays of the graph that records the launch may set another value by name. If several launches share
+/// a name, it refers to all of them.
 template <class A>
 PerReplay per_replay(std::string name, const A& value) {
   return {std::move(name), detail::number_argument<decltype(PerReplay::value)>(value)};
@@ -217,12 +221,12 @@ class Arguments {
     list_.emplace_back(std::move(name), to_argument(value));
     return *this;
   }
-  /// In the order of the kernel's parameters. Throws InputError, with the kernel and the parameter, for a name
-  /// that is missing, unknown or given twice, a buffer of another element type or rank, a buffer for a number
-  /// and a number for a buffer.
+  /// In the order of the kernel's parameters. Throws InputError, with the kernel and the parameter, for missing,
+  /// unknown or duplicate names, buffers of another element type or rank, a buffer for a number, and a number for a
+  /// buffer.
   std::vector<Argument> bind(const Kernel& kernel,
                              const std::source_location& where = std::source_location::current()) const;
-  /// The same of those that the kernel has parameters for; the others are left aside.
+  /// The same for the arguments that match parameters of the kernel; others are ignored.
   std::vector<Argument> bind_known(const Kernel& kernel,
                                    const std::source_location& where = std::source_location::current()) const;
 
@@ -231,7 +235,7 @@ class Arguments {
   std::vector<std::pair<std::string, Argument>> list_;
 };
 
-/// A sequence of work in order; work of two streams may overlap. The CPU runs it at once.
+/// A sequence of work in order; the work of two streams may overlap. The CPU runs it immediately.
 class Stream {
  public:
   Stream() = default;
@@ -243,7 +247,7 @@ class Stream {
   std::shared_ptr<device::Queue> queue_;
 };
 
-/// Launches recorded once and replayed with little cost on the device that recorded them.
+/// Recorded launches that replay at low cost on the device that recorded them.
 class Graph {
  public:
   Graph() = default;
@@ -252,20 +256,19 @@ class Graph {
   friend class Device;
   std::shared_ptr<device::DeviceState> owner_;
   std::shared_ptr<device::RecordedGraph> recorded_;
-  std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps what the launches touch
+  std::vector<std::shared_ptr<device::Memory>> memory_;  // keeps the memory of the launches
   std::shared_ptr<device::GraphNumbers> numbers_;        // that replays may change; null: none
 };
 
-/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls of several
-/// threads are safe. A handle that nothing opened, and buffers, streams and graphs of another device, are
-/// refused (InputError).
+/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls from several threads
+/// are safe. Empty handles, and buffers, streams and graphs of another device, are rejected (InputError).
 class Device {
  public:
   Device() = default;
-  /// Opens the first of a comma-separated list that works: `cpu`, `cuda[:N]`, `webgpu[:N]`, `interp`, `auto`.
-  /// Throws InputError for an unknown name and UnsupportedError, with the reason of each, where none works.
+  /// Opens the first device that works of a comma-separated list: `cpu`, `cuda[:N]`, `webgpu[:N]`, `interp`, `auto`.
+  /// Throws InputError for an unknown name, and UnsupportedError with all reasons if none works.
   static Device open(std::string_view names = "auto", const DeviceOptions& options = {});
-  /// All back ends with their devices, or why they have none.
+  /// All back ends with their devices, or the reasons why they have none.
   static std::vector<DeviceStatus> list();
 
   bool valid() const { return state_ != nullptr; }
@@ -274,7 +277,7 @@ class Device {
   MemoryInfo memory() const;
   Numerics numerics() const;
   DeviceCounters counters() const;
-  /// Kernels that were compiled or fetched since the device was opened, in the order in which that ended.
+  /// Kernels that were compiled or loaded since the device was opened, in the order of completion.
   std::vector<KernelReport> kernels() const;
   void reset_peak();
 
@@ -284,12 +287,12 @@ class Device {
   Buffer allocate(Shape shape) const {
     return allocate(detail::kStorage<E>, shape);
   }
-  /// Memory of others as a buffer, without a copy; kernels read and write it in place. On the CPU the 64 bytes behind
-  /// it must stay readable. Throws InputError for an address that is null or not aligned to its elements and for strides
-  /// other than specified, UnsupportedError on WebGPU.
+  /// Foreign memory as a buffer, without a copy; kernels read and write it in place. On the CPU, 64 bytes after it
+  /// must be readable. Throws InputError for a null or misaligned address and for invalid strides, UnsupportedError
+  /// on WebGPU.
   Buffer wrap(Storage storage, Shape shape, const Foreign& foreign) const;
-  /// Work from now on begins after what `stream` was given so far; what `stream` is given from now on begins after the
-  /// work so far. Nothing to do but on CUDA.
+  /// Later work of this device starts after the work already submitted to `stream`, or later work of `stream` after
+  /// the work already submitted here. No effect except on CUDA.
   void begin_after(NativeStream stream) const;
   void end_before(NativeStream stream) const;
   /// Allocates and copies. The span must have as many elements as the shape.
@@ -303,10 +306,10 @@ class Device {
   Buffer upload(const std::vector<E>& data) const {
     return upload(std::span<const E>(data), {int64_t(data.size())});
   }
-  /// A buffer with the array's shape and elements. Throws InputError for more than 4 axes and for elements
-  /// that devices do not hold.
+  /// A buffer with the shape and elements of the array. Throws InputError for more than 4 axes and for unsupported
+  /// element types.
   Buffer upload(const Array& array) const;
-  /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must be its size.
+  /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must match its size.
   void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
   /// Device to host; waits for the work before it.
   void read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream = {}) const;
@@ -324,13 +327,13 @@ class Device {
   /// Sets all bytes of a contiguous buffer to zero.
   void clear(const Buffer& buffer, const Stream& stream = {}) const;
 
-  /// Whether this device runs the kernel; pure, no compilation.
+  /// Whether this device supports the kernel; does not compile.
   Support supports(const Kernel& kernel) const;
   /// Compiles ahead of the first launch.
   void prepare(const Kernel& kernel) const;
-  /// Runs a kernel over a domain, slowest axis first: points of a points kernel, groups of a groups kernel. Checks the arguments,
-  /// in the order of the kernel's parameters (InputError), splits what the back end cannot dispatch at once.
-  /// A buffer that the kernel writes may share no byte with its other buffers.
+  /// Runs a kernel over a domain, slowest axis first: points of a points kernel, groups of a groups kernel. Checks
+  /// the arguments against the parameters (InputError) and splits domains that exceed the limits of the back end. A
+  /// buffer that the kernel writes must not overlap its other buffers.
   template <class... A>
   void launch(const LaunchedKernel& kernel, const Shape& extent, const A&... arguments) const {
     launch_on({}, kernel, extent, arguments...);
@@ -344,7 +347,7 @@ class Device {
   void launch_with(const Kernel& kernel, const Shape& extent, std::span<const Argument> arguments,
                    const Stream& stream,
                    const std::source_location& where = std::source_location::current()) const;
-  /// By the names of the kernel's parameters.
+  /// With arguments by the names of the kernel's parameters.
   void launch(const LaunchedKernel& kernel, const Shape& extent, const Arguments& arguments) const {
     launch_on({}, kernel, extent, arguments);
   }
@@ -354,7 +357,7 @@ class Device {
   }
 
   Stream stream() const;
-  /// Later work of `then` begins after the present work of `first`; an empty Stream is the default one,
+  /// Later work of `then` starts after the work already submitted to `first`. An empty Stream is the default stream,
   /// inside `on` its stream.
   void begin_after(const Stream& first, const Stream& then) const;
   /// Runs `work` with `stream` as this thread's default stream, replays included. Throws InputError
@@ -363,18 +366,17 @@ class Device {
   void synchronize() const;
   void synchronize(const Stream& stream) const;
 
-  /// Records, without running them, the launches, copies and clears that `work` makes on the default stream in
-  /// this thread; other threads work on meanwhile. Inside, read, write, replay, seconds, synchronize, another
-  /// record and work on a stream of its own are refused (InputError). The graph keeps the memory it touches.
+  /// Records the launches, copies and clears of `work` on the default stream of this thread without running them;
+  /// other threads are not affected. Inside, read, write, replay, seconds, synchronize, another record and other
+  /// streams are rejected (InputError). The graph keeps its memory alive.
   Graph record(const std::function<void()>& work) const;
   void replay(const Graph& graph) const;
-  /// With new values of numbers and structs that were recorded by per_replay; a value stays until it is given anew.
-  /// Throws InputError, and changes nothing, for a name that no launch of the graph has, a value that its parameter
-  /// does not hold and a graph of another device.
+  /// With new values for numbers and structs recorded by per_replay; a value persists until it is set again. Throws
+  /// InputError without any effect for a name that no launch of the graph has, a value that its parameter cannot
+  /// represent, and a graph of another device.
   void replay(const Graph& graph, const Arguments& values) const;
 
-  /// Seconds that the device spent on `work` (device events where there are any), all work before it
-  /// finished.
+  /// Seconds that the device spent on `work`, by device events if available, after earlier work has completed.
   double seconds(const std::function<void()>& work) const;
 
   /// The back end; for native kernels and tests.
@@ -382,7 +384,7 @@ class Device {
 
  private:
   static void check_storage(const Buffer& buffer, Storage storage);
-  /// Throws InputError where nothing was opened.
+  /// Throws InputError for an empty handle.
   device::DeviceState& opened() const;
   void expect_own(const Buffer& buffer, std::string_view where) const;
   std::shared_ptr<device::DeviceState> state_;

@@ -4,9 +4,9 @@
 //   gradient.launch(device, extent, Arguments().set("b0", t).set("p0", 0.1f).set("b1_cotangent", dl_dnext)
 //                                              .set("b0_gradient", dl_dt).set("p0_gradient", dl_da));
 //
-// Derivatives follow the rows of ir/ops.def, with the rules at kinks that autodiff.hpp states. Results are the same bits
-// on every device and for every thread count: no float is added by an atomic operation. What cannot be differentiated
-// throws InputError with its line. docs/gradients.md lists what is covered.
+// Derivatives are the rows of ir/ops.def, with the rules at kinks stated in autodiff.hpp. Results are bit-identical
+// on every device and for every thread count: no float is added by an atomic operation. Code that cannot be
+// differentiated is rejected with an InputError that names the line. docs/gradients.md lists what is supported.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@
 
 namespace lockstep {
 
-/// Arguments that take part, by the names of Kernel::parameters. An empty list: all floats that the kernel reads; all
-/// buffers of floats that it writes.
+/// Arguments that take part, by the names of Kernel::parameters. An empty list selects all floats that the kernel
+/// reads, and all buffers of floats that it writes.
 struct Differentiation {
   std::vector<std::string> inputs, outputs;
 };
@@ -33,40 +33,41 @@ Val<T> stop_gradient(const Val<T>& x) {
   return bitcast<T>(bitcast<Bits>(x));
 }
 
-/// `value`, with the derivatives that the author knows: pairs of an operand and the derivative by it. For results of
-/// iterations, tables and fits, whose own derivative is wrong or dear. The bits are those of `value` where all operands
-/// and slopes are finite. Slopes have derivative 0.
+/// `value` with user-defined derivatives: pairs of an operand and the derivative with respect to it. For results of
+/// iterations, tables and fits, whose automatic derivative is wrong or expensive. The bits are those of `value` if
+/// all operands and slopes are finite. Slopes have derivative 0.
 template <class T>
   requires std::is_floating_point_v<T>
 Val<T> with_derivative(const Val<T>& value, const std::vector<std::pair<Val<T>, Val<T>>>& slopes) {
   Val<T> result = stop_gradient(value);
-  // The addend is minus zero, which leaves every number as it is; the derivative of abs at 0 is 1.
+  // The addend is minus zero, which preserves every number; the derivative of abs at 0 is 1.
   for (const auto& [x, slope] : slopes)
     result = result - abs(-(stop_gradient(slope) * (x - stop_gradient(x))));
   return result;
 }
 
-/// Forward mode: the kernel with, behind its own arguments, NAME_tangent for each input and output: a buffer like NAME
-/// (f32 for 16-bit storage), a number for a number. It writes what the kernel writes, and the tangents of the outputs.
+/// Forward mode: the kernel with additional arguments NAME_tangent for each input and output: a buffer like NAME (f32
+/// for 16-bit storage), or a number for a number. It writes what the kernel writes and the tangents of the outputs.
 Kernel tangent(const Kernel& kernel, const Differentiation& which = {});
 
-/// Reverse mode: launches that compute gradients. A cheap handle to shared state, which is immutable but for the tables of
-/// index arrays that launches keep for each other. Safe for several threads.
+/// Reverse mode: launches that compute gradients. A cheap handle to shared state, which is immutable except for the
+/// tables of index arrays kept between launches. Thread-safe.
 class Gradient {
  public:
-  /// Parameters of `launch`: the arguments of the kernel but for its outputs; NAME_cotangent for each output, read;
-  /// NAME_gradient for each input, written: of NAME's shape, one element for a number. An argument that is read and
-  /// written is given as it was before the kernel ran.
+  /// Parameters of `launch`: the arguments of the kernel except its outputs; NAME_cotangent of each output, read;
+  /// NAME_gradient of each input, written, in the shape of NAME, one element for a number. Arguments that are read
+  /// and written have their contents from before the kernel ran.
   std::vector<KernelParameter> parameters() const;
   /// The generated kernels in the order of their launches, for `emit`, Device::supports and Device::prepare.
   std::vector<Kernel> kernels() const;
 
   struct Options {
-    /// Most memory for records of loops, tables of index arrays and exact sums; 0: half of what the device has free.
+    /// Limit of the memory for records of loops, tables of index arrays and exact sums; 0: half of the free memory of
+    /// the device.
     int64_t memory_bytes = 0;
   };
-  /// Gradients for the kernel launched over `extent`. Throws InputError for arguments that do not fit, and where the
-  /// memory limit is exceeded.
+  /// Gradients for the kernel launched over `extent`. Throws InputError for invalid arguments, and if the memory
+  /// limit is exceeded.
   void launch(const Device& device, const Shape& extent, const Arguments& arguments, const Options& options,
               const std::source_location& line = std::source_location::current()) const;
   void launch(const Device& device, const Shape& extent, const Arguments& arguments,
@@ -84,7 +85,7 @@ class Gradient {
 
 Gradient differentiate(const Kernel& kernel, const Differentiation& which = {});
 
-/// How far the modes disagree in one random direction.
+/// Differences between the modes in one random direction.
 struct KernelGradientCheck {
   double forward = 0,
          reverse = 0;            // <cotangent, tangent of the outputs> and <gradient, tangent of the inputs>
@@ -93,22 +94,22 @@ struct KernelGradientCheck {
   double norms = 0;              // the norm of the cotangents times that of the directions of the buffers
   std::vector<Array> gradients;  // of reverse mode, of the inputs in the order of the parameters
 };
-/// Compares reverse mode, forward mode and central differences of step `step` at these arguments: those of the kernel, by
-/// name. Contents of buffers stay as they are.
+/// Compares reverse mode, forward mode and central differences of step `step` for the given arguments of the kernel,
+/// by name. The contents of buffers are preserved.
 KernelGradientCheck check_gradient(const Device& device, const Kernel& kernel, const Shape& extent,
                                    const Arguments& arguments, const Differentiation& which = {},
                                    uint64_t seed = 1, double step = 1e-6);
 
 struct Case;
-/// The gradient of one kernel that a case launches, by all its inputs.
+/// The gradient of one kernel that a case launches, with respect to all its inputs.
 struct GradientRow {
   std::string name, size, kernel;
   KernelGradientCheck check;
   std::optional<KernelGradientCheck>
       wide;  // of the kernel with f64 in place of narrower floats, where that is possible
-  bool same_bits = false, pass = false;  // `pass`: the modes agree, and the two devices' bits
-  std::string rejected;                  // why there is no gradient, else empty
-  std::string left_out;                  // why it was not computed, else empty
+  bool same_bits = false, pass = false;  // `pass`: the modes agree, and so do the bits of both devices
+  std::string rejected;                  // reason why there is no gradient, else empty
+  std::string left_out;                  // reason why it was not computed, else empty
 };
 /// Each kernel that the case launches is differentiated, with its inputs after the run, on `device` and on `other`.
 std::vector<GradientRow> verify_gradients(const Case& c, const std::string& size, const Device& device,

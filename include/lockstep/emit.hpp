@@ -1,4 +1,4 @@
-// The text of a kernel for a target: to read it, to keep it, to hand it to another program.
+// The generated code of a kernel for a target.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-/// The kernel as `ir` (as traced), `llvm` or `asm` (the CPU), `cuda` (CUDA C++), `ptx`, `cubin` (bytes) or `wgsl`.
-/// `arch` is a CUDA architecture such as sm_90 (that without one), or an LLVM processor (this machine's without
-/// one). Throws InputError for another target and UnsupportedError, with the reason, where the kernel or this
-/// build cannot be had in that form.
+/// The kernel as `ir` (as traced), `llvm` or `asm` (CPU), `cuda` (CUDA C++), `ptx`, `cubin` (bytes) or `wgsl`. `arch`
+/// is a CUDA architecture such as sm_90 (also the default), or an LLVM processor (default: that of this machine).
+/// Throws InputError for another target and UnsupportedError, with the reason, if the kernel or this build does not
+/// support the target.
 std::string emit(const Kernel& kernel, std::string_view target, Numerics numerics = Numerics::exact,
                  std::string_view arch = {});
 /// In the form that the device compiles, with its numerics and architecture: llvm, cuda, wgsl, or ir for the
@@ -19,12 +19,12 @@ std::string emit(const Kernel& kernel, std::string_view target, Numerics numeric
 std::string emit(const Kernel& kernel, const Device& device);
 
 class CaseRegistry;
-/// `main` of a program with cases of its own, as `lockstep` has verify, bench and emit:
+/// `main` of a program with your own cases, with the commands verify, bench and emit of `lockstep`:
 ///   program [verify [PREFIX]] [--device NAMES] [--against cpu|interp|reference]   every device if none is named
 ///   program bench [PREFIX] [--device NAMES] [--size SIZE]
 ///   program emit KERNEL [--target TARGET] [--arch ARCH]
 ///   program list
-/// Gives the exit code: 0, 1 where a result differs, 2 for bad usage and bad input, 3 where a device fails.
+/// Returns the exit code: 0, 1 if a result differs, 2 for invalid usage or input, 3 if a device fails.
 /// Writes to stdout, and errors to stderr.
 int run_cases(int argc, const char* const* argv, const CaseRegistry& cases);
 

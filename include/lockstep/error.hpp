@@ -1,4 +1,4 @@
-// Errors that Lockstep throws. Every message says what, where, and what was expected.
+// Errors thrown by Lockstep. Every message states what is wrong, where, and what was expected.
 #pragma once
 
 #include <stdexcept>
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// Base of all errors. `what()` reads `<problem> [<where>]: expected <expected>` on one line; the parts keep the
-/// characters that names of files may contain.
+/// Base class of all errors. `what()` is `<problem> [<where>]: expected <expected>` on one line; the parts are
+/// unescaped and may contain any character of a file name.
 class Error : public std::runtime_error {
  public:
   Error(std::string_view problem, std::string_view where, std::string_view expected);
@@ -17,7 +17,7 @@ class Error : public std::runtime_error {
   const std::string& problem() const { return problem_; }
   const std::string& where() const { return where_; }
   const std::string& expected() const { return expected_; }
-  /// A line that helps to mend the matter, or empty. Derived classes redeclare with_hint() to keep their
+  /// A hint that may help, or empty. Derived classes redeclare with_hint() to keep their type.
   /// type.
   const std::string& hint() const { return hint_; }
   Error& with_hint(std::string hint) {
@@ -26,14 +26,14 @@ class Error : public std::runtime_error {
   }
 
  protected:
-  /// A reason that names its own place: `what()` is the reason.
+  /// A reason that contains its own location: `what()` is the reason.
   explicit Error(const std::string& reason);
 
  private:
   std::string problem_, where_, expected_, hint_;
 };
 
-/// Bad usage or bad input: exit code 2.
+/// Invalid usage or input: exit code 2.
 class InputError : public Error {
  public:
   using Error::Error;
@@ -43,7 +43,7 @@ class InputError : public Error {
   }
 };
 
-/// The device, or this build, cannot do what was asked: the reason is part of the message.
+/// The device or this build does not support the request; the message contains the reason.
 class UnsupportedError : public Error {
  public:
   using Error::Error;
@@ -56,7 +56,7 @@ class UnsupportedError : public Error {
 enum class DeviceFault { allocation, compile, launch, device_lost };
 std::string_view name(DeviceFault fault);
 
-/// A device failed while it worked; a stage answers with its CPU fallback. Exit code 3 where that is off.
+/// A device failed during execution; a stage then falls back to the CPU. Exit code 3 if fallback is disabled.
 class DeviceError : public Error {
  public:
   DeviceError(DeviceFault fault, const std::string& reason) : Error(reason), fault_(fault) {}
@@ -66,7 +66,7 @@ class DeviceError : public Error {
   DeviceFault fault_;
 };
 
-/// A broken invariant of Lockstep itself.
+/// A violated invariant of Lockstep itself.
 class InternalError : public Error {
  public:
   using Error::Error;

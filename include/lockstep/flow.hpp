@@ -46,7 +46,7 @@ enum class ClosureForm : uint8_t {
   divergence,  // curl div (2 nu_t S)
   simple,      // nu_t lap w
 };
-/// How a dynamic closure takes its coefficient; negative ones become 0.
+/// Averaging of the coefficient of a dynamic closure; negative coefficients become 0.
 enum class Averaging : uint8_t { global, local };
 enum class Advection : uint8_t {
   stress,  // by P = u v and Q = u^2 - v^2: two inverse and two forward transforms
@@ -59,7 +59,7 @@ enum class ForcingKind : uint8_t {
 };
 enum class Initial : uint8_t { mcwilliams, vortices, noise, taylor_green, shear };
 
-/// Names as options have them.
+/// Names in options.
 std::span<const Choice<Integrator>> choices(Integrator);
 std::span<const Choice<Dealias>> choices(Dealias);
 std::span<const Choice<Closure>> choices(Closure);
@@ -110,10 +110,11 @@ struct Model {
 struct Stepping {
   Integrator integrator = Integrator::rk4;
   double dt = 1e-3;
-  /// Above 0: each step takes dt = cfl / (max|u| / dx + max|v| / dy) of its start, and at most `dt`. Not for
-  /// ab3 and etdrk4, whose coefficients are those of one dt.
+  /// Above 0: each step uses dt = cfl / (max|u| / dx + max|v| / dy) of its start, at most `dt`. Not for ab3 and
+  /// etdrk4, whose coefficients depend on dt.
   double cfl = 0;
-  /// A variant of `flow.step` (docs/design/variants.md); empty: the fastest, as measured. All of them give the same bits.
+  /// A variant of `flow.step` (docs/design/variants.md); empty: the fastest according to measurements. All variants
+  /// give the same bits.
   std::string variant{};
 };
 
@@ -130,23 +131,22 @@ void describe(Schema<Forcing>& schema);
 void describe(Schema<Model>& schema);
 void describe(Schema<Stepping>& schema);
 void describe(Schema<SolverOptions>& schema);
-/// Options of storage: f32 and f64.
+/// Storage types: f32 and f64.
 std::vector<Choice<Storage>> precisions();
 
-/// Largest stable cfl (advection) of an integrator with these kept modes, and the largest stable dt of the
-/// linear terms (infinity for etdrk4).
+/// Largest stable cfl (advection) of an integrator with these modes, and the largest stable dt of the linear terms
+/// (infinity for etdrk4).
 double cfl_limit(const Model& model, Integrator integrator);
 double linear_dt_limit(const Model& model, Integrator integrator);
-/// Largest product of dt and an eddy viscosity with which half of the integrator's reach along the negative real axis
-/// is left to the other terms, m2. Adaptive steps of local dynamic closures observe it.
+/// Largest product of dt and an eddy viscosity, m2, that leaves half of the integrator's stability limit on the
+/// negative real axis to the other terms. Used by adaptive steps of local dynamic closures.
 double eddy_limit(const Model& model, Integrator integrator);
-/// Throws InputError for fewer than 4 points along an axis, lengths and dt not above 0, negative
-/// or non-finite coefficients, a linear term that `dt` makes unstable, cfl beyond the limit and cfl with ab3
-/// or etdrk4.
+/// Throws InputError for fewer than 4 points along an axis, lengths and dt not above 0, negative or non-finite
+/// coefficients, a linear term that is unstable for `dt`, cfl above the limit, and cfl with ab3 or etdrk4.
 void check(const Model& model, const Stepping& stepping);
 
-/// Vorticity (ny, nx), f64, zero mean. Random ones depend on the seed and on wavenumbers only: the same flow
-/// on every grid that resolves it.
+/// Vorticity (ny, nx), f64, zero mean. Random fields depend on the seed and on wavenumbers only: the same flow on
+/// every grid that resolves it.
 Array initial_field(const BoxGrid& grid, Initial which, uint64_t seed = 0);
 
 /// Domain means: E = <|u|^2> / 2, Z = <w^2> / 2, P = <|grad w|^2> / 2.
@@ -154,86 +154,87 @@ struct Budget {
   double energy = 0, enstrophy = 0, palinstrophy = 0;
 };
 
-/// Rates of change of energy or enstrophy, by what causes them.
+/// Rates of change of energy or enstrophy by cause.
 struct Rates {
   double viscous = 0, drag = 0;
   double other = 0;    // hyper- and hypoviscosity
-  double forcing = 0;  // the steady force's; random kicks bring forcing.amount of energy on the mean
-  double closure = 0;  // of products: the closure, and what aliasing leaves where it is not removed
-  double all = 0;      // sum of these
+  double forcing = 0;  // of the steady force; random forcing adds an energy of forcing.amount on average
+  double closure = 0;  // of products: the closure, and aliasing if it is not removed
+  double all = 0;      // sum of the above
 };
-/// A member at a moment of a run.
+/// State of a member at one time of a run.
 struct Moment {
   double time = 0, max_u = 0, max_v = 0, courant = 0;
   Budget budget;
   Rates energy, enstrophy;
 };
 
-/// Sums over rings |k| = (j +- 1/2) 2 pi / max(Lx, Ly); fluxes through |k| = j + 1/2, by advection alone, out of
-/// the larger scales where positive.
+/// Sums over rings |k| = (j +- 1/2) 2 pi / max(Lx, Ly); fluxes by advection through |k| = j + 1/2, positive towards
+/// small scales.
 struct Spectra {
   std::vector<double> energy, enstrophy, energy_flux, enstrophy_flux;
 };
 
-/// A member that blew up: a speed that is not finite, or beyond twice cfl_limit.
+/// A member that blew up: its speed is not finite, or exceeds twice cfl_limit.
 struct BlowUp {
   int64_t member = 0;
-  int64_t step = 0;  // at which it was found, at most ten steps late
+  int64_t step = 0;  // step at which it was found, at most ten steps late
 };
 
-/// Flows of one model on a device, advanced together; a member has the same bits as by itself. The state stays
-/// on the device. Members differ by their initial fields and, with stochastic forcing, by seed + member.
+/// Flows of one model on a device, advanced together. A member has the same bits as if it were simulated alone. The
+/// state stays on the device. Members differ by their initial fields and, with stochastic forcing, by seed + member.
 class Solver {
  public:
-  /// A fluid at rest. `precision`: f32 or f64. Throws InputError as check() does, UnsupportedError for f64 where the
-  /// device has none.
+  /// A fluid at rest. `precision`: f32 or f64. Throws InputError as check() does, and UnsupportedError for f64 on a
+  /// device without it.
   Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision = Storage::f64,
          int64_t members = 1);
-  /// Divided over ranks, which all hold the whole state: each computes some columns of modes and some rows of points. The
-  /// bits are those of one rank. Collective, as are advance(), courant(), moment(), evaluate() and right_hand_side().
-  /// Throws GroupError, on every rank, for grids and closures without fused kernels (docs/cluster.md).
+  /// A flow divided over ranks, which all hold the whole state: each computes some columns of modes and some rows of
+  /// points, bit-identical to one rank. Collective, as are advance(), courant(), moment(), evaluate() and
+  /// right_hand_side(). Throws GroupError, on every rank, for grids and closures without fused kernels
+  /// (docs/cluster.md).
   Solver(const Device& device, const Model& model, const Stepping& stepping, Storage precision,
          int64_t members, const parallel::Group& group);
 
-  /// (ny, nx) for all members, or (members, ny, nx); the mean and modes that are not kept are dropped. Time
-  /// starts anew. Throws InputError for other shapes and values that are not finite.
+  /// (ny, nx) for all members, or (members, ny, nx); the mean and truncated modes are dropped. The time is reset to
+  /// 0. Throws InputError for other shapes and values that are not finite.
   void set_vorticity(const Array& w);
-  /// Puts `steps` steps on the device's queue; returns before they are done.
+  /// Queues `steps` steps on the device and returns before they are complete.
   void advance(int64_t steps);
-  /// With cfl: the time at which members stop; steps beyond change nothing and are not counted.
+  /// With cfl: the time at which members stop; later steps change nothing and are not counted.
   void set_end(double time);
 
-  /// (members, ny, nx) in the solver's precision; these wait.
+  /// (members, ny, nx) in the precision of the solver; these functions wait.
   Array vorticity() const;
-  /// The same into `out` (members, ny, nx), f32, on the solver's device, without a wait.
+  /// The same into `out` (members, ny, nx), f32, on the solver's device, without waiting.
   void vorticity(const Buffer& out) const;
-  /// The same of the last state found sound: at most ten steps before a blow-up.
+  /// The last finite state, at most ten steps before a blow-up.
   Array last_sound_vorticity() const;
   std::vector<Budget> budget() const;
   std::vector<Spectra> spectra() const;
   std::vector<double> times() const;
   std::vector<int64_t> steps() const;
-  /// Computes the members' moments after each `every` steps (`since` of which are done already), on the device and
-  /// without a wait; they stay there until moments() reads them or 1024 have come together.
+  /// Computes the moments of the members every `every` steps (`since` of which are already done) on the device
+  /// without waiting. They stay there until moments() reads them or there are 1024.
   void record_moments(int64_t every, int64_t since = 0);
-  /// Moments recorded and not yet read: rows in time of all members. This waits.
+  /// Recorded moments that have not been read: rows in time of all members. Waits.
   std::vector<std::vector<Moment>> moments();
-  /// Moments of all members, now; this waits.
+  /// Current moments of all members; waits.
   std::vector<Moment> moment();
-  /// The smallest dt of any step and member so far.
+  /// The smallest dt of all steps and members so far.
   double smallest_dt() const;
-  /// (max|u| / dx + max|v| / dy) dt, now.
+  /// Current (max|u| / dx + max|v| / dy) dt.
   std::vector<double> courant() const;
   std::vector<BlowUp> blown_up() const;
-  /// Puts one right-hand side on the queue.
+  /// Queues one evaluation of the right-hand side.
   void evaluate();
-  /// Time derivative of the present state but for stochastic forcing: spectra (members, rows, columns, 2).
+  /// Time derivative of the current state without stochastic forcing: spectra (members, rows, columns, 2).
   Array right_hand_side();
   /// The state in the order of Modes (src/flow/modes.hpp): (members, rows, columns, 2).
   Array spectrum() const;
 
-  /// Everything that the steps to come depend on, and back; the solver must have the same settings. Both solvers
-  /// then go on with the same bits.
+  /// The complete state, and its restoration into a solver with the same settings. Both solvers then continue with the
+  /// same bits.
   std::vector<std::pair<std::string, Array>> state() const;
   void set_state(const std::vector<std::pair<std::string, Array>>& state);
 

@@ -1,5 +1,5 @@
-// Native kernels: a kernel written in CUDA C++, or a call of a vendor's library, that complements a portable one and
-// takes the same arguments.
+// Native kernels: CUDA C++ or a call of a vendor library as an alternative to a portable kernel with the same
+// arguments.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace lockstep {
 /// The product c = a b of the three matrices, or batches of matrices, that a kernel takes in this order, by cuBLAS
 /// (loaded at run time): f32, f64, or a and b of 16 bits with c of 16 bits or f32; sums of 16-bit products in f32.
 struct LibraryProduct {
-  bool tf32 = false;  // f32 rounded to ten bits of mantissa before it is multiplied
+  bool tf32 = false;  // f32 rounded to ten bits of mantissa before the product
 };
 
 /// CUDA form of a kernel. The source is compiled by NVRTC without headers; it holds
@@ -28,17 +28,17 @@ struct NativeForm {
   /// Points that a block covers along each axis (points kernels); zeros: one per thread.
   std::array<int32_t, 3> points{0, 0, 0};
   int64_t dynamic_shared_bytes = 0;
-  /// Groups kernels: blocks that stand for one group, next to each other along x; the source makes them a cluster
-  /// (`__cluster_dims__`, sm_90), of up to 16 blocks.
+  /// Groups kernels: number of blocks per group, adjacent along x; the source makes them a cluster
+  /// (`__cluster_dims__`, sm_90) of up to 16 blocks.
   int32_t cluster = 1;
-  /// Compiled for the device's own architecture alone (`sm_90a`), with the instructions that no later one keeps.
+  /// Compiled for the device's own architecture only (`sm_90a`), with instructions that later architectures may lack.
   bool own_architecture = false;
   /// Instead of a source. Launched over one point.
   std::optional<LibraryProduct> product = std::nullopt;
 };
 
-/// A kernel named `<portable>.native` (`.cublas`, `.cublas_tf32`) with the portable one's parameters and domain, which
-/// runs on CUDA only. It replaces nothing: a case launches both and compares them.
+/// A kernel named `<portable>.native` (`.cublas`, `.cublas_tf32`) with the parameters and domain of the portable one,
+/// for CUDA only. It does not replace the portable kernel: a case launches both and compares them.
 Kernel native_kernel(const Kernel& portable, NativeForm form);
 /// The native form, or null for a portable kernel.
 const NativeForm* native_form(const Kernel& kernel);

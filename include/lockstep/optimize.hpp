@@ -21,7 +21,7 @@
 
 namespace lockstep::optimize {
 
-/// A function with an accepted point. Buffers are f32 or f64, of one dimension, and stay the same ones.
+/// A function with an accepted point. Buffers are f32 or f64, one-dimensional, and do not change.
 class Objective {
  public:
   virtual ~Objective() = default;
@@ -31,17 +31,17 @@ class Objective {
   virtual Buffer gradient()
       const = 0;                     // (m) of what launch() evaluated; steps are of this storage and length
   virtual Buffer value() const = 0;  // (1)
-  /// (n) of the point's storage, 1 for numbers that count in the point's length and 0 for others; empty: all.
+  /// (n) in the storage of the point, 1 for numbers that count in its length and 0 for others; empty: all.
   virtual Buffer counted() const { return {}; }
-  /// trial = point + step (on a manifold: moved by it), value and gradient there; launches only.
+  /// trial = point + step (or retraction on a manifold), and value and gradient there; launches only.
   virtual void launch(const Buffer& step) = 0;
-  /// Whether launch() may be recorded into a graph once it has run.
+  /// Whether launch() may be recorded into a graph after its first run.
   virtual bool recordable() const { return true; }
-  /// The trial was copied to the point.
+  /// Notifies that the trial was copied to the point.
   virtual void accepted() {}
 };
 
-/// A function of plain numbers: the vectors are here, the function is launch_at().
+/// A function of a vector, computed by launch_at().
 class VectorObjective : public Objective {
  public:
   /// `start` (n), f32 or f64, becomes the point; `value` is of storage `value_storage`.
@@ -71,7 +71,7 @@ enum class Termination : uint8_t {
   step_tolerance,
   max_iterations,
   stopped,     // by the callback
-  no_descent,  // no step lowers the value
+  no_descent,  // no step reduces the value
   failure,     // value or gradient are not finite
 };
 std::string_view name(Method method);
@@ -93,7 +93,7 @@ struct Options {
   int history = 10;                   // pairs of lbfgs, 1 to 1000
   double learning_rate = 1e-2;        // sgd, adam, adamw
   double momentum = 0;                // sgd
-  double weight_decay = 0;            // adamw, where steps and points have the same coordinates
+  double weight_decay = 0;            // adamw, if steps and points have the same coordinates
   /// Called after each iteration; false stops.
   std::function<bool(const Iteration&)> callback;
 };
@@ -105,8 +105,8 @@ struct Result {
   std::vector<Iteration> trace;
 };
 
-/// Minimises from the objective's point and leaves the best one there. Throws InputError for options out of range
-/// and for a start whose value is not finite.
+/// Minimises from the objective's point and leaves the best point there. Throws InputError for invalid options and
+/// for a start with a value that is not finite.
 Result minimize(Objective& objective, const Options& options = {});
 
 }  // namespace lockstep::optimize

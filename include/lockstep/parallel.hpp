@@ -1,4 +1,4 @@
-// Ranks that work on one problem: processes under mpirun or Slurm, or threads of one process with a device each.
+// Ranks that work on one problem: processes under mpirun or Slurm, or threads of one process with one device each.
 //
 //   parallel::run_ranks(4, {}, [](const parallel::Group& group) {
 //     std::vector<double> parts = …;                       // of parallel::share(64, group): n numbers a part
@@ -25,11 +25,11 @@ namespace lockstep::parallel {
 
 class Transport;
 
-/// Ranks disagree, do not answer or lack devices.
+/// Ranks disagree, do not respond or lack devices.
 class GroupError : public InputError {
  public:
   using InputError::InputError;
-  /// Thrown by every rank of the group in the same call: none waits for another.
+  /// Thrown by every rank of the group in the same call, so that none waits for another.
   GroupError& on_every_rank() {
     everywhere_ = true;
     return *this;
@@ -52,7 +52,7 @@ struct Range {
 };
 
 struct GroupOptions {
-  double wait_limit_s = 600;  ///< without a sign of life of a rank that is waited for
+  double wait_limit_s = 600;  ///< without a response from a rank that is waited for
 };
 
 using Bytes = std::vector<std::byte>;
@@ -63,7 +63,7 @@ Bytes bytes_of(std::span<const T> numbers) {
   return {bytes.begin(), bytes.end()};
 }
 inline Bytes bytes_of(std::string_view text) { return bytes_of(std::span<const char>(text)); }
-/// The whole numbers of T in `from`, behind those of `to`.
+/// The integers of T in `from`, appended to those of `to`.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 void append_numbers(std::vector<T>& to, const Bytes& from) {
@@ -74,17 +74,17 @@ void append_numbers(std::vector<T>& to, const Bytes& from) {
 inline std::string_view text_of(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-/// A contiguous buffer that goes to a rank or comes from it.
+/// A contiguous buffer that is sent to or received from a rank.
 struct Slice {
   int rank;
   Buffer buffer;
 };
 
-/// A cheap handle. Collective calls are made by every rank, in the same order; each wait has a limit (GroupError). Buffers
-/// pass through NCCL where every rank has a CUDA device of its own, otherwise through host memory.
+/// A cheap handle. Collective calls are made by every rank, in the same order; each wait has a limit (GroupError).
+/// Buffers are sent through NCCL if every rank has its own CUDA device, otherwise through host memory.
 class Group {
  public:
-  /// Of one rank, which needs no transport.
+  /// A group of one rank, without a transport.
   Group();
   Group(std::unique_ptr<Transport> transport, const GroupOptions& options);
 
@@ -103,13 +103,13 @@ class Group {
   void broadcast(Bytes& data, int root = 0) const;
   /// By rank.
   std::vector<Bytes> all_gather(Bytes mine) const;
-  /// The same on rank 0 alone; the other ranks go on without a wait.
+  /// The same on rank 0 only; the other ranks continue without waiting.
   std::vector<Bytes> gather(Bytes mine) const;
-  /// `to[r]` goes to rank r; the result has what each rank sent here.
+  /// `to[r]` is sent to rank r; the result contains what each rank sent here.
   std::vector<Bytes> all_to_all(std::vector<Bytes> to) const;
-  /// The neighbours' data: below (rank - 1) and above (rank + 1), around the end where periodic; empty where there is none.
+  /// The data of the neighbours below (rank - 1) and above (rank + 1), cyclic if periodic; empty where there is none.
   std::pair<Bytes, Bytes> exchange_halos(Bytes to_below, Bytes to_above, bool periodic = false) const;
-  /// Throws GroupError, on every rank and with the ranks that differ, where the texts are not equal.
+  /// Throws GroupError, on every rank and with the ranks that differ, if the texts are not equal.
   void expect_same(std::string_view what, std::string_view text) const;
 
   /// Sums of `parts` contributions of equal length, added by a binary tree over the numbers of the parts: the bits do not
@@ -122,14 +122,14 @@ class Group {
   }
   /// The same on a device: rows of `mine` (parts of this rank, n) of f32 or f64; the sums are written to `total` (n).
   void sum(const Device& device, int64_t parts, const Buffer& mine, const Buffer& total) const;
-  /// Sends and receives buffers at once; waits for them. Several between two ranks arrive in their order.
+  /// Sends and receives buffers concurrently and waits for completion. Several between two ranks arrive in order.
   void exchange(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) const;
-  /// The same without a wait of the host: work that the device is given afterwards runs after it. finish_exchange waits,
-  /// which has to be before the host waits for that work: a rank that failed is noticed there alone.
+  /// The same without blocking the host: work launched afterwards on the device runs after the exchange. Call
+  /// finish_exchange before the host waits for that work: only it detects a rank that failed.
   void begin_exchange(const Device& device, std::span<const Slice> sends,
                       std::span<const Slice> receives) const;
   void finish_exchange() const;
-  /// How buffers of this device pass: "NCCL 2.28.9" or "host memory (why)". Collective.
+  /// Transport of buffers of this device: "NCCL 2.28.9" or "host memory (reason)". Collective.
   std::string device_link(const Device& device) const;
 
   struct State;
@@ -156,22 +156,22 @@ std::vector<T> numbers_of_all(const Group& group, const std::vector<T>& mine) {
   return all;
 }
 
-/// The parts of a rank: parts are dealt out in order, evenly.
+/// The range of parts of a rank: parts are distributed evenly, in order.
 Range share(int64_t parts, int rank, int size);
 inline Range share(int64_t parts, const Group& group) { return share(parts, group.rank(), group.size()); }
 
-/// Numbers 0 … count - 1, each handed to one rank, in order of asking. Made and finished by every rank.
+/// Numbers 0 … count - 1, each assigned to one rank in the order of requests. Created and finished by every rank.
 class WorkQueue {
  public:
-  /// `on_parts` is called on rank 0 with what ranks report.
+  /// `on_parts` is called on rank 0 with the reports of ranks.
   WorkQueue(const Group& group, int64_t count, std::function<void(int parts)> on_parts = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
-  /// From any thread; nothing once all are handed out.
+  /// Thread-safe; nothing once all are assigned.
   std::optional<int64_t> next();
-  /// Progress, and a sign of life. From any thread.
+  /// Reports progress, which also counts as a response. Thread-safe.
   void report(int parts);
-  /// Waits until every rank has finished its numbers. Throws GroupError where one gives no sign of life.
+  /// Waits until every rank has finished its numbers. Throws GroupError if a rank does not respond.
   void finish();
 
  private:
@@ -179,10 +179,10 @@ class WorkQueue {
   std::unique_ptr<State> state_;
 };
 
-/// The launcher's: one rank of MPI where this process was started by mpirun or srun, else of one rank. Throws
-/// UnsupportedError where there is a launcher and its library cannot be used.
+/// The launcher's group: ranks of MPI if this process was started by mpirun or srun, else one rank. Throws
+/// UnsupportedError if there is a launcher and its library cannot be used.
 Group launched(const GroupOptions& options = {});
-/// Whether a launcher started several processes; its rank and size.
+/// Whether a launcher started several processes, with rank and size.
 struct Launch {
   std::string launcher;  // empty: none
   int rank = 0, size = 1;
@@ -190,16 +190,16 @@ struct Launch {
 Launch launch_of_environment();
 /// Waits for the other processes and ends MPI; before main() returns.
 void end_launch();
-/// Ends the processes of the other ranks too, where this one failed alone: they would wait for it.
+/// Ends the processes of the other ranks, which would otherwise wait for this one, after it failed alone.
 void abort_launch(int exit_code) noexcept;
 
-/// Runs `work` once per rank, each in a thread of its own; throws the first failure, with which waits of others end.
+/// Runs `work` once per rank, each in its own thread; throws the first failure, which ends the waits of others.
 void run_ranks(int ranks, const GroupOptions& options, const std::function<void(const Group&)>& work);
 
-/// The device of a rank: `names` as --device; with several ranks on a host each gets a CUDA device of its own (cuda,
+/// The device of a rank: `names` as in --device; several ranks on one host use different CUDA devices (cuda,
 /// cuda:all, auto). Collective. Throws GroupError for more ranks than devices unless `share_devices`.
 std::string device_of_rank(const Group& group, const std::string& names, bool share_devices);
-/// Whether a list of devices asks for all of a kind ("cuda:all"), and how many there are.
+/// Whether a list of devices requests all of a kind ("cuda:all"), and their number.
 bool asks_all(std::string_view names);
 int cuda_devices();
 

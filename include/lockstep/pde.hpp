@@ -4,14 +4,15 @@
 //   const auto t = heat.field("t");
 //   const auto nu = heat.parameter("nu");
 //   heat.residual("heat", heat.dt(t) - nu * heat.laplacian(t));
-//   pde::Mesh mesh{.cells = {256, 256, 1}, .spacing = {h, h, h}, .dt = dt, .boundary =
-//   pde::BoundaryConditions::parse("clamp")}; pde::Loss loss(heat, mesh); auto bound = loss.bind(device, {.fields =
-//   {{"t", {t0, t1, t2}}}, .parameters = {{"nu", 0.1}}}); bound.run(); bound.loss(); bound.gradient("t", 0);
+//   const auto edges = pde::BoundaryConditions::parse("clamp");
+//   pde::Loss loss(heat, {.cells = {256, 256, 1}, .spacing = {h, h, h}, .dt = dt, .boundary = edges});
+//   auto bound = loss.bind(device, {.fields = {{"t", {t0, t1, t2}}}, .parameters = {{"nu", 0.1}}});
+//   bound.run(), bound.loss(), bound.gradient("t", 0);
 //
-// The loss is L = sum_k w_k / N sum_i m_i R_k,i^2 over the N cells i, with an optional mask m. A residual is
-// an expression over fields at three time levels (-1, 0, +1), difference operators and parameters. The
-// gradient is the exact transpose of the discrete residual, gathered cell by cell: its bits depend on nothing
-// but the problem. Mathematics: docs/pde.md.
+// The loss is L = sum_k w_k / N sum_i m_i R_k,i^2 over the N cells i, with an optional mask m. A residual is an
+// expression over fields at three time levels (-1, 0, +1), difference operators and parameters. The gradient is the
+// exact transpose of the discrete residual, gathered cell by cell, so its bits depend on the problem only.
+// Mathematics: docs/pde.md.
 #pragma once
 
 #include <array>
@@ -30,11 +31,11 @@ namespace lockstep::pde {
 
 using autodiff::Value;
 
-/// Boundary rule: a field beyond the edge of the grid. f[-1] is the first ghost, f[0] the first cell.
+/// Boundary rule: the values of a field outside the grid. f[-1] is the first ghost cell, f[0] the first cell.
 enum class Rule : uint8_t {
   periodic,
   clamp,           // zero gradient: f[-m] = f[m-1]
-  reflect_even,    // the same mirror
+  reflect_even,    // the same as clamp
   reflect_odd,     // f[-m] = -f[m-1]
   free_slip,       // the component of a vector field normal to the wall is odd, all else even
   no_slip,         // vector fields are odd, all else even
@@ -47,8 +48,8 @@ enum class Rule : uint8_t {
 struct Side {
   Rule rule = Rule::periodic;
   double value = 0;  // b
-  /// A parameter or a profile of the system that is given with the data and takes the place of `value`: changing it
-  /// compiles nothing again.
+  /// A parameter or profile of the system that is passed with the data and replaces `value`: a change needs no
+  /// compilation.
   std::string parameter = {};
   friend bool operator==(const Side&, const Side&) = default;
 };
@@ -57,14 +58,15 @@ struct Side {
 struct BoundaryConditions {
   std::array<std::array<Side, 2>, 3> sides{};  // [axis, 0 = x][0 = low, 1 = high]
 
-  /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp", "y+=dirichlet_face:@lid"
-  /// with a parameter's name. Axes that are not named stay periodic. Throws InputError for an unknown name, a missing or needless value, or one periodic side
+  /// "clamp", "x=clamp,y=reflect_odd,z=one_sided2", "x-=dirichlet_face:1.0,x+=clamp", "y+=dirichlet_face:@lid" with
+  /// the name of a parameter. Axes that are not named are periodic. Throws InputError for an unknown name, a missing
+  /// or superfluous value, and an axis that is periodic at one end only.
   /// alone.
   static BoundaryConditions parse(std::string_view text);
   std::string text() const;
 };
 
-/// The names that parse() knows: "periodic, clamp, …, dirichlet_face:b, …".
+/// The names accepted by parse(): "periodic, clamp, …, dirichlet_face:b, …".
 std::string boundary_rules();
 
 struct Mesh {
@@ -94,17 +96,17 @@ class System {
   /// `dimensions`: 1, 2 or 3 space axes.
   explicit System(int dimensions);
 
-  /// A field given at the levels that the residuals mention. `boundary` overrides the mesh's; both must be
-  /// periodic along the same axes.
+  /// A field at the levels that the residuals use. `boundary` overrides that of the mesh; both must be periodic along
+  /// the same axes.
   Field field(std::string name, int components = 1);
   Field field(std::string name, int components, const BoundaryConditions& boundary);
   /// A boundary for each component.
   Field field(std::string name, const std::vector<BoundaryConditions>& boundary_of_component);
   /// A field with one component for each axis, which free_slip and no_slip reflect as a vector.
   Field vector(std::string name);
-  /// A number that is given with the data.
+  /// A number that is passed with the data.
   Value parameter(std::string name);
-  /// Numbers that are given with the data, one for each cell of a side: what Side::parameter may name besides
+  /// Numbers that are passed with the data, one for each cell of a boundary; Side::parameter may name them as well as
   /// parameters.
   void profile(std::string name);
 
@@ -144,7 +146,7 @@ class System {
   int dimensions() const;
   /// Components of a field. Throws InputError for an unknown name.
   int components(std::string_view field) const;
-  /// The plan that follows from the residuals; freezes the system. For the engine and tests.
+  /// The plan derived from the residuals; freezes the system. For the engine and tests.
   std::shared_ptr<const Plan> plan() const;
 
   struct State;
@@ -153,7 +155,7 @@ class System {
   std::shared_ptr<State> state_;
 };
 
-/// Switches of the built-in transport loss.
+/// Options of the built-in transport loss.
 struct TransportOptions {
   double weight_sigma = 1, weight_u = 1;
   bool sigma_transport = true;   // dt sigma + u . grad sigma
@@ -190,25 +192,24 @@ std::string_view name(Path path);
 
 /// Data of one evaluation, on one device.
 struct Inputs {
-  /// Levels -1, 0, +1 of each field; those that the residuals do not mention may be empty. Shape (nz, ny,
-  /// nx), or (components, nz, ny, nx) with component 0 = x. All of one storage: f32, f64, f16 or bf16
-  /// (computed in f32).
+  /// Levels -1, 0, +1 of each field; those that the residuals do not use may be empty. Shape (nz, ny, nx), or
+  /// (components, nz, ny, nx) with component 0 = x. All of one storage: f32, f64, f16 or bf16 (computed in f32).
   std::map<std::string, std::array<Buffer, 3>> fields;
   std::map<std::string, double> parameters;
-  /// Values along sides, of f32 where the fields are narrower and else of their storage. Shape: the mesh's cells along
-  /// the two other axes, slowest first: (nz, ny) for a side of x, (nz, nx) of y, (ny, nx) of z; leading 1 may be left
-  /// out. All members share them.
+  /// Values along boundaries, of f32 if the fields are narrower, else of their storage. Shape: the cells of the mesh
+  /// along the two other axes, slowest first: (nz, ny) for a boundary of x, (nz, nx) of y, (ny, nx) of z; a leading 1
+  /// may be omitted. Shared by all members.
   std::map<std::string, Buffer> profiles;
   Buffer mask;      // (nz, ny, nx) of the fields' storage, or empty
-  double seed = 1;  // derivative of what follows with respect to this loss
-  /// Instead of `fields`: levels -1, 0, +1 as rows (cells, width) or (nz, ny, nx, width), as networks produce
-  /// them: all components of all fields of a cell side by side, in the order in which the fields were made
-  /// (transport: sigma, u_x, u_y, u_z). Gradients come as rows too.
+  double seed = 1;  // derivative of the final result with respect to this loss
+  /// Instead of `fields`: levels -1, 0, +1 as rows (cells, width) or (nz, ny, nx, width), as networks produce them:
+  /// all components of all fields of a cell next to each other, in the order in which the fields were made
+  /// (transport: sigma, u_x, u_y, u_z). Gradients have the same form.
   std::array<Buffer, 3> rows;
-  /// Grids of one mesh, one after the other in every array: (members, nz, ny, nx), (members * components, nz,
-  /// ny, nx), rows and masks alike. One launch takes them all; the loss is their mean.
+  /// Number of grids of one mesh, stored one after the other in every array: (members, nz, ny, nx), (members *
+  /// components, nz, ny, nx), also rows and masks. One launch computes all; the loss is their mean.
   int64_t members = 1;
-  /// Buffers for gradients, shaped as the fields; requested ones that are not given are allocated.
+  /// Buffers for gradients, in the shapes of the fields; missing ones are allocated.
   FieldBuffers gradients;
 };
 
@@ -217,8 +218,8 @@ struct TrajectoryInputs {
   std::map<std::string, std::vector<Buffer>> fields;
   std::map<std::string, double> parameters;
   std::map<std::string, Buffer> profiles;
-  /// Parameters that sides name and no residual does, and profiles, with a value for each of the T levels instead of
-  /// one for all. By the two-kernel path.
+  /// Parameters used by boundaries but by no residual, and profiles, with a value for each of the T levels instead of
+  /// one for all. Uses the two-kernel path.
   std::map<std::string, std::vector<double>> parameters_in_time;
   std::map<std::string, std::vector<Buffer>> profiles_in_time;
   Buffer mask;
@@ -232,16 +233,16 @@ struct LossOptions {
   Path path = Path::automatic;
   /// Fields whose gradients are computed; empty: all.
   std::vector<std::string> wanted;
-  /// Cells along z of a slab that passes both kernels while its cotangents are in the cache; 0: by the
+  /// Cells along z of a slab that both kernels process while its cotangents are in the cache; 0: by the
   /// device.
   int64_t slab = 0;
   /// Lanes of a tile (fused, two sweeps) along x and y, adjacent rows of a lane, planes of a chunk, groups
   /// that should share a multiprocessor (bounds the registers on CUDA); 0: by the device.
   int tile_x = 0, tile_y = 0, tile_rows = 0, chunk = 0, groups = 0;
-  /// Residual levels of a trajectory that one fused sweep takes; 0: by the device.
+  /// Residual levels per fused sweep of a trajectory; 0: by the device.
   int levels = 0;
-  /// A variant of the tiles that the path has, `pde.fused.tile`, `pde.two_sweep.tile` or, of a trajectory,
-  /// `pde.trajectory.sweep` (docs/design/variants.md); empty: the fastest that fits, as measured.
+  /// A variant of the tiles of the path, `pde.fused.tile`, `pde.two_sweep.tile` or, for a trajectory,
+  /// `pde.trajectory.sweep` (docs/design/variants.md); empty: the fastest that fits, according to measurements.
   std::string tile{};
 };
 
@@ -254,23 +255,22 @@ class BoundLoss {
   std::vector<double> terms() const;
   const std::vector<std::string>& term_names() const;
   double loss() const;
-  /// Launches what computes the loss into `value` (1), f32 or f64; nothing waits.
+  /// Queues the computation of the loss into `value` (1), f32 or f64, without waiting.
   void loss_into(const Buffer& value) const;
-  /// The same loss on other arrays of the storage, the shapes and the alignment (to 16 bytes) of those it was bound to;
-  /// what is not given stays; and with other numbers for parameters. Traces, compiles and allocates nothing. Scratch memory is shared: runs of the two must
-  /// follow one another on the device. Throws InputError for another size or storage and UnsupportedError for
-  /// trajectories and several members.
+  /// The same loss on other arrays with the storage, the shapes and the alignment (to 16 bytes) of the bound ones,
+  /// and with other values of parameters; omitted ones are unchanged. Does not trace, compile or allocate. Scratch
+  /// memory is shared: runs of the two must not overlap on the device. Throws InputError for another size or storage
+  /// and UnsupportedError for trajectories and several members.
   BoundLoss rebind(const FieldBuffers& fields, const FieldBuffers& gradients, const Buffer& mask = {},
                    const std::map<std::string, double>& parameters = {}) const;
-  /// Gradient of a field at a level, of the field's storage and the shape it was given in. Empty where not
-  /// asked for.
+  /// Gradient of a field at a level, in the storage and shape of the field. Empty if not requested.
   Buffer gradient(std::string_view field, int level) const;
   /// Gradient at a level where the inputs were rows, shaped as they were. Columns that no residual mentions
   /// are 0.
   Buffer gradient_rows(int level) const;
-  /// The path taken.
+  /// The path used.
   Path path() const;
-  /// Bytes that must be touched at least once by a run.
+  /// Bytes that a run must access at least once.
   double bytes() const;
 
   struct State;
@@ -281,20 +281,20 @@ class BoundLoss {
   std::shared_ptr<State> state_;
 };
 
-/// A system on a mesh: traces its kernels on first use and keeps them. Safe for several threads.
+/// A system on a mesh: traces its kernels on first use and keeps them. Thread-safe.
 class Loss {
  public:
   /// Throws InputError for spacing or dt not above 0, unknown order, a grid too small for a stencil.
   Loss(const System& system, const Mesh& mesh);
 
-  /// Throws InputError for missing, misshapen or mixed arrays and unknown names; UnsupportedError where the
-  /// asked path cannot do the problem.
+  /// Throws InputError for missing arrays, inconsistent shapes or types, and unknown names; UnsupportedError if the
+  /// requested path does not support the problem.
   BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
 
-  /// The sum of the losses centred at each level but the first and the last, with the gradient to every
-  /// level: levels 0 to T - 1 of BoundLoss::gradient. Each field is read and each gradient written once where
-  /// a slab stays in the cache. Throws as bind, and UnsupportedError where a residual is not linear in the
-  /// levels before and after.
+  /// The sum of the losses centred at each level except the first and the last, with the gradient with respect to
+  /// every level: levels 0 to T - 1 of BoundLoss::gradient. Each field is read and each gradient written once if a
+  /// slab stays in the cache. Throws as bind, and UnsupportedError if a residual is not linear in the levels before
+  /// and after.
   BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                             const LossOptions& options = {}) const;
 
@@ -306,8 +306,8 @@ class Loss {
   std::map<std::string, std::array<Buffer, 3>> vjp(const Device& device, const Inputs& inputs,
                                                    const Buffer& cotangents,
                                                    const LossOptions& options = {}) const;
-  /// Numbers given besides the fields, by name: tangents of them, or derivatives by them. A profile's numbers are those of
-  /// its array, one after the other.
+  /// Values of parameters and profiles by name: their tangents, or derivatives with respect to them. The numbers of a
+  /// profile are those of its array, in order.
   struct Numbers {
     std::map<std::string, double> parameters;
     std::map<std::string, std::vector<double>> profiles;
@@ -316,12 +316,13 @@ class Loss {
   /// as the fields; missing ones are zero; rows under the empty name) and of parameters and profiles.
   Buffer jvp(const Device& device, const Inputs& inputs,
              const std::map<std::string, std::array<Buffer, 3>>& tangents, const Numbers& along = {}) const;
-  /// Derivatives of the loss by every parameter and every number of the profiles, where residuals or sides name them.
+  /// Derivatives of the loss with respect to every parameter and every number of the profiles, in residuals and
+  /// boundaries.
   Numbers number_gradients(const Device& device, const Inputs& inputs) const;
   /// The same for cotangents (K, members * nz, ny, nx) of the residuals.
   Numbers number_vjp(const Device& device, const Inputs& inputs, const Buffer& cotangents) const;
-  /// Product of the loss' Hessian, by all fields, parameters and profiles, with tangents of these: what a step along them
-  /// adds to each gradient. Throws UnsupportedError for rows and several members.
+  /// Product of the Hessian of the loss, with respect to all fields, parameters and profiles, with their tangents:
+  /// the derivative of each gradient along them. Throws UnsupportedError for rows and several members.
   struct Product {
     FieldBuffers fields;
     Numbers numbers;
@@ -329,14 +330,14 @@ class Loss {
   Product hessian_product(const Device& device, const Inputs& inputs, const FieldBuffers& tangents,
                           const Numbers& along = {}) const;
 
-  /// Derivative of the loss by the value b of every dirichlet_face and ghost side, for each component of each
-  /// field by itself; where sides share a value, add what they share.
+  /// Derivative of the loss with respect to the value b of every dirichlet_face and ghost boundary, for each
+  /// component of each field; if boundaries share a value, add their derivatives.
   struct BoundaryGradient {
     std::string field;
     int component, axis, end;   // end 0: low, 1: high
-    double value;               // by one value for the whole side
-    std::string parameter;      // that gives b; empty: a number of the mesh
-    std::vector<double> cells;  // where a profile gives b: by each of its numbers, which add up to `value`
+    double value;               // with respect to one value for the whole boundary
+    std::string parameter;      // name that gives b; empty: a number of the mesh
+    std::vector<double> cells;  // if a profile gives b: for each of its numbers, which add up to `value`
   };
   std::vector<BoundaryGradient> boundary_gradients(const Device& device, const Inputs& inputs) const;
 
@@ -349,9 +350,9 @@ class Loss {
   std::shared_ptr<State> state_;
 };
 
-/// Multiplies arrays of one storage by seed / scale in place, where `seed` (1), f32 or f64, lies on the device: the
-/// chain rule behind a loss whose gradients were computed with the seed `scale`. Where the quotient is 1 nothing is read
-/// or written. Products of f16 and bf16 are taken in f32.
+/// Multiplies arrays of one storage by seed / scale in place, where `seed` (1), f32 or f64, is on the device: the
+/// chain rule after a loss whose gradients were computed with the seed `scale`. If the quotient is 1, nothing is read
+/// or written. Products of f16 and bf16 are computed in f32.
 void scale_gradients(const Device& device, std::span<const Buffer> arrays, const Buffer& seed,
                      double scale = 1);
 

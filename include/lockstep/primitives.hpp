@@ -1,11 +1,11 @@
-// Device-wide operations on buffers: fill, copy, vector updates, transpose, matrix products, reductions, scans, gather over
-// CSR rows, histograms, sorts. Written in the kernel language: CPU, interpreter and CUDA give the same bits, for
-// every thread count.
+// Device-wide operations on buffers: fill, copy, vector updates, transpose, matrix products, reductions, scans,
+// gather over CSR rows, histograms, sorts. Written in the kernel language: bit-identical on the CPU, the interpreter
+// and CUDA, for every thread count.
 //
-// Buffers are f32, f64, i32 or u32 where nothing else is said, contiguous, of any shape; an operation sees
-// their elements in row-major order and takes any count, also none and more than 2^31. Wrong storage, count
-// or overlap is an InputError. Every operation is put on `stream` (the default one where none is given) and
-// returns before it is done; only those that give a number wait.
+// Unless stated otherwise, buffers are f32, f64, i32 or u32, contiguous and of any shape. Operations access their
+// elements in row-major order and accept any count, including 0 and more than 2^31. Wrong storage, count or overlap
+// throws InputError. Operations are queued on `stream` (default: the default stream) and return before completion;
+// only those that return a number wait.
 #pragma once
 
 #include "lockstep/device.hpp"
@@ -15,7 +15,7 @@ namespace lockstep::primitives {
 
 // ── elements ──
 
-/// x = value. The value must be one that the storage holds.
+/// x = value. The storage must be able to represent the value.
 void fill(const Device& device, const Buffer& x, double value, const Stream& stream = {});
 /// to = from: same storage and shape, rank 1 to 3, windows included.
 void copy(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
@@ -31,9 +31,9 @@ void multiply(const Device& device, const Buffer& x, const Buffer& y, const Buff
               const Stream& stream = {});
 /// A function in the kernel language of one value per buffer: f32 for f16 and bf16, u32 for u8.
 using ElementFunction = std::function<AnyVal(std::span<const AnyVal> x)>;
-/// to[i] = f(from[0][i], from[1][i], …), of any storage; the result is rounded to f16 or bf16 where `to` has
-/// such elements. `to` overlaps no other buffer. `f` is traced in every call; a loop that cannot spare these
-/// microseconds launches a kernel of its own. Throws InputError where f gives another type than `to` takes.
+/// to[i] = f(from[0][i], from[1][i], …), of any storage; the result is rounded to f16 or bf16 if `to` has such
+/// elements. `to` must not overlap another buffer. `f` is traced in every call, which takes microseconds; in a hot
+/// loop launch your own kernel instead. Throws InputError if f returns another type than that of `to`.
 void map(const Device& device, const ElementFunction& f, std::span<const Buffer> from, const Buffer& to,
          const Stream& stream = {});
 inline void map(const Device& device, const ElementFunction& f, std::initializer_list<Buffer> from,
@@ -45,12 +45,13 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 
 // ── matrices ──
 
-/// Liberties that fast numerics on CUDA take with a product. Exact numerics, and other devices, take none.
+/// Freedoms of fast numerics on CUDA in a product. Exact numerics and other devices do not use them.
 struct ProductOptions {
-  /// By cuBLAS where it is found and pays: sums in its own order, at least in f32. A log line and telemetry say so
-  /// once; where it is not found, a line that no level hides does, and the kernels multiply. false: kernels alone.
+  /// Use cuBLAS if it is found and faster: sums in its own order, at least in f32. A log line and telemetry report
+  /// this once. If it is not found, a line that no log level hides reports this, and the kernels are used. false:
+  /// kernels only.
   bool library = true;
-  /// The library may round f32 to ten bits of mantissa (tf32) before it multiplies.
+  /// The library may round f32 to ten bits of mantissa (tf32) before the product.
   bool tf32 = false;
 };
 
@@ -61,8 +62,8 @@ struct ProductOptions {
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
             const Stream& stream = {}, const ProductOptions& options = {});
 
-/// How `matmul` multiplies these: by the kernel of this name in Device::kernels, with .cublas or .cublas_tf32 at its end
-/// if by the library; and why the library is not taken, else empty. Nothing runs.
+/// How `matmul` multiplies these: the name of the kernel in Device::kernels, with the suffix .cublas or .cublas_tf32
+/// for the library, and the reason why the library is not used, else empty. Nothing runs.
 struct ProductPath {
   std::string kernel;  // empty where there is nothing to multiply
   std::string reason;
@@ -115,17 +116,17 @@ T norm(const Device& device, const Buffer& x);
 void inclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
 /// to[i] = from[0] + … + from[i - 1]; to[0] = 0.
 void exclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
-/// Inclusive scan that starts anew where heads[i] (u32) is not 0.
+/// Inclusive scan that restarts where heads[i] (u32) is not 0.
 void segmented_scan(const Device& device, const Buffer& from, const Buffer& heads, const Buffer& to,
                     const Stream& stream = {});
 
 // ── segments ──
 
-/// result[r] = sum, least or greatest of the elements first[r] … first[r + 1] - 1 of x: the bits that `reduce` gives of
-/// these elements alone, also where a segment has none. `first` is i32, one element more than the result, between 0 and
-/// x.elements() and without descents; others give other results, but read nothing outside of x. x has fewer than
-/// 2^31 - 2^16 elements, as many segments at most. Segments of up to 32 elements are computed by a lane, up to 8192 by a
-/// group, longer ones by many groups.
+/// result[r] = sum, minimum or maximum of the elements first[r] … first[r + 1] - 1 of x, with the bits of `reduce` of
+/// these elements alone, also for empty segments. `first` is i32, has one element more than the result, is between 0
+/// and x.elements() and does not decrease; other contents give other results, but no access outside x. x has fewer
+/// than 2^31 - 2^16 elements, and there are at most as many segments. Segments of up to 32 elements are computed by a
+/// lane, up to 8192 by a group, longer ones by many groups.
 void segmented_reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& first,
                       const Buffer& result, const Stream& stream = {});
 

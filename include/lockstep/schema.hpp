@@ -1,5 +1,5 @@
-// One declaration of a struct of options. Command line, TOML keys, records, Python keywords, stubs and reference tables are
-// made from it, and so are the errors, each in the words of its caller.
+// One declaration of a struct of options. Command line, TOML keys, records, Python keywords, stubs and reference
+// tables are generated from it, and so are error messages, each in the spelling of its caller.
 //
 //   struct Stepping { Integrator integrator = Integrator::rk4; double dt = 1e-3; };
 //   void describe(Schema<Stepping>& s) {
@@ -31,7 +31,7 @@
 
 namespace lockstep {
 
-/// A name of an enumeration's value. The table of an enumeration is what its `choices(E)` returns.
+/// A name of an enumerator. `choices(E)` returns the table of an enumeration.
 template <class E>
 struct Choice {
   std::string_view name;
@@ -44,18 +44,19 @@ std::string_view name_among(std::span<const Choice<E>> all, E value) {
   return "?";
 }
 
-/// The effect of an option: on the numbers of the result, how far a run goes (it can be extended), the speed, or none of
+/// The effect of an option: on the numbers of the result, the length of a run (it can be extended), the speed, or
+/// none of
 /// them.
 enum class Effect : uint8_t { result, extent, speed, display };
 std::span<const Choice<Effect>> choices(Effect);
 inline std::string_view name(Effect effect) { return name_among(choices(effect), effect); }
 
-/// Names of the options that a caller gave.
+/// Names of the options that a caller specified.
 using Given = std::set<std::string>;
 /// An option's value in a front end; monostate: none.
 using OptionValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string>;
 
-/// As a text that reads back as the same value; empty for none.
+/// A text that reads back as the same value; empty for none.
 std::string text_of(const OptionValue& value);
 
 /// How a front end spells options.
@@ -66,11 +67,11 @@ struct Wording {
   std::string with = " with ";                                  // between two that exclude each other
 };
 
-/// The text with names in braces as words.name spells them.
+/// The text with names in braces spelled by words.name.
 std::string spelled(const std::string& text, const Wording& words);
 
-/// An option that is wrong. Its texts name options in braces ("{integrator} etdrk4 has no limit"), so that each front end
-/// spells them as its user knows them; what() has the words of C++.
+/// An invalid option. Its texts name options in braces ("{integrator} etdrk4 has no limit"), so that each front end
+/// uses its own spelling; what() uses that of C++.
 class OptionError : public InputError {
  public:
   enum class Kind : uint8_t { invalid, conflict, missing, useless, unknown };
@@ -83,9 +84,9 @@ class OptionError : public InputError {
   OptionError(Parts parts, const Wording& words);
   const Parts& parts() const { return parts_; }
   Kind kind() const { return parts_.kind; }
-  /// The name of the option, or the first one that the texts name.
+  /// The name of the option, or the first one in the texts.
   std::string option() const;
-  /// The same error in other words.
+  /// The same error in another spelling.
   OptionError in(const Wording& words) const { return {parts_, words}; }
 
  private:
@@ -102,7 +103,7 @@ struct Option {
   std::string member;  // in C++: flow::Stepping::dt
   std::string help, unit;
   std::string placeholder;   // of the value in help texts
-  std::string default_note;  // where the default depends on others: shown after it
+  std::string default_note;  // if the default depends on others: shown after it
   Kind kind = Kind::text;
   Use use = Use::value;
   Effect effect = Effect::result;
@@ -112,17 +113,17 @@ struct Option {
   bool positional = false;  // in the shell
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_open = false, high_open = false;
-  std::optional<double> off;  // outside of the range: as if not given
+  std::optional<double> off;  // out of range: as if not given
   std::string in_errors;      // of a value out of range: "a share of {share}"
-  std::string form;           // of a text that stands for more than itself: "none, or KIND:SCALE"
+  std::string form;           // for a text with several forms: "none, or KIND:SCALE"
   std::string example;        // a text of that form
   std::string
       parts;  // between parts of the text, which Python may give as a sequence or a dictionary; empty: it may not
   std::string heading;   // in help texts; empty: those without one
-  bool in_shell = true;  // else only the library and Python have it
+  bool in_shell = true;  // otherwise only in the library and Python
   std::vector<std::string> choices, endings;
   std::vector<std::string> aliases;  // further flags, without dashes
-  std::vector<std::string> former;   // names that still work, and say the new one
+  std::vector<std::string> former;   // earlier names, which work and report the new one
   bool negated = false;              // on by default: the shell's flag, no-NAME, turns it off
   std::function<OptionValue(const void*)> get;
   std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
@@ -135,7 +136,7 @@ struct Option {
 struct OptionGroup {
   std::string flag, syntax, help;
   std::string placeholder;  // empty: the syntax with those of its options
-  std::string expected;     // by a text that does not fit; empty: the placeholder
+  std::string expected;     // shown for a text that does not match; empty: the placeholder
   bool pair = false;        // "{ny}[x{nx}]": without its end the first holds for both; Python takes a pair
   std::string in_errors;    // "{ny} x {nx} points"
   bool apart = false;       // Python takes the two of a pair by their own names
@@ -154,22 +155,22 @@ class OptionList {
   const Option* find(std::string_view name) const;
   const Option& at(std::string_view name) const;
   const OptionGroup* group_of(std::string_view option) const;
-  /// The option that had this name in an earlier release, as a flag or a keyword.
+  /// The option with this name in an earlier release, as a flag or a keyword.
   const Option* find_former(std::string_view name) const;
   /// Names of the options in a group's syntax.
   std::vector<std::string> members_of(const OptionGroup& group) const;
 
-  /// Sets an option and notes it. Throws OptionError for values of another kind and out of range.
+  /// Sets an option and records it. Throws OptionError for values of another kind and out of range.
   void set(void* options, const std::string& name, const OptionValue& value, Given& given) const;
   void set_text(void* options, const std::string& name, const std::string& text, Given& given) const;
   void set_group(void* options, const OptionGroup& group, const std::string& text, Given& given) const;
-  /// After all were set: refuses conflicts, missing options and options without effect; then sets what follows from others.
+  /// After all were set: rejects conflicts, missing options and options without effect, then sets dependent options.
   void finish(void* options, const Given& given) const;
-  /// Throws OptionError where a value is out of range.
+  /// Throws OptionError if a value is out of range.
   void check(const void* options) const;
 
   OptionValue value(const void* options, const std::string& name) const;
-  /// As set_text() and set_group() read it; empty: no value.
+  /// As read by set_text() and set_group(); empty: no value.
   std::string text(const void* options, const std::string& name) const;
   std::string text(const void* options, const OptionGroup& group) const;
   /// The texts of the struct's own defaults.
@@ -187,7 +188,8 @@ class OptionList {
   Wording in_python(const std::string& call) const;
   OptionError error(OptionError::Parts parts) const { return {std::move(parts), in_cpp()}; }
 
-  /// A case that finish() refuses: `option` given, and `other` too or `broken` true; or, for a missing option, not given.
+  /// A case that finish() rejects: `option` given, and `other` too or `broken` true; or, for a missing option, not
+  /// given.
   struct Rule {
     OptionError::Kind kind = OptionError::Kind::conflict;
     std::string option, other;
@@ -214,10 +216,10 @@ class OptionList {
   std::shared_ptr<const void> defaults_;
 };
 
-/// Thrown by the reader of an option's text, which does not know the option. Nothing expected: the option's form. `where`: for callers
-/// without options.
+/// Thrown by the reader of an option's text, which does not know the option. If nothing is expected, the form of the
+/// option is used. `where`: for callers without options.
 OptionError bad_text(std::string what, std::string expected, std::string where = "");
-/// The name that is nearest to a word, or empty where none is near.
+/// The name closest to a word, or empty if none is close.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
 
 namespace schema_detail {
@@ -302,7 +304,7 @@ struct Element<std::vector<T>> {
   using type = T;
 };
 
-/// Names of an enumeration's values, also where there may be none.
+/// Names of the enumerators, including the empty choice.
 template <class E>
 std::vector<Choice<E>> names_of() {
   std::vector<Choice<E>> all;
@@ -317,7 +319,7 @@ std::vector<Choice<E>> names_of() {
 
 }  // namespace schema_detail
 
-/// Completes the option that was added last.
+/// Completes the last added option.
 class OptionBuilder {
  public:
   explicit OptionBuilder(Option& option) : o_(&option) {}
@@ -325,11 +327,11 @@ class OptionBuilder {
   OptionBuilder& below(double high) { return o_->high = high, o_->high_open = true, *this; }
   OptionBuilder& at_least(double low) { return o_->low = low, *this; }
   OptionBuilder& at_most(double high) { return o_->high = high, *this; }
-  /// A default outside of the range that means none.
+  /// A default out of range that means none.
   OptionBuilder& off(double value) { return o_->off = value, *this; }
   OptionBuilder& said(std::string text) { return o_->in_errors = std::move(text), *this; }
   OptionBuilder& flag(std::string flag) { return o_->flag = std::move(flag), *this; }
-  /// The member, where it is not called as the option; with its struct, where that is not the schema's.
+  /// The member, if its name differs from that of the option; with its struct, if that is not the schema's.
   OptionBuilder& member(const std::string& member) {
     return o_->member = o_->member.substr(0, o_->member.rfind("::") + 2) + member, *this;
   }
@@ -340,10 +342,10 @@ class OptionBuilder {
   OptionBuilder& required(bool on = true) { return o_->required = on, *this; }
   /// A second flag for the same.
   OptionBuilder& also(std::string flag) { return o_->aliases.push_back(std::move(flag)), *this; }
-  /// An earlier name, without dashes: it works for one release and says the new one.
+  /// An earlier name, without dashes: it works for one release and reports the new one.
   OptionBuilder& formerly(std::string name) { return o_->former.push_back(std::move(name)), *this; }
   OptionBuilder& positional() { return o_->positional = true, *this; }
-  /// A file; `endings` are those that its writer makes, in small letters. A name without an ending is any of them.
+  /// A file; `endings` are those of its writer, in lower case. A name without an ending matches any of them.
   OptionBuilder& file(Option::Use use, std::vector<std::string> endings = {}) {
     return o_->use = use, o_->endings = std::move(endings), *this;
   }
@@ -372,9 +374,9 @@ class Schema : public OptionList {
     return option(name, member, std::move(help),
                   schema_detail::names_of<typename schema_detail::Element<M>::type>());
   }
-  /// An option of any type that is read from a text and printed as one. `form` says what the text must look like; `read` throws
-  /// InputError for others, and bad_text() where it knows better what is wrong. A default that prints as an empty text is no
-  /// value, and an empty text sets it again; other options refuse one.
+  /// An option of any type that is read from a text and printed as one. `form` describes the text; `read` throws
+  /// InputError for invalid text, or bad_text() with a more specific reason. A default that prints as an empty text
+  /// is no value, and an empty text restores it; other options reject an empty text.
   template <class B, class M>
   OptionBuilder text(const std::string& name, M B::* member, std::string help, std::string form,
                      std::string (*print)(const M&), M (*read)(const std::string&)) {
@@ -387,7 +389,7 @@ class Schema : public OptionList {
           options.*member = value.empty() ? none : read(value);
         });
   }
-  /// The same of what is no single member; `read` also takes the empty text.
+  /// The same for a value that is not a single member; `read` also accepts the empty text.
   OptionBuilder text(const std::string& name, std::string help, std::string form,
                      std::function<std::string(const Options&)> print,
                      std::function<void(Options&, const std::string&)> read) {
@@ -456,7 +458,7 @@ class Schema : public OptionList {
     }
     return OptionBuilder(add(std::move(o)));
   }
-  /// The options of a member, but for some; their rules and groups with them.
+  /// The options of a member, except some, with their rules and groups.
   template <class B, class M>
   void include(M B::* member, const std::set<std::string>& without = {}) {
     const Schema<M>& inner = schema_of<M>();
@@ -482,7 +484,7 @@ class Schema : public OptionList {
         without);
   }
 
-  /// The heading, in help texts, of the options that are added or included after this.
+  /// The heading in help texts of options added or included after this call.
   void heading(std::string heading) { heading_ = std::move(heading); }
   /// Changes an option that was included.
   OptionBuilder change(std::string_view name) { return OptionBuilder(find_mutable(name)); }
@@ -490,19 +492,19 @@ class Schema : public OptionList {
   void conflict(std::string one, std::string other) {
     rules_.push_back({OptionError::Kind::conflict, std::move(one), std::move(other), {}, {}, {}});
   }
-  /// Refuses an option that is given although nothing uses it.
+  /// Rejects an option that is given although nothing uses it.
   void useless(const std::string& option, std::function<bool(const Options&)> where, std::string what,
                std::string expected) {
     rules_.push_back({OptionError::Kind::useless, option, "", erased(std::move(where)), std::move(what),
                       std::move(expected)});
   }
-  /// Refuses where an option is not given although it is needed.
+  /// Rejects a call without an option that is required.
   void needed(const std::string& option, std::function<bool(const Options&)> where, std::string what,
               std::string expected) {
     rules_.push_back({OptionError::Kind::missing, option, "", erased(std::move(where)), std::move(what),
                       std::move(expected)});
   }
-  /// Work that sets options which follow from the given ones: prepare() before the rules, derive() after them.
+  /// Functions that set dependent options: prepare() before the rules, derive() after them.
   void prepare(std::function<void(Options&, const Given&)> work) {
     prepared_.push_back(erased_work(std::move(work)));
   }
@@ -543,7 +545,7 @@ class Schema : public OptionList {
   }
 };
 
-/// The schema of a struct, made once by the describe() next to it.
+/// The schema of a struct, created once by its describe().
 template <class Options>
 const Schema<Options>& schema_of() {
   static const Schema<Options> schema = [] {

@@ -10,9 +10,9 @@
 //   const solve::Summary summary = solve::minimize(problem, context);
 //   problem.values(points);                                                                 // the minimiser
 //
-// The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals and rho the term's
-// robust loss, plus the energies of energy terms. A block is a few numbers that move together on a manifold;
-// `x [+] delta` moves a block by a tangent vector, and derivatives are taken to delta at 0.
+// The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss
+// rho of its term, plus the energies of energy terms. A block is a few numbers that move together on a manifold; `x
+// [+] delta` moves a block by a tangent vector, and derivatives are with respect to delta at 0.
 #pragma once
 
 #include <concepts>
@@ -37,7 +37,7 @@ using autodiff::Value;
 
 // ── manifolds ──
 
-/// How a block moves. `plus` must be smooth in delta at 0, with plus(x, 0) = x, and is differentiated.
+/// The retraction of a block. `plus` must be smooth in delta at 0, with plus(x, 0) = x, and is differentiated.
 struct Manifold {
   std::string name;
   int ambient = 0;  // numbers of a block
@@ -49,7 +49,7 @@ struct Manifold {
     bool operator==(const UnitVector&) const = default;
   };
   std::vector<UnitVector> unit_vectors = {};
-  /// The delta with plus(from, delta) = x that is nearest to 0; smooth at x = from. Priors need it.
+  /// The smallest delta with plus(from, delta) = x; smooth at x = from. Priors need it.
   std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> from)> minus = {};
 };
 Manifold euclidean(int size);
@@ -57,15 +57,15 @@ Manifold euclidean(int size);
 Manifold so2();
 /// Unit quaternion (w, x, y, z): x [+] d = x * exp(d), d the rotation vector in the body's frame.
 Manifold so3();
-/// (x, y, theta): x and y add up in the world's frame; the angle is kept in [-pi, pi).
+/// (x, y, theta): x and y are added in the world frame; the angle is kept in [-pi, pi).
 Manifold se2();
 /// (tx, ty, tz, qw, qx, qy, qz): t + R(q) d[0..2], q * exp(d[3..5]).
 Manifold se3();
 /// Unit 3-vector; two tangent coordinates in a basis that is smooth almost everywhere.
 Manifold sphere2();
-/// `inner` with tangent coordinates `fixed` held (partly fixed variables).
+/// `inner` with the tangent coordinates `fixed` held constant (partly fixed variables).
 Manifold subset(const Manifold& inner, std::vector<int> fixed);
-/// Both, one after the other.
+/// The product of several manifolds, in order.
 Manifold product(const Manifold& a, const Manifold& b);
 
 // ── robust losses ──
@@ -77,7 +77,7 @@ Manifold product(const Manifold& a, const Manifold& b);
 /// geman_mcclure  s / (1 + s / a^2)
 /// arctan      a atan(s / a)
 /// soft_l1     2 a^2 (sqrt(1 + s / a^2) - 1)
-/// expression  `rho` of s, any expression; it is traced as residuals are, and its numbers are data
+/// expression  `rho` of s, any expression; traced like residuals, and its numbers are data
 struct RobustLoss {
   enum class Kind : uint8_t { none, huber, cauchy, tukey, geman_mcclure, arctan, soft_l1, expression };
   Kind kind = Kind::none;
@@ -87,12 +87,12 @@ struct RobustLoss {
 /// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text, a kind without its scale, or a
 /// scale that is not positive.
 RobustLoss parse_robust_loss(const std::string& text);
-/// As parse_robust_loss() reads it; "expression" of one that has no text.
+/// As read by parse_robust_loss(); "expression" for losses without a text.
 std::string to_text(const RobustLoss& loss);
-/// rho(s) by a function that is called once, when terms are added. It should grow with s; where its slope is
-/// negative, the Jacobian takes 0 for it.
+/// rho(s) as a function that is called once, when terms are added. It should increase with s; the Jacobian uses 0
+/// where its slope is negative.
 RobustLoss expression_loss(std::function<Value(const Value& s)> rho);
-/// b log(1 + e^((s - a) / b)) - b log(1 + e^(-a / b)): nothing up to s near a, then s - a. `a` >= 0, `b` > 0.
+/// b log(1 + e^((s - a) / b)) - b log(1 + e^(-a / b)): about 0 for s below a, then s - a. `a` >= 0, `b` > 0.
 RobustLoss tolerant_loss(double a, double b);
 /// factor rho(s); `factor` >= 0. For weights by instance see Problem::weigh.
 RobustLoss scaled_loss(const RobustLoss& loss, double factor);
@@ -110,7 +110,7 @@ class TermArguments {
                 std::string term = "")
       : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)), term_(std::move(term)) {}
   autodiff::Tape& graph() const { return *graph_; }
-  /// Numbers of the block in slot `slot`. These three throw InputError for what the instance does not have.
+  /// Numbers of the block in slot `slot`. These three throw InputError for slots and numbers that do not exist.
   std::span<const Value> block(int slot) const;
   const Value& x(int slot, int component = 0) const;
   autodiff::Vec2 vec2(int slot) const { return {{x(slot, 0), x(slot, 1)}}; }
@@ -121,7 +121,7 @@ class TermArguments {
   autodiff::Quaternion quaternion(int slot, int first = 0) const {
     return {x(slot, first), x(slot, first + 1), x(slot, first + 2), x(slot, first + 3)};
   }
-  /// Numbers of the instance that do not move.
+  /// Constant numbers of the instance.
   const Value& data(int k) const;
   int data_count() const { return int(data_.size()); }
 
@@ -132,14 +132,14 @@ class TermArguments {
   std::string term_;  // name of the term type, for errors
 };
 
-/// A residual, written once. It is traced when terms are added; control flow on values is `select`.
+/// A residual, written once. It is traced when terms are added; conditions on values use `select`.
 struct TermType {
   std::string name;
   std::vector<int> slots;  // ambient size of each slot
   int data = 0;            // numbers of an instance
   std::function<std::vector<Value>(const TermArguments&)> residual;
   RobustLoss loss = {};
-  /// The one output is an energy, added to the cost as it is; its Hessian is made positive semidefinite.
+  /// The single output is an energy, added to the cost unchanged; its Hessian is made positive semidefinite.
   bool energy = false;
 };
 
@@ -158,29 +158,29 @@ struct HostTerm {
   int residuals = 1;       // of an instance
   int data = 0;            // numbers of an instance
   std::function<void(const HostInstance& at, std::span<double> residuals)> residual;
-  /// (residuals, numbers of all slots one after the other), row-major; checked against differences when terms are
-  /// added. Without it derivatives are differences along the tangent coordinates, extrapolated (Ridders 1982).
+  /// (residuals, numbers of all slots one after the other), row-major; compared with differences when terms are
+  /// added. Without it, derivatives are differences along the tangent coordinates, extrapolated (Ridders 1982).
   std::function<void(const HostInstance& at, std::span<double> jacobian)> jacobian = {};
   RobustLoss loss = {};
-  /// Whether several threads may call the functions at once.
+  /// Whether several threads may call the functions concurrently.
   bool parallel = true;
 };
 
-/// Blocks that were added together. Belongs to one Problem, which refuses the sets of others.
+/// Blocks that were added together. Belongs to one Problem; others reject it.
 struct BlockSet {
   int id = -1;
   uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
-/// Instances that were added together, by their number in the order of adding. Belongs to one Problem.
+/// Instances that were added together, by number in the order of adding. Belongs to one Problem.
 struct TermSet {
   int id = -1;
   uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
 
-/// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were
-/// added. Shape, index and value errors throw InputError that names the term, the instance and the slot. Unit
-/// vectors of a manifold whose length is not within 1e-5 of 1 are refused when blocks are added and when a
-/// problem is evaluated.
+/// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were added.
+/// Invalid shapes, indices and values throw InputError with the term, the instance and the slot. Unit vectors of a
+/// manifold whose length differs from 1 by more than 1e-5 are rejected when blocks are added and when a problem is
+/// evaluated.
 class Problem {
  public:
   Problem();
@@ -199,8 +199,8 @@ class Problem {
     return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
-  /// The same of a host term. Throws InputError where, of the first instances at the values that their blocks have, a
-  /// function throws, numbers are not finite, or differences contradict the Jacobian.
+  /// The same for a host term. Throws InputError if, for the first instances at the current values, a function
+  /// throws, numbers are not finite, or differences contradict the Jacobian.
   TermSet add_terms(const HostTerm& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
                     std::span<const double> data = {});
   TermSet add_terms(const HostTerm& type, std::initializer_list<BlockSet> sets,
@@ -208,20 +208,22 @@ class Problem {
     return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
-  /// Loose residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
-  /// one topology become one batch; literals in the expressions are data of the instance.
+  /// Individual residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
+  /// one topology become one batch; literals in the expressions become data of the instance.
   autodiff::Tape& graph();
   Value variable(BlockSet set, int64_t block, int component = 0);
   TermSet add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
 
-  // A problem may change between minimisations. Expressions that were seen before compile nothing, also in
-  // other problems of the process.
+  // A problem may change between minimisations. Known expressions are not compiled again, also in other problems of
+  // the process.
 
-  /// More blocks at the end of a set; gives the number of the first. Numbers of others stay, spans of values() end.
+  /// Appends blocks to a set; returns the number of the first. Other numbers do not change; spans of values() are
+  /// invalidated.
   int64_t append_blocks(BlockSet set, std::span<const double> values);
-  /// Data of the instances from `first` on: (n, type.data). Not of loose residuals, whose numbers are theirs.
+  /// Data of the instances from `first` on: (n, type.data). Not for individual residuals, whose literals are their
+  /// data.
   void set_data(TermSet terms, std::span<const double> data, int64_t first = 0);
-  /// Instances that are disabled count nowhere, as if they were not there; their places stay.
+  /// Disabled instances do not contribute; their numbers do not change.
   void enable(TermSet terms, int64_t instance, bool enabled = true);
   void enable(TermSet terms) { enable_all(terms, true); }
   template <std::same_as<bool> B>  // so that a number is an instance
@@ -229,27 +231,27 @@ class Problem {
     enable_all(terms, enabled);
   }
   bool enabled(TermSet terms, int64_t instance) const;
-  /// Each instance counts w 1/2 rho(|r|^2) (an energy w e) from now on, w >= 0; one number, or one by instance.
+  /// Weights of instances: each contributes w 1/2 rho(|r|^2) (an energy w e), w >= 0; one number, or one per
+  /// instance.
   void weigh(TermSet terms, std::span<const double> weights);
   void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
-  /// Takes the instances out for good. The others keep their numbers and their order.
+  /// Removes the instances permanently. The others keep their numbers and their order.
   void remove(TermSet terms);
-  /// The same, and the handle ends: nothing is left of the set. What a problem holds depends on what is in it, not on
-  /// what ever was.
+  /// The same, and removes the set itself. Memory depends on the current contents of the problem only.
   void erase(TermSet terms);
-  /// Blocks leave the problem. The others keep their numbers, and new ones get numbers that none had; values() and
-  /// marginals() have the blocks that are left in the order of their numbers. Throws InputError for a block that a term
-  /// has, disabled ones included.
+  /// Removes blocks. The others keep their numbers, and numbers are not reused; values() and marginals() contain the
+  /// remaining blocks in the order of their numbers. Throws InputError for a block that a term uses, including
+  /// disabled ones.
   void erase(BlockSet set, std::span<const int64_t> blocks);
   int64_t instance_count(TermSet terms) const;  // disabled ones too
 
-  /// Holds a block.
+  /// Fixes a block.
   void fix(BlockSet set, int64_t block, bool fixed = true);
-  /// Holds tangent coordinates of a block, of all methods and linear solvers; those given before are free again.
-  /// Holds tangent coordinates of a block: of so3, for example, {2} is the turn about the body's z.
+  /// Fixes tangent coordinates of a block, for all methods and linear solvers; coordinates fixed before are freed.
+  /// For so3, for example, {2} is the rotation about the body's z axis.
   void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
   bool fixed(BlockSet set, int64_t block) const;
-  /// Bounds of a number that one tangent coordinate moves by itself: Euclidean, or an angle in [-pi, pi); infinities: none.
+  /// Bounds of a number moved by a single tangent coordinate: Euclidean, or an angle in [-pi, pi); infinities: none.
   void bound(BlockSet set, int64_t block, int component, double lower, double upper);
 
   /// (count, ambient), until blocks are added.
@@ -259,13 +261,13 @@ class Problem {
   std::span<const double> value(BlockSet set, int64_t block) const;
   std::span<double> value(BlockSet set, int64_t block);
   int64_t block_count(BlockSet set) const;
-  /// Ascending: 0 to block_count() - 1 where none was erased.
+  /// Ascending: 0 to block_count() - 1 if none was erased.
   std::vector<int64_t> block_numbers(BlockSet set) const;
   int64_t residual_count() const;  // scalar residuals; an energy counts as one
-  int64_t variable_count() const;  // tangent coordinates that are not held
+  int64_t variable_count() const;  // tangent coordinates that are not fixed
   /// Topologies, hence kernels of each kind.
   int64_t batch_count() const;
-  /// Differs between the problems of a process; moves with the problem's content.
+  /// Unique among the problems of a process; moves with the content of the problem.
   uint64_t number() const;
 
   struct State;
@@ -300,14 +302,14 @@ enum class Termination : uint8_t {
   parameter_tolerance,
   max_iterations,
   stopped,     // by the callback
-  no_descent,  // no step lowers the cost
+  no_descent,  // no step reduces the cost
   failure,     // values or derivatives are not finite, or a matrix is singular
   time_limit,
 };
-/// gpu: the context's device. automatic: that device from `threshold` residuals on, the CPU below.
+/// gpu: the context's device. automatic: that device from `threshold` residuals on, otherwise the CPU.
 enum class Placement : uint8_t { gpu, cpu, automatic };
-/// D in the damped J^T J + lambda D: diag J^T J, which does not depend on the unknowns' units, or the identity. The radius
-/// of dogleg is measured in sqrt(D).
+/// D in the damped J^T J + lambda D: diag J^T J, which makes lambda independent of the units of the unknowns, or the
+/// identity. The radius of dogleg is measured in sqrt(D).
 enum class Damping : uint8_t { diagonal, identity };
 std::span<const Choice<Method>> choices(Method);
 std::span<const Choice<Linear>> choices(Linear);
@@ -341,9 +343,9 @@ struct Options {
   Linear linear = Linear::automatic;
   Precision precision = Precision::f64;
   Placement backend = Placement::gpu;
-  /// Residuals; negative: what `lockstep bench solve.crossover` measured on this machine, else 20,000.
+  /// Residuals; negative: as measured on this machine by `lockstep bench solve.crossover`, else 20,000.
   int64_t threshold = -1;
-  /// Instances that are evaluated at once; 0: all of a topology. Intermediate results of an instance are
+  /// Instances that are evaluated together; 0: all of a topology. Intermediate results of an instance are
   /// in memory that all batches share, so smaller batches need less of it.
   int64_t batch_size = 0;
   Damping damping = Damping::diagonal;
@@ -353,7 +355,7 @@ struct Options {
   /// undamped step s. lbfgs and the first-order methods: largest |gradient component| over the length of the
   /// residuals (over 1 with energies), relative to the start.
   double gradient_tolerance = 1e-12;
-  /// |step| / |x|, of each set of blocks by itself, and of each number of a set's only Euclidean block.
+  /// |step| / |x|, for each set of blocks separately, and for each number of the only Euclidean block of a set.
   double parameter_tolerance = 1e-12;
   double initial_damping = 1e-4;
   /// Dogleg. With diagonal damping over the length of the residuals at the start.
@@ -366,29 +368,29 @@ struct Options {
   double weight_decay = 0;      // adamw
   /// Called after each iteration; false stops.
   std::function<bool(const Iteration&)> callback;
-  /// The problem's values are the accepted point when the callback is called, at the price of a copy from the
-  /// device; else they are the start until the end.
+  /// The values of the problem are those of the accepted point when the callback is called, at the cost of a copy
+  /// from the device; otherwise they are the start until the end.
   bool update_values = false;
-  double time_limit = 0;  // seconds after which no iteration begins; 0: none
+  double time_limit = 0;  // seconds after which no iteration is started; 0: none
   /// The clock of time_limit: seconds that never decrease. Empty: the system's steady clock.
   std::function<double()> clock = {};
-  /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): minimises with the scales of all
-  /// robust losses widened, first so far that the largest |r| lies within them, then narrower by `factor` each
-  /// time for `iterations` iterations, and at last as they are, until a tolerance is met. Far outliers and bad
-  /// starts then end in fewer wrong valleys. Losses by expression are left as they are. 0: off.
+  /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): minimises with the scales of all robust
+  /// losses widened, first to include the largest |r|, then narrowed by `factor` every `iterations` iterations, and
+  /// finally unchanged until a tolerance is met. With far outliers and poor starts it ends in fewer wrong minima.
+  /// Losses by expression are unchanged. 0: off.
   struct Graduation {
-    double factor = 0;  // usually 1.4 to 4
+    double factor = 0;  // typically 1.4 to 4
     int iterations = 5;
   };
   Graduation graduation = {};
-  /// A file that holds the state of the minimisation after each iteration (written atomically). If it
-  /// exists and belongs to this problem, the minimisation resumes from it.
+  /// A file with the state of the minimisation after each iteration (written atomically). If it exists and belongs to
+  /// this problem, the minimisation resumes from it.
   std::string checkpoint;
-  /// Parts that the residuals are cut into; sums over residuals are sums over parts, along a tree. Decides on the bits. Above 1
-  /// for methods lm and gn with pcg or schur_pcg, without bounds.
+  /// Parts into which the residuals are divided; sums over residuals are sums over parts, along a tree. Affects the
+  /// bits. Above 1 for methods lm and gn with pcg or schur_pcg, without bounds.
   int64_t parts = 1;
-  /// That share the parts: each calls with the same problem and options, and gets the same result. Rank 0 writes the checkpoint
-  /// and decides for the callback and the clock.
+  /// Ranks over which the parts are distributed: each calls with the same problem and options and gets the same
+  /// result. Rank 0 writes the checkpoint and decides for the callback and the clock.
   std::optional<parallel::Group> ranks = {};
   /// True for rank 0, and without ranks.
   bool leads() const { return !ranks || ranks->leads(); }
@@ -396,14 +398,14 @@ struct Options {
 void describe(Schema<Options::Graduation>& schema);
 void describe(Schema<Options>& schema);
 
-/// Instances that were evaluated at once. Seconds are on the clock of KernelReport.
+/// Instances that were evaluated together. Seconds are on the clock of KernelReport.
 struct BatchReport {
   std::string name;     // of the first term type
   std::string program;  // part of its kernels' names
   int64_t instances = 0;
   int residuals = 0;     // of an instance; 1 of an energy
   bool grouped = false;  // in groups of near instances through shared memory
-  bool kept = false;     // its tables are those of an earlier minimisation of the problem
+  bool kept = false;     // its tables were reused from an earlier minimisation of the problem
   int64_t bytes = 0;     // its tables and stored derivatives on the device
   double tables_begin_s = 0, tables_end_s = 0;  // index tables, on the host
   double upload_begin_s = 0, upload_end_s = 0;
@@ -416,7 +418,7 @@ struct Summary {
   int64_t linear_iterations = 0, residuals = 0, variables = 0, kernels = 0;
   Termination termination = Termination::failure;
   std::string message;
-  /// Remarks for people: parts that no residual connects, directions that change no residual.
+  /// Remarks for the user: disconnected parts, directions that change no residual.
   std::vector<std::string> notes;
   Method method = Method::lm;
   Linear linear_given = Linear::automatic, linear_used = Linear::automatic;
@@ -424,24 +426,24 @@ struct Summary {
   std::string device;
   std::vector<Iteration> trace;
   std::map<std::string, double> seconds;  // by part: "evaluate", "linear", "step", "total"
-  /// Reports of the last device, as are the kernels; a fallback or a resumed run starts them anew.
+  /// Reports of the last device, as are the kernels; reset by a fallback or a resumed run.
   std::vector<BatchReport> batches;
-  std::vector<KernelReport> kernel_reports;  // compiled or fetched during the minimisation
+  std::vector<KernelReport> kernel_reports;  // compiled or loaded during the minimisation
   int64_t kernels_compiled = 0, cache_hits = 0, bytes_to_device = 0, bytes_from_device = 0;
-  int64_t scratch_bytes = 0;  // that all batches share
+  int64_t scratch_bytes = 0;  // shared by all batches
 };
-/// As text of some lines: given against used, counts, times, termination.
+/// Text of a few lines: given and used options, counts, times, termination.
 std::string report(const Summary& summary);
 
-/// Minimises from the problem's values and leaves the best point there. Stages: "solve.evaluate" on the
-/// device, "solve.linear". Throws InputError for an empty problem, a start whose cost is not finite, blocks
-/// without residuals that are not fixed, or a method the terms do not allow.
+/// Minimises from the current values and stores the best point in the problem. Stages: "solve.evaluate" on the
+/// device, "solve.linear". Throws InputError for an empty problem, a start whose cost is not finite, blocks without
+/// residuals that are not fixed, and a method that the terms do not support.
 Summary minimize(Problem& problem, Context& context, const Options& options = {});
 
-/// Covariance (J^T J)^-1 of the blocks' tangent coordinates at the problem's values: the joint matrix,
-/// row-major, in the order given. J is that of evaluate(): corrected by the robust losses, in tangent
-/// coordinates of each block's manifold. Nothing is multiplied by a variance of the residuals; bounds are not
-/// seen, and coordinates that are held have zeros. Throws InputError where J^T J is singular.
+/// Covariance (J^T J)^-1 of the blocks' tangent coordinates at the current values: the joint matrix, row-major, in
+/// the given order. J is that of evaluate(): corrected by the robust losses, in tangent coordinates of each block's
+/// manifold. It is not multiplied by a variance of the residuals; bounds are ignored, and fixed coordinates have
+/// zeros. Throws InputError if J^T J is singular.
 std::vector<double> covariance(const Problem& problem, Context& context,
                                std::span<const std::pair<BlockSet, int64_t>> blocks);
 

@@ -23,7 +23,7 @@
 
 namespace lockstep::urban {
 
-/// An array with the mark of its missing pixels.
+/// An array with a marker for missing pixels.
 struct Raster {
   Array values;                 ///< f32 (rows, cols), row by row from the north-west corner
   std::optional<float> nodata;  ///< marks a missing pixel; NaN and infinities always do
@@ -49,7 +49,7 @@ enum class DsmHeights { absolute, above_ground };
 
 /// The grids of a city. All have the shape of `dsm`; empty ones are absent.
 struct CityInput {
-  /// Ground and buildings (m), absolute unless `dsm_heights` says otherwise. Missing pixels give missing
+  /// Ground and buildings (m), absolute unless `dsm_heights` specifies otherwise. Missing pixels are missing in
   /// results and cast no shadow.
   Raster dsm;
   Raster dem;   ///< ground alone, absolute height (m); added to a DSM above ground
@@ -104,8 +104,8 @@ UtcTime parse_local_time(std::string_view text, std::optional<double> utc_offset
 
 enum class SkyPatches { p145, p153, p305, p609 };
 
-/// The zenith patch. `umep`: as UMEP evaluates it (the plant on the pixel and the one a pixel north count);
-/// `open`: always sky, as solweig does.
+/// The zenith patch. `umep`: as evaluated by UMEP (the plant on the pixel and the one a pixel north count); `open`:
+/// always sky, as in solweig.
 enum class ZenithRule { umep, open };
 
 /// Edges of the annuli of the 609-patch sky. `centred`: midway between the bands, every 6°. The published programs
@@ -114,15 +114,15 @@ enum class AnnulusEdges { umep, solweig, centred };
 
 /// Options of every function that casts rays.
 struct RayOptions {
-  /// Longest horizontal reach of a ray (m). A ray that is cut sees the sky from there on; with and without
+  /// Longest horizontal reach of a ray (m). A ray that is cut sees the sky beyond; with and without
   /// tiles alike.
   double max_reach_m = std::numeric_limits<double>::infinity();
 };
 
 /// Shadow grids of one direction. Missing pixels are NaN.
 struct Shadows {
-  Raster buildings;   ///< 1 = no building or terrain in the way
-  Raster vegetation;  ///< 1 = no plant in the way (0 only where buildings is 1)
+  Raster buildings;   ///< 1 = not hidden by a building or terrain
+  Raster vegetation;  ///< 1 = not hidden by a plant (0 only where buildings is 1)
   Raster
       vegetation_before_buildings;  ///< 0 = a plant is located between the pixel and the building that shades it
 };
@@ -140,15 +140,16 @@ struct WallShadows {
   Raster shadow;
 };
 
-/// Length of the lines that find a wall's direction: nine metres, as UMEP, or nine pixels, as other tools.
+/// Length of the lines that determine the direction of a wall: nine metres, as in UMEP, or nine pixels, as in other
+/// tools.
 enum class WallFilter { metres, pixels };
 
-/// Which of the neighbouring angles counts whose lines cover equally many wall pixels: the middle one, which
-/// has no bias, or the first, as published.
+/// Which of several adjacent angles that cover equally many wall pixels is used: the middle one, which has no bias,
+/// or the first, as published.
 enum class WallTies { middle, first };
 
 struct WallOptions {
-  double minimum_height_m = 3.0;  ///< lower steps are no walls
+  double minimum_height_m = 3.0;  ///< lower steps are not walls
   WallFilter filter = WallFilter::metres;
   WallTies ties = WallTies::middle;
 };
@@ -158,7 +159,7 @@ struct SkyOptions {
   ZenithRule zenith = ZenithRule::umep;
   AnnulusEdges edges = AnnulusEdges::centred;
   RayOptions rays;
-  bool keep_states = false;  ///< return the packed sky states too
+  bool keep_states = false;  ///< also return the packed sky states
 };
 
 /// Obstacles on a ray to a patch of sky.
@@ -190,24 +191,24 @@ inline constexpr std::array<std::string_view, kSkyViewGrids> kSkyViewNames = {
 /// buildings; each of the whole sky and of four half skies. 0…1; missing pixels are NaN.
 struct SkyViewFactors {
   std::array<Raster, kSkyViewGrids> grids;
-  PackedSky states;  ///< empty unless asked for
+  PackedSky states;  ///< empty unless requested
 
   const Raster& operator[](std::string_view name) const;  ///< by name of kSkyViewNames; throws InputError
 };
 
-/// How a raster that does not fit the memory at once is split into tiles. Results do not depend on it, bit
+/// How a raster that exceeds the memory is split into tiles. Results do not depend on it, bit
 /// for bit.
 struct TileOptions {
   /// Pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory.
   int64_t side = 0;
   int workers = 0;  ///< tiles in flight; 0 = 2 on a GPU, 1 on the CPU
-  /// Host memory that the process may come to use (bytes); 0 = 0.8 of what the machine or the container has
+  /// Limit of the host memory of the process (bytes); 0 = 0.8 of the free memory of the machine or container
   /// free.
   int64_t memory_bytes = 0;
-  /// Finished tiles are kept here and taken over by a later call of the same computation with the same inputs
-  /// and options; empty = nothing is kept. One process at a time.
+  /// Finished tiles are stored here and reused by a later call of the same computation with the same inputs and
+  /// options; empty = not stored. One process at a time.
   std::filesystem::path resume_folder;
-  /// Called now and then, from any worker, with finished and all parts of the work.
+  /// Called repeatedly, from any worker, with the numbers of finished and of all parts of the work.
   std::function<void(int64_t done, int64_t total)> on_progress;
 };
 
@@ -215,12 +216,12 @@ struct TileOptions {
 struct TileReport {
   int64_t side = 0;                  ///< pixels
   int64_t tiles = 0;                 ///< of the raster
-  int64_t resumed = 0;               ///< taken over from the resume folder
+  int64_t resumed = 0;               ///< reused from the resume folder
   int workers = 0;                   ///< the limit of tiles in flight
-  int queue_depth_peak = 0;          ///< tiles that were in flight at a time
-  int64_t predicted_bytes = 0;       ///< device memory, as the rule foresaw: all tiles in flight
-  int64_t predicted_host_bytes = 0;  ///< host memory of the process at its peak, as the rule foresaw
-  int64_t peak_host_bytes = 0;       ///< of the process until the tiles were done, as the system saw it
+  int queue_depth_peak = 0;          ///< highest number of tiles in flight
+  int64_t predicted_bytes = 0;       ///< predicted device memory of all tiles in flight
+  int64_t predicted_host_bytes = 0;  ///< predicted peak of the process's host memory
+  int64_t peak_host_bytes = 0;       ///< actual peak of the process's host memory
   std::vector<double> tile_seconds;  ///< of each computed tile: copies and kernels
   std::vector<double>
       turnaround_seconds;     ///< of each computed tile: until its result is stored and delivered
@@ -229,7 +230,7 @@ struct TileReport {
 };
 
 /// Shadows of one direction. Stage "urban.shadow".
-/// Throws InputError for bad grids or a direction at or below the horizon.
+/// Throws InputError for invalid grids or a direction at or below the horizon.
 Shadows compute_shadows(Context& context, const CityInput& city, const Direction& sun,
                         const RayOptions& rays = {}, const TileOptions& tiles = {},
                         TileReport* report = nullptr);
@@ -249,13 +250,13 @@ ShadowsWithWalls compute_wall_shadows(Context& context, const CityInput& city, c
                                       const Direction& sun, const RayOptions& rays = {},
                                       const TileOptions& tiles = {}, TileReport* report = nullptr);
 
-/// Sky view factors of the whole city. Stage "urban.svf", one run a tile. `report` receives what the tiles
-/// did, here and above; a line "<stage>.tiles" of telemetry holds the same.
+/// Sky view factors of the whole city. Stage "urban.svf", one run per tile. `report` receives counts of the tiles,
+/// here and above; a line "<stage>.tiles" of telemetry contains the same.
 SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& city,
                                         const SkyOptions& options = {}, const TileOptions& tiles = {},
                                         TileReport* report = nullptr);
 
-/// A finished part of the sky view factors, for writers that never hold the whole: rows × cols from (row,
+/// A finished part of the sky view factors, for writers that do not hold the whole: rows × cols from (row,
 /// col) on.
 struct SkyTile {
   int64_t row = 0, col = 0, rows = 0, cols = 0;
@@ -264,8 +265,8 @@ struct SkyTile {
   const uint32_t* states = nullptr;  ///< (words_per_pixel, rows, cols), or null
 };
 
-/// As compute_sky_view_factors, handing tiles to `sink` as they are finished, one call at a time, in any
-/// order. Memory grows with the raster by its inputs alone.
+/// As compute_sky_view_factors, passing tiles to `sink` as they are finished, one call at a time, in any order.
+/// Memory grows with the raster by its inputs only.
 void stream_sky_view_factors(Context& context, const CityInput& city, const SkyOptions& options,
                              const TileOptions& tiles, const std::function<void(const SkyTile&)>& sink,
                              TileReport* report = nullptr);
@@ -293,13 +294,13 @@ std::span<const Choice<WallFilter>> choices(WallFilter);
 std::span<const Choice<WallTies>> choices(WallTies);
 std::span<const Choice<GridFormat>> choices(GridFormat);
 
-/// The picture below maps.
+/// The background picture of maps.
 struct MapOptions {
   std::filesystem::path
-      basemap;  ///< a picture with a place: GeoTIFF, or PNG with its world file; empty: none
+      basemap;  ///< a georeferenced picture: GeoTIFF, or PNG with its world file; empty: none
 };
 
-/// The folder of results. It is made if missing, and locked while a run writes to it.
+/// The folder of results. It is created if missing, and locked while a run writes to it.
 struct OutputOptions {
   std::filesystem::path folder;
   GridFormat format = GridFormat::tif;
@@ -318,7 +319,7 @@ struct ShadowRunOptions {
   CityFiles city;
   OutputOptions output;
   std::optional<double> azimuth_deg, altitude_deg;    ///< clockwise from the grid's north; or `time`
-  std::string time;                                   ///< as parse_local_time takes it
+  std::string time;                                   ///< as accepted by parse_local_time
   std::optional<double> utc_offset_h;                 ///< of `time`, unless the text has it
   std::optional<double> latitude_deg, longitude_deg;  ///< both or none: the raster's centre
   bool find_walls = false;                            ///< or from files, both or none
@@ -361,7 +362,7 @@ struct RunResult {
   double ground_pixel_m() const { return pixel_size_m / projection_scale; }
   std::vector<OutputGrid> outputs;
   std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
-  std::vector<std::string> warnings;             ///< doubts about the inputs, as they were printed
+  std::vector<std::string> warnings;             ///< warnings about the inputs, as printed
   std::vector<StageRecord> host_stages;          ///< "read" and "write"; the context has the others
   TileReport tiles;
 };
@@ -390,12 +391,12 @@ struct SampleRunResult : RunResult {
   uint64_t seed = 0;
 };
 
-/// Reads the city, computes with stages, fallback, tiles and telemetry inside, and writes grids and pictures.
-/// All throw InputError for bad files and options, and UnsupportedError where a module or memory is wanting.
+/// Reads the city, computes with stages, fallback, tiles and telemetry, and writes grids and pictures. All functions
+/// throw InputError for invalid files and options, and UnsupportedError if a library or memory is missing.
 WallRunResult run(Context& context, const WallRunOptions& options);
 ShadowRunResult run(Context& context, const ShadowRunOptions& options);
 SkyRunResult run(Context& context, const SkyRunOptions& options);
-/// Makes the sample city; needs no device.
+/// Generates the sample city; needs no device.
 SampleRunResult run(const SampleRunOptions& options);
 
 // ---- The options of urban by name: see lockstep/schema.hpp. ----

@@ -13,35 +13,35 @@
 
 namespace lockstep {
 
-/// How far two results may lie apart. All set limits must hold.
+/// Allowed difference between two results. All limits that are set must hold.
 struct Bound {
-  bool bits = true;  // every bit equal; the others are then ignored
+  bool bits = true;  // bit-identical; the other limits are ignored
   std::optional<double> max_ulp, rel_l2, max_abs;
-  double differing_share = 1;  // share of elements that may differ at all
+  double differing_share = 1;  // share of elements that may differ
   static Bound exact() { return {}; }
   static Bound ulp(double n) { return {false, n, {}, {}, 1}; }
   static Bound relative(double e) { return {false, {}, e, {}, 1}; }
   static Bound absolute(double e) { return {false, {}, {}, e, 1}; }
-  /// Integer or state results of which a share may flip where rounding decides.
+  /// Share of integer or state results that may differ because of rounding.
   static Bound flips(double share) { return {false, {}, {}, {}, share}; }
   std::string text() const;  // "bits", "ulp<=4", "rel_l2<=1e-6"
 };
 
-/// A case bound to a device: buffers resident, work repeatable.
+/// A case bound to a device: resident buffers, repeatable work.
 struct CaseRun {
-  std::function<void()> run;                    // the whole operation; leaves its inputs whole
+  std::function<void()> run;                    // the whole operation; preserves its inputs
   std::function<std::vector<Array>()> outputs;  // of the last run
 };
 
 /// One problem of a case: fixed inputs of one size.
 struct CaseProblem {
   std::function<CaseRun(const Device&)> bind;
-  /// Plain C++ result, or empty where the case has none.
+  /// Result of the plain C++ reference, or empty if the case has none.
   std::function<std::vector<Array>()> reference;
-  double bytes = 0;  // each datum that must be touched, once; of one run
+  double bytes = 0;  // bytes of one run, each datum counted once
   double flops = 0;  // of one run
   double operations =
-      1;  // in one run; `bench` reports the time of one (many launches of an empty kernel, say)
+      1;  // operations per run; `bench` reports the time of one (many launches of an empty kernel, for example)
 };
 
 struct Case {
@@ -64,7 +64,7 @@ class CaseRegistry {
  public:
   void add(Case c);
   const std::vector<Case>& all() const { return cases_; }
-  /// Cases whose name is, or begins with, `prefix`. Throws InputError where there is none.
+  /// Cases whose name equals or begins with `prefix`. Throws InputError if there is none.
   std::vector<const Case*> match(const std::string& prefix) const;
 
  private:
@@ -72,12 +72,12 @@ class CaseRegistry {
 };
 /// docs/support.md: which back end runs which case, as Markdown.
 std::string support_matrix(const CaseRegistry& registry);
-/// Whole numbers out of "512x512", slowest axis first. Throws InputError for other text.
+/// Integers of "512x512", slowest axis first. Throws InputError for other text.
 std::vector<int64_t> parse_size(const std::string& text);
 /// The same as a shape of `rank` axes.
 Shape parse_shape(const std::string& text, int rank);
 
-/// How two results differ. Two NaN count as equal, regardless of their bits.
+/// Differences between two results. Two NaN are equal, regardless of their bits.
 struct Comparison {
   int64_t elements = 0, differing_bits = 0, differing_elements = 0;
   double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;
@@ -86,7 +86,7 @@ struct Comparison {
   std::vector<double> relative_max;  // per output: max |got − expected| / max |expected|; NaN for integers
   bool within(const Bound& bound) const;
 };
-/// Throws InputError where number, storage or shape of the arrays differ.
+/// Throws InputError if number, storage or shape of the arrays differ.
 Comparison compare(const std::vector<Array>& got, const std::vector<Array>& expected);
 
 enum class Against { cpu, interp, reference };
@@ -95,7 +95,7 @@ enum class Against { cpu, interp, reference };
 struct VerifyRow {
   std::string name, size, dtype;
   Comparison comparison;
-  std::string bound;  // the case's, and the output that exceeds its own if one does
+  std::string bound;  // of the case, and of the output that exceeds its own bound, if any
   bool pass = false;
   std::string skipped;  // the reason, else empty
 };
@@ -120,7 +120,7 @@ struct BenchRow {
 };
 BenchRow bench_case(const Case& c, const std::string& size, const Device& device, double copy_gbps,
                     const BenchOptions& options = {});
-/// Bytes read and written per second, in GB/s, by the faster of the device's own copy and the copy kernel.
+/// Bytes read and written per second, in GB/s, by the faster of the device's copy and the copy kernel.
 double measure_copy_gbps(const Device& device);
 
 // Each folder registers its own.

@@ -1,7 +1,7 @@
-"""Lockstep: scientific GPU kernels, written once, the same bits on the CPU and on CUDA.
+"""Lockstep: scientific GPU kernels, written once, with bit-identical results on the CPU and CUDA.
 
-Arrays, devices and kernels are here; applications are lockstep.urban, pde, solve, flow and forecast; hooks are lockstep.torch and
-lockstep.jax, which import their framework. docs/python.md is the guide.
+This module contains arrays, devices and kernels. The applications are lockstep.urban, pde, solve, flow and forecast.
+lockstep.torch and lockstep.jax connect to these frameworks, which they import. docs/python.md is the guide.
 """
 import importlib as _importlib
 

@@ -1,4 +1,4 @@
-"""`python -m lockstep` is the program `lockstep`, which the module holds."""
+"""`python -m lockstep` is the program `lockstep`, which the module contains."""
 import os
 import signal
 import sys
@@ -7,7 +7,7 @@ from . import _core
 
 
 def main():
-    """Runs the program on this process's arguments, with the signals that a program of its own would have."""
+    """Runs the program with the arguments of this process and the signal handling of a separate program."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(_core.program([b"lockstep", *map(os.fsencode, sys.argv[1:])], [sys.executable, "-m", "lockstep"]))

@@ -1,4 +1,4 @@
-"""Arrays on devices, and the ways in and out of other libraries' memory."""
+"""Arrays on devices, and their exchange with other libraries."""
 import sys
 
 from . import _core, _types
@@ -31,8 +31,8 @@ class _HostView:
 class Array:
     """An array of 1 to 4 axes on a device, slowest axis first; the last axis has stride 1.
 
-    Made by `asarray`, `empty` and `zeros`. On the CPU and the interpreter `numpy()` shows the memory itself; on CUDA
-    PyTorch, JAX and CuPy take it by DLPack or `__cuda_array_interface__` without a copy.
+    Created by `asarray`, `empty` and `zeros`. On the CPU and the interpreter, `numpy()` shares the memory. On CUDA,
+    PyTorch, JAX and CuPy share it through DLPack or `__cuda_array_interface__`.
     """
 
     __slots__ = ("_buffer", "_shape", "_dtype", "_kind", "_tensor", "device", "readonly", "__weakref__")
@@ -77,7 +77,7 @@ class Array:
 
     @property
     def strides(self):
-        """In elements."""
+        """Strides in elements."""
         return tuple(self._buffer.strides)
 
     @property
@@ -99,9 +99,9 @@ class Array:
         return f"lockstep.Array(shape={self.shape}, dtype={self.dtype.name}, device={self.device.name!r})"
 
     def numpy(self):
-        """The elements as NumPy has them: the same memory on the CPU and the interpreter, a copy elsewhere.
+        """The elements as a NumPy array: the same memory on the CPU and the interpreter, a copy elsewhere.
 
-        bf16 comes as ml_dtypes.bfloat16 where that is installed, else as a copy in float32.
+        bf16 is returned as ml_dtypes.bfloat16 if that is installed, otherwise as a copy in float32.
         """
         host = self.device.kind in _HOST_KINDS
         if self.size == 0:
@@ -165,7 +165,7 @@ class Array:
         }
 
     def copy(self):
-        """An array of its own on the same device."""
+        """A copy on the same device."""
         out = empty(self._shape, self._dtype, self.device)
         if self._buffer.contiguous:
             self.device._core.copy(self._buffer, out._buffer)
@@ -175,13 +175,13 @@ class Array:
         return out
 
     def to(self, device):
-        """On another device: a copy through the host."""
+        """A copy on another device, through the host."""
         device = Device(device)
         return self if device is self.device else asarray(self.numpy(), device, copy=True)
 
 
 def empty(shape, dtype=_types.f32, device=None):
-    """An array whose elements are not set."""
+    """An uninitialised array."""
     device = chosen(device)
     sizes = (shape,) if hasattr(shape, "__index__") else shape
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
@@ -302,13 +302,12 @@ def _check_layout(memory, name):
 
 
 def asarray(x, device=None, *, copy=None, name=_WHERE):
-    """`x` on a device, without a copy where the device reaches its memory.
+    """`x` on a device, without a copy if the device can access its memory.
 
-    x: lockstep.Array, NumPy array, or what has DLPack or `__cuda_array_interface__` (PyTorch, JAX, CuPy). Work on the
-    array begins after what x's framework has put on its current stream.
-    device: None takes the device whose memory it is: the CPU, or that CUDA device.
-    copy: True copies, False and None refuse where a copy would be needed, with the reason. Lists and numbers have no
-    memory of their own and are copied unless copy is False.
+    x: a lockstep.Array, a NumPy array, or an object with DLPack or `__cuda_array_interface__` (PyTorch, JAX, CuPy).
+    Work on the array starts after the work that the framework of x has submitted to its current stream. device: None
+    selects the device of the memory: the CPU, or that CUDA device. copy: True copies; False and None raise an error
+    with the reason if a copy would be necessary. Lists and numbers are copied unless copy is False.
     """
     if isinstance(x, Array):
         wanted = x.device if device is None else Device(device)

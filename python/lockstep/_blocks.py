@@ -1,6 +1,6 @@
 """Blocks of a kernel that Python's `with` and `for` open and close: each is one statement, and no name changes in it.
 
-A body is traced once. A name of Python that is bound anew inside would hold for the rest of the trace, not for the passes
+A body is traced once. A name of Python that is bound again inside would hold for the rest of the trace, not for the passes
 or lanes that come there, so that is refused; a variable (`lockstep.var`) is what they change.
 """
 import contextlib

@@ -1,6 +1,6 @@
 """What the function of a kernel reads of the host while it is traced: numbers and tables of its module and of functions around it.
 
-They are constants of the trace. A launch after one of them has changed traces anew, so that it means what Python says.
+They are constants of the trace. A launch after one of them has changed traces again, so that it means what Python says.
 """
 import dis
 import sys

@@ -1,4 +1,4 @@
-"""Devices: opened once per name and options, chosen by `with`."""
+"""Devices: opened once per name and options, selected by `with`."""
 import contextlib
 import contextvars
 import warnings
@@ -13,10 +13,10 @@ _current = contextvars.ContextVar("lockstep.device", default=None)
 class Device:
     """An open device: "auto", "cpu", "cuda[:N]", "webgpu[:N]" or "interp".
 
-    numerics: "exact" (IEEE, the same bits on CPU and CUDA) or "fast". threads: of the CPU, 0 = all.
-    fallback: False makes a failing stage raise DeviceError instead of running on the CPU. check: True, or N for every
-    N-th, also runs launches on the interpreter, as lockstep.check() does for all devices.
-    Handles of equal arguments are one device. `with Device(...):` makes it the default inside.
+    numerics: "exact" (IEEE 754, bit-identical on CPU and CUDA) or "fast". threads: CPU threads, 0: all. fallback:
+    with False, a failing stage raises DeviceError instead of running on the CPU. check: True, or N for every N-th
+    launch, also runs launches on the interpreter, as lockstep.check() does for all devices. Equal arguments return
+    the same device. `with Device(...):` makes it the default inside the block.
     """
 
     __slots__ = ("_core", "_info", "_tokens", "_options", "__weakref__")
@@ -72,7 +72,7 @@ class Device:
 
     @property
     def counters(self):
-        """What the device did since it was opened: launches, bytes copied, allocated and peak bytes, kernels."""
+        """Counts since the device was opened: launches, bytes copied, allocated and peak bytes, kernels."""
         return self._core.counters()
 
     @property
@@ -85,14 +85,16 @@ class Device:
         return self._core.supports(kernel.trace(*args, extent=extent))
 
     def record(self, work):
-        """A Graph of what `work()` launches on this device, without running it; arrays of lockstep, or memory of the host."""
+        """Records the launches of `work()` on this device in a Graph without running them. Arguments are arrays of
+        lockstep, or host memory.
+        """
         if not callable(work):
             raise InputError(f"work {work!r}", "lockstep.Device.record", "a function without arguments")
         with self:
             return Graph(self, self._core.record(work))
 
     def synchronize(self):
-        """Waits for all work of this device."""
+        """Waits until all work of this device is complete."""
         self._core.synchronize()
 
     def __enter__(self):
@@ -118,10 +120,11 @@ def _every(check):
 
 @contextlib.contextmanager
 def check(every=1):
-    """Inside, every N-th launch of all devices also runs on the interpreter, on copies of its inputs.
+    """Inside the block, every N-th launch of all devices also runs on the interpreter, on copies of its inputs.
 
-    Accesses out of bounds, races, reads of uninitialised memory, false uniform() and bits that differ raise CheckError
-    with the file and line of the kernel. Graphs are checked where a CPU device records and replays them inside.
+    Out-of-bounds accesses, races, reads of uninitialised memory, violated uniform() and differing bits raise
+    CheckError with the file and line of the kernel. Graphs are checked if a CPU device records and replays them
+    inside the block.
     """
     earlier = _core.checked_every()
     _core.check_launches(_every(every))
@@ -132,7 +135,7 @@ def check(every=1):
 
 
 class Graph:
-    """Launches that Device.record kept, replayed at little cost. Keeps the memory that they touch."""
+    """Launches recorded by Device.record, which replay at low cost. Keeps their memory alive."""
 
     __slots__ = ("device", "_core")
 
@@ -140,7 +143,7 @@ class Graph:
         self.device, self._core = device, core
 
     def replay(self, **numbers):
-        """Runs the launches again, with new values of the numbers that lockstep.per_replay named."""
+        """Replays the launches, with new values for numbers that lockstep.per_replay named."""
         self.device._core.replay(self._core, numbers)
 
     def __repr__(self):
@@ -148,7 +151,7 @@ class Graph:
 
 
 def per_replay(name, value):
-    """A number of a launch that Graph.replay(name=…) may change; outside Device.record just the value."""
+    """A number of a launch that Graph.replay(name=…) may change; outside Device.record simply its value."""
     text(name, "a name", "lockstep.per_replay", "a string")
     if not (hasattr(value, "__index__") or hasattr(value, "__float__")):
         raise InputError(f"the value {value!r}", "lockstep.per_replay", "a number")
@@ -156,7 +159,7 @@ def per_replay(name, value):
 
 
 def default_device():
-    """The device of the innermost `with`, else Device("auto")."""
+    """The device of the innermost `with`, otherwise Device("auto")."""
     return _current.get() or Device("auto")
 
 
@@ -165,12 +168,12 @@ def chosen(device):
 
 
 def devices():
-    """All back ends with their devices: dictionaries with name, kind, available, reason, limits, memory."""
+    """All back ends with their devices, as dictionaries with name, kind, available, reason, limits and memory."""
     return _core.list_devices()
 
 
 def fallbacks():
-    """Stages that fell back to the CPU since the program began, with their counts."""
+    """Stages that fell back to the CPU since the program started, with their counts."""
     counts = {}
     for device in set(_open.values()):
         for stage, count in device._core.fallbacks().items():

@@ -1,11 +1,11 @@
-"""Errors and warnings. Every message says what, where, and what was expected."""
+"""Errors and warnings. Every message states what is wrong, where, and what was expected."""
 import re
 
 _FORM = re.compile(r"(?P<what>.*?) \[(?P<where>[^\]]*)\](?:: expected (?P<expected>.*))?$", re.S)
 
 
 class Error(RuntimeError):
-    """Base of all errors of Lockstep; `what`, `where` and `expected` are the parts of its message."""
+    """Base class of all errors. `what`, `where` and `expected` are the parts of the message."""
 
     def __init__(self, message="", where=None, expected=None):
         if where is not None:
@@ -21,19 +21,19 @@ class Error(RuntimeError):
 
 
 class InputError(Error, ValueError):
-    """Bad usage or bad input; also a ValueError."""
+    """Invalid usage or input; also a ValueError."""
 
 
 class UnsupportedError(Error):
-    """The device, or this build, cannot do what was asked."""
+    """The device or this build does not support the request."""
 
 
 class DeviceError(Error):
-    """A device failed while it worked."""
+    """A device failed during execution."""
 
 
 class CheckError(Error):
-    """A checked launch found a fault of its kernel: `where` is the kernel and the line of its author."""
+    """A checked launch found an error in its kernel. `where` contains the kernel and the source line."""
 
 
 def text(value, what, where, expected):
@@ -51,4 +51,4 @@ def whole(value, what, where, low, high=2**31 - 1):
 
 
 class FallbackWarning(RuntimeWarning):
-    """A stage failed on its device and was run again on the CPU."""
+    """A stage failed on its device and was repeated on the CPU."""

@@ -267,7 +267,7 @@ class Value(Expr):
 
 
 class Vec(tuple):
-    """A few Values that are added and scaled together: a block of a Problem, a vector field."""
+    """A few Values that are added and scaled together: a block of a Problem, or a vector field."""
 
     __slots__ = ()
 
@@ -292,7 +292,7 @@ class Vec(tuple):
 
 
 def where(condition, yes, no):
-    """`yes` where `condition`, else `no`; both are evaluated."""
+    """`yes` if `condition` is true, otherwise `no`; both are evaluated."""
     if isinstance(condition, Value):
         values = [o._v if isinstance(o, Value) else condition._v.constant(float(o)) for o in (condition, yes, no)]
         return Value(_core.make_value("select", values, 0), condition._owner)
@@ -317,7 +317,7 @@ def condition_of(value):
 
 
 def cast(to, value):
-    """A number converted to another type: floats to whole numbers truncate and saturate, NaN gives 0."""
+    """Converts to another type. Floats converted to integers are truncated and saturated; NaN gives 0."""
     kind = _types.value_type(_types.dtype(to, "lockstep.cast"))
     mark()
     if isinstance(value, Val):
@@ -332,7 +332,7 @@ def bitcast(to, value):
 
 
 def rounded(x):
-    """x as it is after its own rounding: no sum contracts a product across it into an fma."""
+    """x after its own rounding: no sum contracts the product into an fma."""
     (core,) = lift((x,))
     if core.type not in ("f32", "f64"):
         raise InputError(f"rounded of a traced {core.type}", caller(), "f32 or f64")
@@ -348,10 +348,10 @@ def stop_gradient(x):
 
 
 def with_derivative(value, *slopes):
-    """`value`, with the derivatives that the caller knows: pairs (x, slope) of an operand and the derivative by it.
+    """`value` with user-defined derivatives: pairs (x, slope) of an operand and the derivative with respect to it.
 
-    For results of iterations, tables and fits, whose own derivative is wrong or dear. The bits are those of `value`
-    where all x and slopes are finite. Slopes are fixed: second derivatives see them as constants.
+    For results of iterations, tables and fits, whose automatic derivative is wrong or expensive. The bits are those
+    of `value` if all x and slopes are finite. Second derivatives treat slopes as constants.
     """
     result = stop_gradient(value)
     for x, slope in slopes:
@@ -366,7 +366,7 @@ def rounded_product(a, b):
 
 
 def uniform(value):
-    """States that all lanes of a group agree on the value."""
+    """Asserts that all lanes of a group have the same value."""
     mark()
     return Val(_core.uniform(value._core_value()))
 
@@ -404,12 +404,12 @@ globals().update(WORDS)
 
 
 def round(value):  # noqa: A001
-    """To nearest, halves away from zero."""
+    """Rounds to the nearest integer, halves away from zero."""
     return Val(_core.round(*lift((value,))))
 
 
 def clamp(value, low, high):
-    """min(max(value, low), high): a NaN stays."""
+    """min(max(value, low), high); NaN is preserved."""
     return WORDS["min"](WORDS["max"](value, low), high)
 
 
@@ -422,17 +422,17 @@ def dot(a, b):
 
 
 def norm(a):
-    """Length of a vector; its derivative at the zero vector is not finite (safe_norm has 0 there)."""
+    """Length of a vector. The derivative at the zero vector is not finite; safe_norm has derivative 0 there."""
     return WORDS["sqrt"](dot(a, a))
 
 
 def safe_sqrt(a, floor=0.0):
-    """sqrt(a) where a > floor, else 0 with derivative 0."""
+    """sqrt(a) if a > floor, otherwise 0 with derivative 0."""
     return Value(_core.safe_value("safe_sqrt", [a._v], floor), a._owner)
 
 
 def safe_norm(a, floor=0.0):
-    """Length; 0 with derivative 0 where the squared length is at most `floor`."""
+    """Length; 0 with derivative 0 if the squared length is at most `floor`."""
     return safe_sqrt(dot(a, a), floor)
 
 

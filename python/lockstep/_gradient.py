@@ -161,12 +161,12 @@ class _Derivative:
 
 
 class Gradient(_Derivative):
-    """Gradients of a kernel's outputs by its inputs. Made by `lockstep.grad`.
+    """Gradients of the outputs of a kernel with respect to its inputs. Created by `lockstep.grad`.
 
-    gradient[device, extent](x=…, a=…, y_cotangent=…) takes the kernel's arguments by name, except outputs that it only
-    writes, and NAME_cotangent of each output: the derivative of a loss by it. Arguments that the kernel reads and writes
-    are given as they were before it ran. The result is {input: its gradient}, arrays of f32 or f64; a number's has one
-    element. NAME_gradient=array takes an array to write to.
+    gradient[device, extent](x=…, a=…, y_cotangent=…) takes the arguments of the kernel by name, except outputs that
+    it only writes, and NAME_cotangent for each output: the derivative of a loss with respect to it. Arguments that
+    the kernel reads and writes have the contents from before the launch. Returns {input: gradient}, arrays of f32 or
+    f64; the gradient of a number has one element. NAME_gradient=array provides memory for a result.
     """
 
     _what = "gradient"
@@ -176,13 +176,13 @@ class Gradient(_Derivative):
 
 
 class Tangent(_Derivative):
-    """Derivatives of a kernel's outputs along a direction. Made by `lockstep.tangent`.
+    """Derivatives of the outputs of a kernel along a direction. Created by `lockstep.tangent`.
 
-    tangent[device, extent](x=…, a=…, y=…, x_tangent=…) takes the kernel's arguments by name and NAME_tangent of inputs:
-    the direction, 0 where none is given. It writes what the kernel writes; the result is {output: its tangent}.
+    tangent[device, extent](x=…, a=…, y=…, x_tangent=…) takes the arguments of the kernel by name and NAME_tangent of
+    inputs: the direction, 0 by default. It writes what the kernel writes and returns {output: tangent}.
 
-    Higher derivatives: `lockstep.grad` and `lockstep.tangent` take a Tangent too. The tangents of a Tangent are called
-    NAME_tangent2, and so on.
+    Higher derivatives: `lockstep.grad` and `lockstep.tangent` also take a Tangent. The tangents of a Tangent are
+    named NAME_tangent2, and so on.
     """
 
     _what = "tangent"
@@ -269,8 +269,9 @@ class Derivatives:
 
 
 def grad(kernel, inputs=None, outputs=None, *, memory_bytes=0):
-    """Reverse mode of a kernel: `Gradient`. inputs, outputs: names of parameters; None takes all floats that it reads,
-    and all that it writes. memory_bytes bounds temporary memory (0: half of what the device has free).
+    """Reverse mode of a kernel: a `Gradient`. inputs, outputs: names of parameters; None selects all floats that the
+    kernel reads, and all that it writes. memory_bytes limits temporary memory (0: half of the free memory of the
+    device).
 
         slope = ls.grad(heat, inputs=("t", "a"))
         by = slope[device, (64, 64, 64)](t=now, a=0.1, out_cotangent=seed)
@@ -280,7 +281,7 @@ def grad(kernel, inputs=None, outputs=None, *, memory_bytes=0):
 
 
 def tangent(kernel, inputs=None, outputs=None):
-    """Forward mode of a kernel: `Tangent`. inputs, outputs: as in `grad`.
+    """Forward mode of a kernel: a `Tangent`. inputs, outputs: as in `grad`.
 
         along = ls.tangent(heat, inputs=("t",))
         change = along[device, (64, 64, 64)](t=now, a=0.1, out=next, t_tangent=direction)["out"]

@@ -12,12 +12,13 @@ from ._gradient import Derivatives
 
 
 def launch(kernel, extent, *, shapes=None, device="cpu", **values):
-    """What a kernel writes, as arrays of JAX, under `jit`, `grad` (any number of times) and `vmap`.
+    """Runs a kernel on JAX arrays, under `jit`, `grad` (any number of times) and `vmap`, and returns the arrays that
+    it writes.
 
-    values: arguments by name, but for those that the kernel only writes; arrays that it reads and writes as they are
-    before. shapes: {name: shape} of written arrays, or {name: jax.ShapeDtypeStruct}; else the extent, with the type of
-    the annotation or of the first array. The result is a tuple in the order of the parameters, or one array. Each call
-    goes through the host, regardless of the device.
+    values: arguments by name, except those that the kernel only writes; arrays that it reads and writes have their
+    contents from before the launch. shapes: {name: shape} of written arrays, or {name: jax.ShapeDtypeStruct}; the
+    default is the extent, with the type of the annotation or of the first array. The result is a tuple in the order
+    of the parameters, or one array. Each call copies through the host, regardless of the device.
 
         @jax.jit
         def step(t, a):

@@ -59,12 +59,13 @@ class Bound:
 
 
 class Kernel:
-    """A function of the kernel language. Made by `lockstep.kernel`.
+    """A function of the kernel language. Created by `lockstep.kernel`.
 
-    kernel[device, extent](*arguments) launches it; kernel[extent](…) on the device of the arguments. The extent counts
-    points (or groups), slowest axis first. Arguments are lockstep.Array or arrays of other libraries, which are used in
-    place, and numbers, also by keyword; numbers may have defaults. Numbers and small tables that the function reads of
-    its module are constants of a trace: a launch after they have changed traces anew.
+    kernel[device, extent](*arguments) launches it; kernel[extent](…) uses the device of the arguments. The extent is
+    the number of points (or groups) along each axis, slowest axis first. Arguments are lockstep.Array or arrays of
+    other libraries, which are used in place, and numbers. They may be passed by keyword, and numbers may have
+    defaults. Numbers and small tables that the function reads from its module are constants of a trace; if they have
+    changed, the next launch traces again.
     """
 
     def __init__(self, function, domain=None, group=None, min_blocks=0, contract=True, differentiable=False):
@@ -191,7 +192,7 @@ class Kernel:
                            (code.co_filename, code.co_firstlineno), list(kinds), body)
 
     def trace(self, *arguments, extent=None):
-        """The core's kernel for these arguments; annotations with dtype and rank need none."""
+        """The core's kernel for these arguments; not needed if annotations contain dtype and rank."""
         if not arguments:
             arguments = [None if isinstance(t, _language.BufferType) else 0 for _, t in self._parameters]
         kinds = self._types_of(arguments)
@@ -201,7 +202,7 @@ class Kernel:
         return self._traced(min(rank, 3), kinds)._core
 
     def source(self, target="ir", *arguments, extent=None, numerics="exact", arch=""):
-        """The kernel as "ir", "llvm", "asm", "cuda" or "wgsl" text."""
+        """The generated code: "ir", "llvm", "asm", "cuda" or "wgsl"."""
         text(target, "a target", f"kernel {self.name}", "ir, llvm, asm, cuda or wgsl")
         text(numerics, "numerics", f"kernel {self.name}", "exact or fast")
         return self.trace(*arguments, extent=extent).source(target, numerics == "fast", arch)
@@ -283,10 +284,11 @@ def _annotations(function):
 
 
 def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=True, differentiable=False):
-    """Makes a kernel of a function. Its first parameter is the place: `at` (one lane per point) or, with
-    group=(lanes…), a Group. The others are annotated: Grid, Out, InOut with [dtype, rank] (or without: taken from the
-    arguments), or an element type for a number. contract=False keeps products rounded where a sum takes them.
-    differentiable=True: launches with PyTorch tensors that require gradients take part in torch.autograd.
+    """Makes a kernel from a function. Its first parameter is the position: `at` (one lane per point) or, with
+    group=(lanes…), a Group. The others are annotated: Grid, Out or InOut with [dtype, rank] (without brackets both
+    are taken from the arguments), or an element type for a number. contract=False prevents the contraction of
+    products into fma. With differentiable=True, launches with PyTorch tensors that require gradients take part in
+    torch.autograd.
 
         @lockstep.kernel
         def heat(at, t: ls.Grid[ls.f32, 3], out: ls.Out[ls.f32, 3], a: ls.f32):
@@ -300,7 +302,9 @@ def kernel(function=None, *, domain=None, group=None, min_blocks=0, contract=Tru
 
 
 class Comparison(dict):
-    """How the results on two devices differ, argument by argument; true where all bits are equal (two NaN are)."""
+    """Differences between the results on two devices, argument by argument; true if all bits are equal (NaN equals
+    NaN).
+    """
 
     def __bool__(self):
         return all(row["differing_bits"] == 0 for row in self.values())
@@ -317,7 +321,7 @@ def _copies(kernel, device, arguments):
 
 
 def cases():
-    """Names of the cases that verify and bench know, as `lockstep verify` lists them."""
+    """Names of the cases of verify and bench, as listed by `lockstep verify`."""
     return _core.case_names()
 
 
@@ -331,7 +335,7 @@ def _verify_cases(prefix, against, sizes, seed, device):
 
 
 class CaseRows(list):
-    """Rows of cases; true where some ran and all of them passed."""
+    """Rows of cases; true if at least one ran and all passed."""
 
     def __bool__(self):
         ran = [row for row in self if not row["skipped"]]
@@ -339,11 +343,12 @@ class CaseRows(list):
 
 
 def verify(kernel, arguments=None, against=None, *, extent=None, device=None, sizes=None, seed=1):
-    """Runs a kernel on `device` and on `against` ("cpu") from copies of the same arguments and compares what it wrote.
+    """Runs a kernel on `device` and on `against` (default "cpu") with copies of the same arguments and compares the
+    results.
 
-    Gives {argument: {elements, differing_bits, differing_elements, max_abs, rel_l2}}; true where all bits agree. With the
-    name or prefix of cases instead of a kernel ("engine.copy", "pde"): the rows of `lockstep verify`, against "cpu",
-    "interp" or "reference", of the cases' small sizes or of `sizes`; true where all pass.
+    Returns {argument: {elements, differing_bits, differing_elements, max_abs, rel_l2}}; true if all bits agree. With
+    the name or prefix of cases instead of a kernel ("engine.copy", "pde") it returns the rows of `lockstep verify`,
+    against "cpu", "interp" or "reference", for the small sizes of the cases or for `sizes`; true if all pass.
     """
     if isinstance(kernel, str):
         return _verify_cases(kernel, against, sizes, seed, device)
@@ -383,9 +388,9 @@ def _compare(got, expected):
 
 
 def bench(kernel, arguments=None, *, extent=None, device=None, iterations=0, warmup=0, sizes=None):
-    """Device times of a kernel on resident copies of its arguments, in milliseconds: median, p95, mean, min, and GB/s
-    of its arguments' bytes, each touched once. With the name or prefix of cases: the rows of `lockstep bench`, of the
-    cases' sizes or of `sizes`.
+    """Device times of a kernel on resident copies of its arguments: median, p95, mean and min in milliseconds, and
+    GB/s of the bytes of its arguments, each counted once. With the name or prefix of cases it returns the rows of
+    `lockstep bench`, for the sizes of the cases or for `sizes`.
     """
     if isinstance(kernel, str):
         return _core.bench_cases(chosen(device)._core, kernel, list(sizes or ()), int(iterations), int(warmup))

@@ -1,4 +1,4 @@
-"""The kernel language: places, buffers, variables and control flow of the kernel that is being traced."""
+"""The kernel language: positions, buffers, variables and control flow of the kernel that is being traced."""
 import operator
 
 from . import _blocks, _core, _types
@@ -49,7 +49,9 @@ def _check_trace(handle, what):
 
 
 class Axis(Val):
-    """One coordinate of a point. As a value: the coordinate, i32. Called with a whole number: the shifted point."""
+    """One coordinate of a point. Used as a value it is the coordinate (i32); called with an integer it is the shifted
+    point.
+    """
 
     __slots__ = ("_point", "_axis")
 
@@ -68,7 +70,7 @@ class Axis(Val):
 
 
 class Point:
-    """A point of the domain plus offsets known while tracing; x is the last, fastest axis."""
+    """A point of the domain plus constant offsets; x is the last, fastest axis."""
 
     __slots__ = ("_offsets", "_trace")
 
@@ -94,7 +96,7 @@ class Point:
 
 
 class At(Point):
-    """The lane's own point. As an annotation, At[N] states the rank of the domain."""
+    """The lane's own point. As an annotation, At[N] specifies the rank of the domain."""
 
     __slots__ = ()
     domain = "points"
@@ -103,7 +105,7 @@ class At(Point):
         super().__init__((0,) * rank)
 
     def extent(self, axis):
-        """Extent of the domain along an axis, 0 = x."""
+        """Extent of the domain along an axis; axis 0 is x."""
         self._shifts()
         return Val(_core.place("extent", axis))
 
@@ -112,7 +114,9 @@ class At(Point):
 
 
 class Group:
-    """The lane's place in a groups kernel; the extent counts groups. Axis 0 = x. Group[N] as an annotation."""
+    """The position of a lane in a groups kernel; the extent is the number of groups. Axis 0 is x. Group[N] as an
+    annotation specifies the rank.
+    """
 
     __slots__ = ("_rank", "_trace")
     domain = "groups"
@@ -139,7 +143,7 @@ class Group:
         return x * y * z
 
     def global_(self, axis=0):
-        """The lane's number along the axis over all groups."""
+        """The number of the lane along the axis, counted over all groups."""
         return self.id(axis) * self.size(axis) + self.local(axis)
 
     def __class_getitem__(cls, rank):
@@ -178,9 +182,10 @@ Grid, Out, InOut = BufferType("read"), BufferType("write"), BufferType("read_wri
 class TracedGrid(_NoSequence):
     """A buffer parameter while its kernel is traced.
 
-    g[at], g[at.x(+1)]: at a point of the domain; reads beyond the edge clamp, wrap (`periodic()`), give 0 (`zero()`) or
-    are not checked (`unchecked()`). g[c, at]: leading coordinates and a point. g[i, j, k]: explicit coordinates, slowest
-    axis first, which must lie inside, unless a rule (`clamped()`, `periodic()`, `zero()`) is named.
+    g[at], g[at.x(+1)]: at a point of the domain. Reads beyond the boundary are clamped, wrapped (`periodic()`), 0
+    (`zero()`) or unchecked (`unchecked()`). g[c, at]: leading coordinates and a point. g[i, j, k]: explicit
+    coordinates, slowest axis first, which must be inside unless a rule (`clamped()`, `periodic()`, `zero()`) is
+    named.
     """
 
     __slots__ = ("_core", "dtype", "rank", "_access", "_boundary", "_streaming", "_name")
@@ -199,7 +204,7 @@ class TracedGrid(_NoSequence):
     def unchecked(self): return self._with("unchecked")
 
     def streaming(self):
-        """Each datum is touched once: accesses pass by the caches."""
+        """Accesses bypass the caches, for data that is used once."""
         return self._with(streaming=True)
 
     def size(self, axis):
@@ -249,12 +254,12 @@ class TracedGrid(_NoSequence):
         return self.atomic("add", key, value)
 
     def unordered_atomic_add(self, key, value):
-        """Of f32 and f64, in the order in which the lanes come: the last bits of the sum differ from run to run."""
+        """Adds to f32 or f64 in arbitrary order: the last bits of the sum differ from run to run."""
         self.atomic("unordered_add", key, value)
 
 
 class Var(Val):
-    """A mutable variable of one lane: `v.set(x)`, `v += x`; read it like any value, +v for its value at this moment."""
+    """A mutable variable of one lane: `v.set(x)`, `v += x`. It is read like any value; +v is its current value."""
 
     __slots__ = ("_var",)
 
@@ -290,7 +295,9 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", 
 
 
 def var(initial, dtype=None):
-    """A variable that if_ and loops may change. Numbers: bool, i32 or f32 unless `dtype` says otherwise."""
+    """A variable that if_ and loops may change. Numbers become bool, i32 or f32 unless `dtype` specifies another
+    type.
+    """
     return Var(initial, dtype)
 
 
@@ -317,21 +324,21 @@ class _Array(_NoSequence):
 
 
 def local(dtype, count):
-    """An array of one lane; its first contents are undefined."""
+    """An array of one lane; its initial contents are undefined."""
     kind = _types.dtype(dtype, "lockstep.local")
     mark()
     return _Array(_core.LocalArray(kind.name, _whole(count, "a local array of")), kind)
 
 
 def shared(dtype, count):
-    """An array that the lanes of a group share; its first contents are undefined. Groups kernels only."""
+    """An array shared by the lanes of a group; its initial contents are undefined. Groups kernels only."""
     kind = _types.dtype(dtype, "lockstep.shared")
     mark()
     return _Array(_core.SharedArray(kind.name, _whole(count, "a shared array of")), kind)
 
 
 class if_(_blocks.Block):  # noqa: N801
-    """with lockstep.if_(condition): …, and right behind it `with lockstep.else_(): …`."""
+    """with lockstep.if_(condition): …, optionally followed by `with lockstep.else_(): …`."""
 
     def __init__(self, condition):
         super().__init__("if_")
@@ -347,7 +354,7 @@ class if_(_blocks.Block):  # noqa: N801
 
 
 class else_(_blocks.Block):  # noqa: N801
-    """The other branch of the if_ right before it."""
+    """The alternative branch of the preceding if_."""
 
     def __init__(self):
         super().__init__("else_")
@@ -362,9 +369,10 @@ class else_(_blocks.Block):  # noqa: N801
 
 
 class for_(_blocks.Statement):  # noqa: N801
-    """for i in lockstep.for_(begin, end, step): … runs its body once, while tracing; i is a traced i32.
+    """A traced loop: for i in lockstep.for_(begin, end, step): … traces its body once; i is a traced i32.
 
-    One argument counts from 0. The bounds are evaluated once. `break_()` leaves the traced loop; Python's break may not.
+    With one argument the loop counts from 0. The bounds are evaluated once. Leave the loop with `break_()`, not with
+    Python's break.
     """
 
     def __init__(self, begin, end=None, step=1):
@@ -396,7 +404,9 @@ class for_(_blocks.Statement):  # noqa: N801
 
 
 class while_(_blocks.Block):  # noqa: N801
-    """with lockstep.while_(lambda: condition): … repeats its body as long as the condition, asked before every pass."""
+    """with lockstep.while_(lambda: condition): … repeats its body while the condition, evaluated before each
+    iteration, is true.
+    """
 
     def __init__(self, condition):
         super().__init__("while_")
@@ -435,15 +445,15 @@ barrier = _effect("barrier", "Waits for all lanes of the group; memory written b
 
 
 def group_sum(value):
-    """Sum over the group's lanes by a fixed tree; all lanes get it."""
+    """Sum over the lanes of the group by a fixed tree, returned to all lanes."""
     return Val(_core.reduce("sum", *lift((value,))))
 
 
 def group_min(value):
-    """Least value of the group's lanes."""
+    """Minimum over the lanes of the group."""
     return Val(_core.reduce("min", *lift((value,))))
 
 
 def group_max(value):
-    """Greatest value of the group's lanes."""
+    """Maximum over the lanes of the group."""
     return Val(_core.reduce("max", *lift((value,))))

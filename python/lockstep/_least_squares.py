@@ -24,23 +24,23 @@ _LEAST_SQUARES = "lockstep.solve.least_squares"
 def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12,
                   x_scale="jac", loss="linear", f_scale=1.0, max_nfev=None, diff_step=None, tr_solver=None, tr_options=None,
                   jac_sparsity=None, verbose=0, traced=True, device=None, callback=None, **unknown):
-    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with SciPy's names and losses.
+    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with the names and losses of SciPy.
 
-    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each
-    array of `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp,
-    ls.where …). Without args, fun(p) gives all residuals. traced=False, or a function as jac: fun(x, *args, **kwargs) is called
-    with NumPy arrays as SciPy calls it and gives all residuals, on the host; jac(x, *args, **kwargs) is its Jacobian, dense or
-    sparse, and without it derivatives are extrapolated differences.
+    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of
+    each array of `args` (a number for (n,), a Vec for (n, k)). It returns one or several expressions of lockstep's
+    functions (ls.exp, ls.where …). Without args, fun(p) returns all residuals. With traced=False, or a function as
+    jac, fun(x, *args, **kwargs) is called with NumPy arrays, as by SciPy, and returns all residuals on the host.
+    jac(x, *args, **kwargs) is its Jacobian, dense or sparse; without it, derivatives are extrapolated differences.
 
-    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy or arctan, of each residual by
-    itself. method: trf and lm are Levenberg-Marquardt, dogbox is dogleg; also gn and lbfgs. jac: derivatives of traced
-    functions are exact; "2-point", "3-point" and "cs" mean the same. x_scale: "jac", 1 or numbers above 0 by which unknowns
-    are measured. tr_solver: "exact" is QR, "lsmr" conjugate gradients. jac_sparsity is checked and not needed. max_nfev:
-    iterations. verbose: 0, 1 (a report at the end) or 2 (a line an iteration too). diff_step, tr_options and workers are not
-    taken.
+    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy or arctan, applied to each
+    residual. method: trf and lm are Levenberg-Marquardt, dogbox is dogleg; also gn and lbfgs. jac: derivatives of
+    traced functions are exact; "2-point", "3-point" and "cs" are equivalent. x_scale: "jac", 1, or positive scales of
+    the unknowns. tr_solver: "exact" is QR, "lsmr" conjugate gradients. jac_sparsity is checked but not needed.
+    max_nfev: maximum number of iterations. verbose: 0, 1 (a report at the end) or 2 (also one line per iteration).
+    diff_step, tr_options and workers are not supported.
 
-    Gives x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status (SciPy's numbers;
-    4: no step lowers the cost), message, nfev, njev, success and summary.
+    Returns x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status
+    (SciPy's numbers; 4: no step reduces the cost), message, nfev, njev, success and summary.
     """
     start = np.atleast_1d(x0)
     if start.ndim != 1 or start.dtype.kind not in "biuf":

@@ -23,16 +23,17 @@ def _run(command, *words):
 
 
 def reproduce(folder, *, device=None, keep=False):
-    """Runs the record of `folder`, a folder or a file of results, again in a scratch folder and compares file by file.
+    """Repeats the recorded run of `folder`, a folder or a file of results, in a scratch folder and compares the
+    files.
 
-    `folder` is only read. `device` is another one than the record's, `keep` leaves the second run's files.
-    Returns the program's JSON: `same`, `files` (path, verdict, differing_bits, max_abs), `since`. Raises InputError where an input is
-    missing or has changed, or the record was edited.
+    `folder` is only read. `device` overrides the recorded device; `keep` keeps the files of the second run. Returns
+    the program's JSON: `same`, `files` (path, verdict, differing_bits, max_abs) and `since`. Raises InputError if an
+    input is missing or has changed, or if the record was edited.
     """
     words = [folder] + (["--device", device if isinstance(device, str) else device.name] if device else []) + (["--keep"] if keep else [])
     return _run("reproduce", *words)
 
 
 def compare(first, second):
-    """Options, inputs and outputs of two recorded runs side by side, as the program's JSON."""
+    """Compares options, inputs and outputs of two recorded runs; returns the program's JSON."""
     return _run("compare", first, second)

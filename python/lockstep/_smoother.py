@@ -20,12 +20,11 @@ class TermKind:
 
 
 class Smoother:
-    """A problem to which blocks and terms are added while its minimiser is kept up to date: an update linearises what moved and
-    eliminates the affected part of the square-root factor only. Calls that raise leave it as it was.
+    """A growing problem whose minimiser is kept up to date: an update relinearises blocks that moved and eliminates only the
+    affected part of the square-root factor. A call that raises leaves the smoother unchanged.
 
-    lag: blocks whose time is further back leave, and a prior keeps what their terms said. relinearize: a block is linearised
-    anew where a coordinate moved by more than this many units of its set. propagate: smaller changes of steps are not passed
-    on.
+    lag: age at which blocks are removed; a prior keeps the information of their terms. relinearize: a block is relinearised if
+    a coordinate has moved by more than this many units of its set. propagate: smaller changes of steps are not propagated.
     """
 
     def __init__(self, *, lag=np.inf, relinearize=0.05, propagate=1e-5, device=None):
@@ -37,8 +36,8 @@ class Smoother:
         return _number_of(handle, self._core, _WHERE, "smoother")
 
     def add_set(self, name, manifold="euclidean", *, size=None, unit=1.0):
-        """A set without blocks; manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: of a coordinate,
-        for the thresholds."""
+        """An empty set of blocks. manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: unit of a
+        coordinate, for the thresholds."""
         text(name, "a name of blocks", f"{_WHERE}.add_set", "a string")
         text(manifold, "a manifold", f"{_WHERE}.add_set", "euclidean, so2, so3, se2, se3 or sphere2")
         width = _SIZES.get(manifold, size)
@@ -50,43 +49,43 @@ class Smoother:
         return self._sets[-1]
 
     def append_blocks(self, blocks, values, time=None):
-        """Blocks at the end of a set, with guesses of their values; gives the number of the first. Times do not decrease; None:
-        the latest so far."""
+        """Appends blocks with initial values to a set; returns the number of the first. Times must not decrease; None is the
+        latest time so far."""
         array = _numbers(np.atleast_2d(values), f"blocks {blocks.name}", blocks.size)
         return self._core.append_blocks(self._own(blocks), array, float("nan") if time is None else float(time))
 
     def touch(self, blocks, block, time):
-        """Gives a block a later time, so that it stays longer."""
+        """Assigns a later time to a block, so that it stays longer."""
         self._core.touch(self._own(blocks), int(block), float(time))
 
     def fix(self, blocks, block):
-        """Holds a block that no update had."""
+        """Fixes a block that no update has processed yet."""
         self._core.fix(self._own(blocks), int(block))
 
     def fix_coordinates(self, blocks, block, coordinates):
-        """Holds tangent coordinates of a block at its estimate; those given before are free again."""
+        """Fixes tangent coordinates of a block at its estimate; coordinates fixed before are freed."""
         self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds of a number, as Problem.bound takes them. The prior holds a block at the bound at which it left."""
+        """Bounds of a number, as in Problem.bound. If a block is at a bound when it is removed, the prior keeps it there."""
         self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def add_kind(self, name, residual, blocks, data=0, *, loss="none"):
-        """A residual for add_terms(): residual and loss as Problem.add_terms has them, `data` numbers an instance."""
+        """A residual for add_terms(): residual and loss as in Problem.add_terms, `data` numbers per instance."""
         blocks = tuple(blocks)
         number = self._core.add_kind(name, [b.size for b in blocks], int(data), _traced(residual, self._core, None),
                                      _loss_of(loss, self._core), [self._own(b) for b in blocks])
         return TermKind(number, name, blocks, int(data), self._core)
 
     def add_host_kind(self, name, residual, blocks, data=0, *, residuals=1, jacobian=None, loss="none"):
-        """The same of a function of numbers, as Problem.add_host_terms has it."""
+        """The same for a function of numbers, as in Problem.add_host_terms."""
         blocks = tuple(blocks)
         number = self._core.add_host_kind(name, [b.size for b in blocks], int(data), int(residuals), _flat(residual),
                                           _flat(jacobian), _loss_of(loss, self._core), [self._own(b) for b in blocks])
         return TermKind(number, name, blocks, int(data), self._core)
 
     def add_terms(self, kind, indices, data=None):
-        """One instance per row of `indices` (n, blocks of the kind); data (n, k). Gives a TermSet."""
+        """Adds one instance per row of `indices` (n, blocks of the kind); data (n, k). Returns a TermSet."""
         own = self._own(kind)
         if data is not None and np.ndim(data) == 1:
             data = np.reshape(data, (-1, max(kind.data, 1)))
@@ -94,22 +93,23 @@ class Smoother:
         return TermSet(self._core.add_terms(own, table, numbers), kind.name, kind.data, self._core)
 
     def erase(self, terms):
-        """Takes the instances out; what left with a block stays in the prior."""
+        """Removes the instances; information already in the prior remains."""
         self._core.erase(self._own(terms))
 
     def weigh(self, terms, weights):
-        """Each instance counts weight times 1/2 rho(|r|^2): one number of 0 or more, or one by instance. Those that left with a
-        block keep the weight they had."""
+        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
+        instance. Instances in the prior keep their weight."""
         self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def update(self):
-        """Takes in what was added: relinearized, eliminated (blocks), cliques (of the tree) and left (blocks)."""
+        """Processes what was added; returns the numbers of relinearised and eliminated blocks, of cliques, and of removed
+        blocks."""
         found = Summary(self._core.update())
         warn_fallbacks(self._device)
         return found
 
     def solve(self, max_iterations=100):
-        """Takes in what was added and iterates to the minimum that Problem.minimize finds; gives the number of iterations."""
+        """Processes what was added and iterates to the minimum of Problem.minimize; returns the number of iterations."""
         found = self._core.solve(int(max_iterations))
         warn_fallbacks(self._device)
         return found
@@ -119,19 +119,19 @@ class Smoother:
         return self._core.value(self._own(blocks), int(block))
 
     def values(self, blocks):
-        """The estimates of a set's blocks by number, (count, size)."""
+        """The estimates of the blocks of a set by number, (count, size)."""
         return self._core.values(self._own(blocks), blocks.size)
 
     def block_numbers(self, blocks):
-        """The numbers of a set's blocks in the order of `values`."""
+        """The numbers of the blocks of a set in the order of `values`."""
         return np.asarray(self._core.block_numbers(self._own(blocks)), dtype=np.int64)
 
     def instance_count(self):
-        """Priors of blocks that left included."""
+        """The number of instances, including priors of removed blocks."""
         return self._core.instance_count()
 
     def cost(self):
-        """At the estimates."""
+        """The cost at the estimates."""
         return self._core.cost()
 
     def covariance(self, blocks):
@@ -139,6 +139,6 @@ class Smoother:
         return self._core.covariance([(self._own(s), int(k)) for s, k in blocks])
 
     def problem(self):
-        """(problem, [its block sets]): the same as a Problem, with blocks by number."""
+        """(problem, [its block sets]): the same problem as a Problem, with blocks by number."""
         problem = Problem(_core_problem=self._core.problem())
         return problem, [problem._known(s._id, s.name, s.size) for s in self._sets]

@@ -15,7 +15,7 @@ def _add(at: At, x: InOut, y: Grid):
 
 
 class Number(float):
-    """A number of launches on a tape whose derivative is computed: `Tape.number`."""
+    """A number of launches on a tape with respect to which derivatives are computed: `Tape.number`."""
 
     __slots__ = ("__weakref__",)
 
@@ -42,7 +42,7 @@ class _Record:
 
 
 class Tape:
-    """Keeps the launches of kernels by its thread in its block, for gradients through all of them.
+    """Records the launches of kernels by this thread in its block, to compute gradients through all of them.
 
         with ls.Tape() as tape:
             a = tape.number(0.1)
@@ -50,9 +50,9 @@ class Tape:
             heat[device, n](t1, t2, a)
         by_t0, by_a = tape.gradient({t2: seed}, (t0, a))
 
-    Arguments are lockstep.Array. Memory that a later launch of the block overwrites is copied before. What other code
-    writes to the arrays between the block and `gradient` is not seen. An array that a kernel only writes (Out) has no
-    derivative by what it held before: kernels that write parts of an array take it as InOut.
+    Arguments are lockstep.Array. Memory that a later launch of the block overwrites is copied first. Changes of the
+    arrays by other code between the block and `gradient` are not detected. An array that a kernel only writes (Out)
+    has no derivative with respect to its old contents: kernels that write a part of an array must take it as InOut.
     """
 
     def __init__(self, *, memory_bytes=0):
@@ -68,7 +68,9 @@ class Tape:
         _kernel.tapes.open.remove(self)
 
     def number(self, value):
-        """`value` as an argument of launches, by which `gradient` may be asked. What Python computes from it is a plain number."""
+        """`value` as an argument of launches for which `gradient` can compute a derivative. Results of Python
+        arithmetic with it are plain numbers.
+        """
         return Number(value)
 
     @staticmethod
@@ -121,10 +123,12 @@ class Tape:
             record.values[name] = copy
 
     def gradient(self, seeds, by):
-        """Derivatives of a loss by what the arrays `by` held before the first launch, and by numbers.
+        """Derivatives of a loss with respect to the contents of the arrays `by` before the first launch, and to
+        numbers.
 
-        seeds: {array: the loss's derivative by it at the end}, arrays of its shape. by: arrays, and numbers of
-        `Tape.number`. The result is a list: arrays of f32 or f64, and a float for each number.
+        seeds: {array: derivative of the loss with respect to it at the end}, arrays of its shape. by: arrays, and
+        numbers of `Tape.number`. Returns a list with an array of f32 or f64 for each array and a float for each
+        number.
         """
         wanted = {_key(a) for a in by if isinstance(a, Array)}
         numbers = {id(n): 0.0 for n in by if isinstance(n, Number)}

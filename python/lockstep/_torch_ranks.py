@@ -21,7 +21,7 @@ class _Messages:
     """Point-to-point messages over gloo. A message is its length and its bytes.
 
     gloo reports neither arrivals nor departures before they are waited for. So what was sent before the last message that
-    was received is waited for at the next send: its receivers have asked for it by then, as every rank makes the same calls.
+    was received is waited for at the next send: its receivers have requested it by then, as every rank makes the same calls.
     """
 
     name = _WHERE

@@ -4,7 +4,7 @@ from ._numpy import np
 
 
 class DType:
-    """An element type. Compares equal to its NumPy type and to its name; bf16 has no NumPy type of its own."""
+    """An element type. It equals its NumPy type and its name; bf16 has no NumPy type."""
 
     __slots__ = ("name", "_numpy", "itemsize")
     access, written = "number", False  # as a parameter of a kernel, like BufferType's
@@ -55,7 +55,7 @@ def value_type(dtype):
 
 
 def dtype(of, where="lockstep"):
-    """The element type that a name, a NumPy type or a DType stands for."""
+    """The element type for a name, a NumPy type or a DType."""
     if isinstance(of, DType):
         return of
     if isinstance(of, str) and of in BY_NAME:

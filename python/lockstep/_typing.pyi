@@ -1,4 +1,4 @@
-"""What the stubs share: expressions, and what may stand for an array, an element type, an extent."""
+"""Shared types of the stubs: expressions, and the types accepted as arrays, element types and extents."""
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Never, Protocol, Self, TypeAlias
 import os

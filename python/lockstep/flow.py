@@ -1,13 +1,13 @@
-"""Two-dimensional turbulence on a doubly periodic box: simulations, field codec, learned surrogate, rollouts.
+"""Two-dimensional turbulence on a doubly periodic box: simulations, codec, learned surrogate, rollouts.
 
     simulation = flow.Simulation(256, closure="smagorinsky", dt=1e-3)
     simulation.set_vorticity(flow.initial_field(256, "mcwilliams", seed=7))
     simulation.advance(1000)
     simulation.vorticity(), simulation.budget()
 
-Vorticity w = dv/dx - du/dy is (ny, nx), y slowest, in the units of the box (lengths lx, ly, 2 pi unless given) and of its
-time. With paths instead of arrays the functions are the program's commands of the same names and return their results.
-Mathematics: docs/flow.md.
+Vorticity w = dv/dx - du/dy is (ny, nx), y slowest, in the units of the box (lengths lx, ly, default 2 pi) and of its
+time. With paths instead of arrays, the functions run the program's commands of the same names and return their
+results. Mathematics: docs/flow.md.
 """
 import os
 import warnings
@@ -56,13 +56,14 @@ def _host(values):
 
 
 def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
-    """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each axis,
-    or (ny, nx); box: length, or (lx, ly)."""
+    """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each
+    axis, or (ny, nx). box: length, or (lx, ly).
+    """
     return _core.flow_initial({**_box(n, box), "initial": initial, "seed": int(seed)})
 
 
 class Simulation:
-    """Flows of one model on a device, advanced together; a member has the same bits as by itself.
+    """Flows of one model on a device, advanced together. A member has the same bits as if it were simulated alone.
 
     n: points along each axis, or (ny, nx). box: length, or (lx, ly).
     """
@@ -80,13 +81,14 @@ class Simulation:
         return (self.members, self._shape["ny"], self._shape["nx"])
 
     def set_vorticity(self, vorticity):
-        """(ny, nx) for all members, or (members, ny, nx), f32 or f64; mean and modes that are not kept are dropped. Time
-        starts anew."""
+        """Sets the state: (ny, nx) for all members, or (members, ny, nx), f32 or f64. The mean and truncated modes
+        are dropped. The time is reset to 0.
+        """
         self._core.set_vorticity(_host(vorticity))
         return self
 
     def advance(self, steps):
-        """Puts steps on the device's queue; what reads the state waits for them."""
+        """Queues steps on the device; functions that read the state wait for them."""
         steps = int(steps) if isinstance(steps, float) and steps.is_integer() else steps
         self._core.advance(whole(steps, "steps", "lockstep.flow.Simulation.advance", 0))
         return self
@@ -102,8 +104,10 @@ class Simulation:
                           "last_sound_vorticity() is at most ten steps older", RuntimeWarning, stacklevel=3)
 
     def vorticity(self, out=None):
-        """(members, ny, nx) as NumPy has it, with a RuntimeWarning if a member blew up; or into a lockstep.Array of f32 on the simulation's device, without a wait or
-        a copy to the host (out=True makes one)."""
+        """(members, ny, nx) as a NumPy array, with a RuntimeWarning if a member blew up. `out`: a lockstep.Array of
+        f32 on the simulation's device that receives the result without waiting or copying to the host (True creates
+        one).
+        """
         if out is None:
             self._warn()
             return self._core.vorticity()
@@ -113,12 +117,13 @@ class Simulation:
         return out
 
     def last_sound_vorticity(self):
-        """The last state found sound: at most ten steps before a blow-up."""
+        """The last finite state, at most ten steps before a blow-up."""
         return self._core.last_sound_vorticity()
 
     def budget(self):
-        """Means of each member: energy <|u|^2> / 2, enstrophy <w^2> / 2, palinstrophy <|grad w|^2> / 2. A RuntimeWarning if a
-        member blew up."""
+        """Means of each member: energy <|u|^2> / 2, enstrophy <w^2> / 2, palinstrophy <|grad w|^2> / 2. Emits a
+        RuntimeWarning if a member blew up.
+        """
         self._warn()
         return self._core.budget()
 
@@ -128,12 +133,12 @@ class Simulation:
 
     @property
     def times(self):
-        """Of each member."""
+        """Times of the members."""
         return self._core.times()
 
     @property
     def steps(self):
-        """Done by each member."""
+        """Steps completed by each member."""
         return self._core.steps()
 
     @property
@@ -142,7 +147,7 @@ class Simulation:
 
     @property
     def courant(self):
-        """(max|u| / dx + max|v| / dy) dt of each member, now."""
+        """Current (max|u| / dx + max|v| / dy) dt of each member."""
         return self._core.courant()
 
     def blown_up(self):
@@ -150,11 +155,11 @@ class Simulation:
         return self._core.blown_up()
 
     def state_dict(self):
-        """Everything that the steps to come depend on, by name."""
+        """The complete state by name, for load_state_dict."""
         return self._core.state()
 
     def load_state_dict(self, state):
-        """Goes on where a simulation of the same settings was, with the same bits."""
+        """Continues from a state of a simulation with the same settings, bit for bit."""
         self._core.set_state({name: _host(values) for name, values in state.items()})
         return self
 
@@ -176,7 +181,7 @@ class Encoded:
 
     @property
     def max_error(self):
-        """The bound on the error of each point, or None."""
+        """The largest error of a point, or None."""
         return self._core.max_error
 
     def latents(self, *, device=None):
@@ -191,19 +196,21 @@ class Encoded:
         return found
 
     def write(self, path):
-        """As a file of `lockstep flow encode`; gives its bytes."""
+        """Writes a file as `lockstep flow encode`; returns its size in bytes."""
         return self._core.write(os.fspath(path))
 
 
 def read(path, *, device=None):
-    """A file of encoded fields."""
+    """Reads a file of encoded fields."""
     return Encoded(_core.flow_read(os.fsdecode(path)), chosen(device))
 
 
 @described("flow.encode")
 def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None, **options):
-    """Fields (frames, ny, nx), f32, as short latents; with max_error as bytes from which no point differs by more (0: not by
-    a bit). time: of each frame (0, 1, 2 … unless given). With a path: a run's file, encoded to the file `out`."""
+    """Encodes fields (frames, ny, nx), f32, as short latents, or with max_error as compressed bytes whose decoded
+    points differ by at most that much (0: lossless). time: time of each frame, by default 0, 1, 2 …. With a path:
+    encodes the file of a run to the file `out`.
+    """
     given = _options({**options, "max_error": max_error})
     if _is_path(fields):
         return _command(_core.flow_encode_file, device, {**given, "fields": os.fspath(fields), "out": _required(out, "encode")})
@@ -222,7 +229,7 @@ def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None
 
 
 def decode(encoded, out=None, *, decoder="mean", original=None, device=None):
-    """Fields of what `encode` gave; with a path: into the file `out`, compared with the file `original`."""
+    """Decodes fields of `encode`. With a path: decodes to the file `out` and compares with the file `original`."""
     if isinstance(encoded, Encoded):
         return encoded.decode(decoder=decoder, device=device)
     return _command(_core.flow_decode_file, device, _options({"encoded": os.fspath(encoded), "out": _required(out, "decode"),
@@ -230,7 +237,7 @@ def decode(encoded, out=None, *, decoder="mean", original=None, device=None):
 
 
 class Surrogate:
-    """A linear model of latents: next frame from the last `delays` ones. Made by `learn`."""
+    """A linear model of latents that predicts the next frame from the last `delays` ones. Created by `learn`."""
 
     def __init__(self, core):
         self._core = core
@@ -245,12 +252,14 @@ class Surrogate:
     last = property(lambda self: self._core.last, doc="The last training frames (delays, numbers).")
 
     def eigenvalues(self):
-        """Of one frame to the next, complex, largest first."""
+        """Complex eigenvalues of the step from one frame to the next, largest first."""
         return np.array([complex(re, im) for re, im in self._core.eigenvalues()])
 
     def rollout(self, steps, start=None, *, mode="doubling", precision="f32", device=None):
-        """(steps, numbers) from `start` (delays, numbers), oldest first; without it from the end of the training. Starts of
-        several members, one after the other, give (steps * members, numbers), step by step. mode: doubling or steps."""
+        """(steps, numbers) from `start` (delays, numbers), oldest first; by default from the end of the training
+        frames. Starting points of several members, one after the other, give (steps * members, numbers), step by
+        step. mode: doubling or steps.
+        """
         device = chosen(device)
         begin = self.last if start is None else _host(start)
         if begin.ndim != 2 or begin.shape[1] != self.latent_size or len(begin) == 0 or len(begin) % self.delays:
@@ -271,8 +280,9 @@ class Surrogate:
 
 @described("flow.learn")
 def learn(latents, out=None, *, device=None, **options):
-    """A Surrogate of latents (frames, numbers). With a path: of a file of `encode`, into the file `out`, with its scores; `rollout` is
-    how those are predicted."""
+    """Learns a Surrogate from latents (frames, numbers). With a path: from a file of `encode`, to the file `out`,
+    with its scores; `rollout` selects how they are predicted.
+    """
     if _is_path(latents):
         return _command(_core.flow_learn_file, device, _options({**options, "latents": latents, "out": _required(out, "learn")}))
     values = _host(latents.latents(device=device) if isinstance(latents, Encoded) else latents)
@@ -280,7 +290,9 @@ def learn(latents, out=None, *, device=None, **options):
 
 
 def rollout(model, steps, out=None, *, start=None, device=None, **options):
-    """Frames of a Surrogate (options as of Surrogate.rollout); with a path: of a model's file, into the file `out`."""
+    """Predicts frames by a Surrogate (options as of Surrogate.rollout). With a path: by the model of a file, to the
+    file `out`.
+    """
     if isinstance(model, Surrogate):
         return model.rollout(steps, start, device=device, **options)
     return _command(_core.flow_rollout_file, device, _options({**options, "model": os.fspath(model), "steps": int(steps),
@@ -289,19 +301,22 @@ def rollout(model, steps, out=None, *, start=None, device=None, **options):
 
 @described("flow.run")
 def run(out, *, n=None, box=None, progress=None, device=None, **options):
-    """A whole simulation into the folder `out`, as `lockstep flow run`. progress: a function of (done, total)."""
+    """Runs a simulation and writes the results to the folder `out`, as `lockstep flow run`. progress: a function of
+    (done, total).
+    """
     return _command(_core.flow_run, device, {**_options(options, n, box), "progress": progress, "out": os.fspath(out)})
 
 
 @described("flow.pipeline")
 def pipeline(out, *, n=None, box=None, device=None, **options):
-    """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`. sizes, strides, precisions and
-    places make several runs."""
+    """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`. sizes, strides,
+    precisions and places run several combinations.
+    """
     return _command(_core.flow_pipeline, device, {**_options(options, n, box), "out": os.fspath(out)})
 
 
 def compare(a, b):
-    """How two saved runs differ: rows by time, drifts of energy and enstrophy, spectra."""
+    """Differences between two saved runs: rows by time, drifts of energy and enstrophy, spectra."""
     return _core.flow_compare(os.fsdecode(a), os.fsdecode(b))
 
 

@@ -1,8 +1,8 @@
 """Losses of lockstep.pde and launches of kernels as functions of JAX arrays, under `jit`, `grad` and `vmap`.
 
-The loss is a custom_vjp whose values come from the engine by the XLA FFI: a compiled program calls it without Python, on
-its own memory, on the CPU or on CUDA (in the order of XLA's stream; nothing waits for the device). With `device` given, or
-where this JAX has no `jax.ffi`, the call goes through the host by `jax.pure_callback`.
+The loss is a custom_vjp that calls the engine through the XLA FFI. A compiled program calls it without Python, on its
+own memory, on the CPU or on CUDA (in the order of XLA's stream, without waiting for the device). If `device` is
+given, or if this JAX has no `jax.ffi`, the call copies through the host by `jax.pure_callback`.
 """
 import functools
 import weakref
@@ -26,13 +26,13 @@ def _register():
 
 
 def pde_loss(loss, *arrays, parameters=None, mask=None, device=None):
-    """The loss of a lockstep.pde.Loss as a scalar with exact gradients by every array.
+    """The loss of a lockstep.pde.Loss as a scalar, with exact gradients with respect to every array.
 
-    arrays: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
-    lockstep.pde specifies; None for a level that no residual mentions), of f32, f64, f16 or bf16. mask: a NumPy array
-    (nz, ny, nx). parameters: numbers, or arrays of one element, which get gradients; those are read when the program runs,
-    so that one compiled program serves all values. device: a name ("interp", "webgpu"): the engine then computes there,
-    through the host. The loss lives as long as the programs that call it. Second derivatives are refused.
+    arrays: for each field of the system, in the order of creation, its levels -1, 0, +1 (shapes as specified by
+    lockstep.pde; None for a level that no residual uses), of f32, f64, f16 or bf16. mask: a NumPy array (nz, ny, nx).
+    parameters: numbers, or arrays of one element, which receive gradients; they are read when the program runs, so
+    one compiled program serves all values. device: a name ("interp", "webgpu") of the device that computes, through
+    the host. The loss lives as long as the programs that call it. Second derivatives are rejected.
     """
     names = list(loss.system.fields)
     if len(arrays) != 3 * len(names):

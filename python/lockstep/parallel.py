@@ -1,11 +1,11 @@
-"""Ranks: processes that work on one problem, with the same bits for any number of them.
+"""Ranks: processes that work on one problem, with bit-identical results for any number of them.
 
     ranks = parallel.world()                           # the processes of mpirun or srun, else one rank
     loss = pde.Loss(system, mesh, ranks=ranks)         # each rank has its planes of the fields
 
-lockstep.torch.ranks() gives those of torch.distributed. What several ranks take part in (barrier, sum, losses over
-ranks) is called by every rank, in the same order. A rank that has ended or does not answer for `wait_limit` seconds is an
-error that names it. docs/cluster.md is the guide.
+lockstep.torch.ranks() returns the ranks of torch.distributed. Collective calls (barrier, sum, losses over ranks) must
+be made by every rank, in the same order. If a rank has ended or does not respond for `wait_limit` seconds, an error
+names it. docs/cluster.md is the guide.
 """
 import atexit
 import contextlib
@@ -19,7 +19,9 @@ from ._numpy import np
 
 
 class Ranks:
-    """This process as one of several ranks; made by world() and lockstep.torch.ranks(). close() ends it, as `with` does."""
+    """This process as one of several ranks; created by world() and lockstep.torch.ranks(). close(), or leaving
+    `with`, ends it.
+    """
 
     def __init__(self, core, messages=None):
         self._core, self._messages, self._open = core, messages, True
@@ -59,11 +61,11 @@ class Ranks:
 
     @property
     def transport(self):
-        """How messages pass: "one process", "MPI (…)" or "torch.distributed"."""
+        """The transport of messages: "one process", "MPI (…)" or "torch.distributed"."""
         return self._core.transport
 
     def share(self, parts):
-        """The parts of this rank, a range: `parts` are dealt out in order, evenly."""
+        """The range of parts of this rank: `parts` are distributed evenly, in order."""
         parts = whole(parts, "parts", "lockstep.parallel.Ranks.share", 1)
         return range(parts * self.rank // self.size, parts * (self.rank + 1) // self.size)
 
@@ -72,9 +74,10 @@ class Ranks:
         self._group.barrier()
 
     def sum(self, array, parts=None):
-        """The sum over all ranks, a lockstep.Array on the device of `array`, of f32 or f64. With `parts` the first axis are the
-        parts of share(parts), which are added along a tree over their numbers: the bits depend on `parts` alone. Without it
-        every rank is a part."""
+        """The sum over all ranks, a lockstep.Array of f32 or f64 on the device of `array`. With `parts`, the first
+        axis contains the parts of share(parts), which are added along a tree over their numbers: the bits depend on
+        `parts` only. Without it every rank is one part.
+        """
         where = "lockstep.parallel.Ranks.sum"
         group = self._group
         with self._in_agreement():
@@ -91,13 +94,14 @@ class Ranks:
         return total
 
     def device(self, name="auto", *, share=False):
-        """The device of this rank: with several ranks on a host each gets a CUDA device of its own (auto, cuda). Every rank
-        calls it; more ranks than devices are an error unless `share`."""
+        """The device of this rank: several ranks on one host use different CUDA devices (auto, cuda). Every rank
+        calls it. More ranks than devices is an error unless `share` is set.
+        """
         text(name, "a device", "lockstep.parallel.Ranks.device", "auto, cpu, cuda[:N], webgpu[:N] or interp")
         return Device(self._group.device(name, bool(share)))
 
     def close(self):
-        """Ends the group after what it has sent has left; later calls that need other ranks are errors."""
+        """Ends the group after its messages have been sent; later collective calls are errors."""
         if not self._open:
             return
         self._open = False
@@ -127,9 +131,10 @@ def _wait_limit(seconds):
 
 
 def world(*, wait_limit=600.0):
-    """The ranks of mpirun or srun, by Open MPI, which is found when this is called; one rank where no launcher started the
-    process. Equal for all calls of a process: the first one decides about `wait_limit`. An uncaught error of one rank ends
-    the others, which would wait for it."""
+    """The ranks of mpirun or srun, through Open MPI, which is loaded by the first call; one rank if no launcher
+    started the process. All calls of a process return the same object; the first call sets `wait_limit`. An uncaught
+    error of one rank ends the others, which would otherwise wait for it.
+    """
     global _world
     if _world is None:
         _world = Ranks(_core.launched_group(_wait_limit(wait_limit)))

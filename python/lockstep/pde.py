@@ -1,4 +1,4 @@
-"""Losses from residuals of partial differential equations on structured grids, with exact gradients.
+"""Losses of residuals of partial differential equations on structured grids, with exact gradients.
 
     heat = pde.System(2)
     t = heat.field("t")
@@ -6,9 +6,9 @@
     loss = pde.Loss(heat, pde.Mesh((64, 64), spacing=(h, h), dt=dt, boundary="clamp"))
     value, gradients = loss.value_and_gradients({"t": (t0, t1, t2)})
 
-A field is given at the time levels -1, 0, +1 that the residuals mention, as arrays (nz, ny, nx), or
-(components, nz, ny, nx) with component 0 = x; leading axes of one cell may be left out. The loss is
-sum_k w_k / N sum_i m_i R_k,i^2 over the N cells. Mathematics: docs/pde.md.
+A field consists of the time levels -1, 0, +1 that the residuals use, as arrays (nz, ny, nx), or (components, nz, ny,
+nx) with component 0 = x; leading axes of one cell may be omitted. The loss is sum_k w_k / N sum_i m_i R_k,i^2 over
+the N cells. Mathematics: docs/pde.md.
 """
 import contextlib
 import itertools
@@ -65,7 +65,7 @@ class System:
         return Value(core, self._core)
 
     def field(self, name, components=1, boundary=""):
-        """A field; `boundary` overrides the mesh's: a text for all components, or a sequence of one for each."""
+        """A field. `boundary` overrides the boundary of the mesh: a text for all components, or one per component."""
         if not isinstance(boundary, str):
             boundaries = list(boundary)
             if len(boundaries) != components:
@@ -78,11 +78,13 @@ class System:
         return self._keep(self._core.vector(name), name)
 
     def parameter(self, name):
-        """A number that is given with the data."""
+        """A number whose value is passed with the data."""
         return self._value(self._core.parameter(name))
 
     def profile(self, name):
-        """Values along a side that are given with the data; a boundary names them: "x-=dirichlet_face:@name"."""
+        """Values along a boundary that are passed with the data; boundaries refer to them by name:
+        "x-=dirichlet_face:@name".
+        """
         self._core.profile(name)
 
     def at(self, f, component=0, level=0):
@@ -135,11 +137,11 @@ class System:
         return self._value(self._core.laplacian(f._core, component))
 
     def advect(self, velocity, f, component=0, upwind=False):
-        """Sum over axes of the velocity's component times the difference of f."""
+        """Sum over the axes of the velocity component times the difference of f."""
         return self._value(self._core.advect(velocity._core, f._core, component, upwind))
 
     def residual(self, name, r, weight=1.0):
-        """Adds weight / N sum m r^2 to the loss; residuals of one name are one term."""
+        """Adds weight / N sum m r^2 to the loss; residuals with the same name are one term."""
         if not isinstance(r, Value):
             raise InputError(f"residual {name} of type {type(r).__name__}", "System.residual", "an expression of this system")
         self._core.residual(name, r._v, float(weight))
@@ -164,9 +166,10 @@ def transport(dimensions, **options):
 
 
 class Mesh:
-    """A grid of cells. cells and spacing along x, y, z (as many as the system has axes; the rest have one cell); dt: time
-    between levels; boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0", "y+=dirichlet_face:@lid" with a
-    parameter's or a profile's name …; order 2, 4, 6 or 8."""
+    """A grid of cells. cells and spacing along x, y, z (one number per axis of the system); dt: time between levels;
+    boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0", or "y+=dirichlet_face:@lid" with the name of a
+    parameter or profile; order: 2, 4, 6 or 8.
+    """
 
     def __init__(self, cells, spacing=1.0, dt=1.0, boundary="", order=2):
         def three(given, rest):
@@ -188,14 +191,15 @@ class Mesh:
 
 
 class Loss:
-    """A system on a mesh: `loss(fields)` gives the loss, `value_and_gradients(fields)` its gradients too.
+    """A system on a mesh: `loss(fields)` returns the loss, `value_and_gradients(fields)` also its gradients.
 
-    Kernels are traced on first use. Arrays may be NumPy's or a framework's, of f32, f64, f16 or bf16, all on one
-    device; CUDA tensors are used where they are and in the order of their framework's stream.
+    Kernels are traced on first use. Arrays may be those of NumPy or of a framework, of f32, f64, f16 or bf16, all on
+    one device; CUDA tensors are used in place, in the order of their framework's stream.
 
-    ranks: of lockstep.parallel. The mesh is the whole grid, of three axes; each rank gives the fields of its planes along z
-    (`planes`), and every rank calls what evaluates the loss. It is that of the whole grid, and gradients are those of the
-    rank's planes, with the bits of any other number of ranks. Profiles are those of whole sides.
+    ranks: ranks of lockstep.parallel. The mesh is the whole grid, of three axes. Each rank passes the fields of its
+    planes along z (`planes`), and every rank makes the calls that evaluate the loss. The loss is that of the whole
+    grid, the gradients are those of the rank's planes, bit-identical for any number of ranks. Profiles cover whole
+    boundaries.
     """
 
     def __init__(self, system, mesh, ranks=None):
@@ -208,7 +212,7 @@ class Loss:
 
     @property
     def planes(self):
-        """The planes along z of this rank's fields, a range; without ranks all of them."""
+        """The range of planes along z of this rank's fields; without ranks all planes."""
         return range(*self._planes)
 
     @property
@@ -290,8 +294,10 @@ class Loss:
 
     def bind(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto", wanted=(), seed=1.0,
              members=1, device=None):
-        """The loss with its buffers on a device: run() as often as the arrays' contents change. profiles: values along
-        sides by name. members: grids one after the other in every array (members, nz, ny, nx); the loss is their mean."""
+        """Binds the loss to buffers on a device: run() may be called whenever their contents have changed. profiles:
+        values along boundaries by name. members: number of grids stored one after the other in every array (members,
+        nz, ny, nx); the loss is their mean.
+        """
         if members != 1 and (mask is not None or profiles):
             raise InputError("members with a mask or profiles", "lockstep.pde.Loss.bind", "fields alone")
         loss = self._evaluated()
@@ -307,8 +313,9 @@ class Loss:
 
     def value_and_gradients(self, fields, *, parameters=None, profiles=None, mask=None, gradients="all", path="auto",
                             wanted=(), seed=1.0, device=None):
-        """(loss, {field: [gradient at level -1, 0, +1]}); levels that no residual mentions, or that `gradients` ("all",
-        "t1": level 0, "t1t2") leaves out, are None. Gradients are lockstep.Array in the shape of the mesh."""
+        """(loss, {field: [gradient at level -1, 0, +1]}). Levels that no residual uses, or that `gradients` ("all",
+        "t1": level 0, "t1t2") excludes, are None. Gradients are lockstep.Array in the shape of the mesh.
+        """
         bound = self.bind(fields, parameters=parameters, profiles=profiles, mask=mask, gradients=gradients, path=path,
                           wanted=wanted, seed=seed, device=device)
         bound.run()
@@ -317,9 +324,10 @@ class Loss:
 
     def bind_trajectory(self, fields, *, parameters=None, profiles=None, parameters_in_time=None, profiles_in_time=None,
                         mask=None, gradients="all", path="auto", wanted=(), seed=1.0, device=None):
-        """The sum of the losses centred at each level but the first and the last of T levels: fields {name: [T arrays]},
-        or one array (T, …). parameters_in_time, profiles_in_time: T values instead of one. Gradients: all or none;
-        BoundLoss.gradient(name, level) with levels 0 to T - 1."""
+        """Binds the sum of the losses centred at the interior levels of T levels: fields {name: [T arrays]}, or one
+        array (T, …). parameters_in_time, profiles_in_time: T values instead of one. Gradients: all or none;
+        BoundLoss.gradient(name, level) with levels 0 to T - 1.
+        """
         loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device, in_time=True)
         with self._in_agreement():
@@ -353,8 +361,9 @@ class Loss:
 
     def jvp(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None, parameter_tangents=None,
             profile_tangents=None):
-        """The residuals' derivative (K, nz, ny, nx) along tangents of the fields, shaped as those, and of parameters and
-        profiles."""
+        """The derivative of the residuals (K, nz, ny, nx) along tangents of the fields, in their shapes, and of
+        parameters and profiles.
+        """
         loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
@@ -363,8 +372,9 @@ class Loss:
 
     def hessian_product(self, fields, tangents, *, parameters=None, profiles=None, mask=None, device=None,
                         parameter_tangents=None, profile_tangents=None):
-        """The loss' Hessian, by all fields, parameters and profiles, times tangents of these: ({field: [level -1, 0, +1]},
-        {parameter: number}, {profile: numbers})."""
+        """The Hessian of the loss with respect to all fields, parameters and profiles, times tangents of these:
+        ({field: [level -1, 0, +1]}, {parameter: number}, {profile: numbers}).
+        """
         loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         along, _ = self._arrays(tangents, device)
@@ -374,8 +384,9 @@ class Loss:
                 by_profile)
 
     def number_gradients(self, fields, *, parameters=None, profiles=None, mask=None, cotangents=None, device=None):
-        """({parameter: derivative of the loss}, {profile: by each of its numbers}); with cotangents (K, nz, ny, nx) of the
-        residuals those of their product."""
+        """({parameter: derivative of the loss}, {profile: derivatives with respect to its numbers}). With cotangents
+        (K, nz, ny, nx) of the residuals, the derivatives of their product.
+        """
         loss = self._evaluated() if cotangents is None else self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         if cotangents is None:
@@ -383,15 +394,17 @@ class Loss:
         return loss.number_vjp(device._core, core, asarray(cotangents, device, copy=False, name="cotangents")._buffer)
 
     def check(self, fields, *, parameters=None, profiles=None, mask=None, path="auto", seed=1, device=None):
-        """Compares residuals, loss, gradients and products with J and its transpose at these data with complex steps of
-        plain C++ and each other, along random directions: {"passed", "checks": [{"what", "error", "bound", "passed"}]}."""
+        """Compares residuals, loss, gradients and Jacobian products at these data with complex steps of plain C++ and
+        with each other, along random directions: {"passed", "checks": [{"what", "error", "bound", "passed"}]}.
+        """
         loss = self._core
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         return _core.pde_check(self.system._core, loss, device._core, core, int(seed), path)
 
     def boundary_gradients(self, fields, *, parameters=None, profiles=None, mask=None, device=None):
-        """Derivatives of the loss by the value of each dirichlet_face and ghost side: rows of field, component, axis, end (0
-        low, 1 high), value, parameter (that gives it, or "") and cells (where a profile gives it)."""
+        """Derivatives of the loss with respect to the value of each dirichlet_face and ghost boundary: rows of field,
+        component, axis, end (0 low, 1 high), value, parameter (its name, or "") and cells (for profiles).
+        """
         loss = self._evaluated()
         core, device, keep = self._given(fields, parameters, profiles, mask, device)
         return loss.boundary_gradients(device._core, core)
@@ -433,14 +446,15 @@ def examples():
 
 @described("pde.study")
 def study(*, device=None, progress=None, **options):
-    """Times of losses over sizes, boundaries, kernels and orders, compared with the rate of a copy: system, copy_gbps, results (a row
-    each). progress: called with the rows done and their number."""
+    """Measures losses over sizes, boundaries, kernels and orders, relative to the copy rate: system, copy_gbps,
+    results (one row each). progress: called with the completed and the total number of rows.
+    """
     return _core.pde_study(chosen(device)._core, {**options, "progress": progress})
 
 
 @described("pde.convergence")
 def convergence(*, device=None, **options):
-    """Residuals of exact solutions over the cell size: results, and the observed orders."""
+    """Computes residuals of exact solutions for several cell sizes: results and observed orders."""
     device = chosen(device)
     found = _core.pde_convergence(device._core, options)
     warn_fallbacks(device)
@@ -449,8 +463,10 @@ def convergence(*, device=None, **options):
 
 @described("pde.example")
 def example(name, *, out, device=None, progress=None, **options):
-    """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and gives what the
-    program reports, with "fields" {name: (components, ny, nx)}. progress: called with the windows done and their number."""
+    """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and returns
+    the program's result with "fields" {name: (components, ny, nx)}. progress: called with the completed and the total
+    number of windows.
+    """
     device = chosen(device)
     found = _core.pde_example(device._core, {**options, "name": name, "out": out, "progress": progress})
     warn_fallbacks(device)

@@ -1,4 +1,4 @@
-"""Nonlinear least squares: residuals written as Python functions, traced, batched and differentiated by the engine.
+"""Nonlinear least squares: residuals are Python functions that the engine traces, batches and differentiates.
 
     problem = solve.Problem()
     points = problem.add_blocks("points", positions)                      # (n, 3)
@@ -6,7 +6,8 @@
     summary = problem.minimize()
     problem.values(points)
 
-The cost is the sum over all instances of 1/2 rho(|r|^2), r the instance's residuals, rho the term's robust loss.
+The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss rho of its
+term.
 """
 import os
 import re
@@ -21,7 +22,7 @@ from ._options import described
 
 
 class BlockSet:
-    """Blocks that were added together, of one Problem."""
+    """Blocks of one Problem that were added together."""
 
     __slots__ = ("_id", "_owner", "name", "size")
 
@@ -30,7 +31,7 @@ class BlockSet:
 
 
 class TermSet:
-    """Instances that were added together, by their number in the order of adding, of one Problem."""
+    """Instances of one Problem that were added together, by number in the order in which they were added."""
 
     __slots__ = ("_id", "_owner", "name", "data")
 
@@ -117,8 +118,8 @@ class Problem:
         return _number_of(handle, self._core, "lockstep.solve.Problem", "problem")
 
     def add_blocks(self, name, values, manifold="euclidean"):
-        """Blocks of unknowns, values (count, size); manifold: euclidean, so2, so3, se2, se3 or sphere2, or several one after the
-        other, as "sphere2 x euclidean:1"."""
+        """Adds blocks of unknowns, values (count, size). manifold: euclidean, so2, so3, se2, se3, sphere2, or a product such
+        as "sphere2 x euclidean:1"."""
         text(name, "a name of blocks", "lockstep.solve.Problem.add_blocks", "a string")
         text(manifold, "a manifold", "lockstep.solve.Problem.add_blocks", "euclidean, so2, so3, se2, se3 or sphere2")
         array = _numbers(values, f"blocks {name}")
@@ -129,12 +130,12 @@ class Problem:
         return self._sets[number]
 
     def add_terms(self, name, residual, blocks, indices, data=None, *, loss="none", energy=False):
-        """One instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
+        """Adds one instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
 
-        residual(*blocks, data) gets one Vec for each block and, where there is data, a Vec of it; it gives an expression
-        or several. It is traced once: conditions are lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S",
+        residual(*blocks, data) receives one Vec per block and, if there is data, a Vec of it; it returns one or several
+        expressions. It is traced once: write conditions with lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S",
         "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
-        rho'(0) = 1. energy: the one output is added to the cost as it is. Gives a TermSet.
+        rho'(0) = 1. energy: the single output is added to the cost unchanged. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
         number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None),
@@ -142,11 +143,11 @@ class Problem:
         return TermSet(number, name, numbers.shape[1], self._core)
 
     def add_host_terms(self, name, residual, blocks, indices, data=None, *, residuals=1, jacobian=None, loss="none"):
-        """The same of a function of numbers, such as a simulator: residual(*blocks, data) gets an array for each block and,
-        where there is data, one of it; it gives `residuals` numbers. It is called for one instance at a time.
+        """The same for a function of numbers, such as a simulator: residual(*blocks, data) receives an array per block and, if
+        there is data, one of it; it returns `residuals` numbers. It is called for one instance at a time.
 
-        jacobian(*blocks, data): (residuals, numbers of all blocks); compared with differences when terms are added. Without
-        it, derivatives are differences. Solvers by conjugate gradients refuse these terms. Gives a TermSet.
+        jacobian(*blocks, data): (residuals, numbers of all blocks), compared with differences when terms are added. Without
+        it, derivatives are differences. Conjugate gradient solvers reject these terms. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
 
@@ -156,11 +157,12 @@ class Problem:
 
     def add_factors(self, name, blocks, indices, measured=None, *, standard_deviations=None, covariance=None, information=None,
                     loss="none"):
-        """Instances of a ready-made residual, such as "se3_between_log"; `factors()` lists all, docs/solve.md has their slots.
+        """Adds instances of a ready-made residual, such as "se3_between_log"; `factors()` lists all, docs/solve.md describes
+        their slots.
 
-        measured (n, k): a row for each instance, the numbers in the factor's order. What is known of its errors is given once
-        for all, or for each instance: standard_deviations (e,) or (n, e), covariance or information (e, e) or (n, e, e), of
-        rotations in radians. Gives a TermSet.
+        measured (n, k): one row per instance, in the order of the factor. Errors are given once for all instances, or for
+        each: standard_deviations (e,) or (n, e), covariance or information (e, e) or (n, e, e), with rotations in radians.
+        Returns a TermSet.
         """
         kind = _core.factor(text(name, "a factor", "lockstep.solve.Problem.add_factors", "its name, such as se3_between_log"))
         blocks, table, _ = _instances(name, blocks, indices, None)
@@ -178,50 +180,51 @@ class Problem:
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
     def append_blocks(self, blocks, values):
-        """More blocks at the end of a set; gives the number of the first."""
+        """Appends blocks to a set; returns the number of the first."""
         return self._core.append_blocks(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
 
     def set_data(self, terms, data, first=0):
-        """Data (n, k) of the instances from `first` on."""
+        """Replaces the data (n, k) of the instances from `first` on."""
         self._core.set_data(self._own(terms), _numbers(data, f"terms {terms.name}, data", terms.data), int(first))
 
     def enable(self, terms, instances=None, enabled=True):
-        """Instances (all, or those of the numbers) count or do not; their places stay."""
+        """Enables or disables instances (all, or those with the given numbers); their numbers do not change."""
         if instances is None:
             self._core.enable_all(self._own(terms), enabled)
         else:
             self._core.enable(self._own(terms), [int(i) for i in np.atleast_1d(instances)], enabled)
 
     def enabled(self, terms, instance):
-        """Whether an instance counts."""
+        """True if the instance is enabled."""
         return self._core.enabled(self._own(terms), int(instance))
 
     def weigh(self, terms, weights):
-        """Each instance counts weight times 1/2 rho(|r|^2): one number of 0 or more, or one by instance."""
+        """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
+        instance."""
         self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def remove(self, terms):
-        """Takes instances out for good."""
+        """Removes instances permanently."""
         self._core.remove(self._own(terms))
 
     def erase(self, handle, blocks=None):
-        """Terms of a TermSet, whose handle ends; or blocks of a BlockSet, by their numbers, that no term has. Other blocks
-        keep their numbers."""
+        """Removes the terms of a TermSet and the set itself, or blocks of a BlockSet, by number, that no term uses. Other
+        blocks keep their numbers."""
         if isinstance(handle, TermSet):
             self._core.erase_terms(self._own(handle))
         else:
             self._core.erase_blocks(self._own(handle), [int(b) for b in np.atleast_1d([] if blocks is None else blocks)])
 
     def block_numbers(self, blocks):
-        """The numbers of a set's blocks in the order of `values`: 0, 1, … where none was erased."""
+        """The numbers of the blocks of a set in the order of `values`: 0, 1, … if none was erased."""
         return np.asarray(self._core.block_numbers(self._own(blocks)), dtype=np.int64)
 
     def marginalize(self, blocks, *, name="prior", first_estimates=(), device=None):
-        """Takes blocks [(block set, number), …] out; what their terms said of the others stays as a prior,
-        1/2 |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised at the current values, or at
-        first_estimates [(block set, number, values), …]. Gives blocks (as given, those that stay), values, root, offset,
-        constant (cost that no block takes away), free_directions and undetermined (directions of the blocks that left
-        which no term held)."""
+        """Removes blocks [(block set, number), …] and keeps the information of their terms about other blocks as a prior, 1/2
+        |root (x - values) + offset|^2 in tangent coordinates. Terms are linearised at the current values, or at
+        first_estimates [(block set, number, values), …]. Returns blocks (the remaining ones of the prior), values, root,
+        offset, constant (cost that no block can reduce), free_directions, and undetermined (directions of the removed blocks
+        that no term determined)."""
         device = chosen(device)
         found = Summary(self._core.marginalize(
             device._core, [(self._own(s), int(k)) for s, k in blocks], name,
@@ -232,43 +235,44 @@ class Problem:
         return found
 
     def report(self, *, named=5, device=None):
-        """Diagnoses the problem at its values, as `lockstep solve doctor`: disconnected parts, gauges
-        and other directions that change no residual with the blocks that carry them, badly scaled columns of the Jacobian,
-        instances without effect, duplicates; `well` says that there is none of it. Also outliers, influential instances and
-        those of high leverage. Lists have the first `named`."""
+        """Diagnoses the problem at its values, as `lockstep solve doctor`: disconnected parts, gauges and other directions
+        that change no residual, with their blocks, badly scaled columns of the Jacobian, instances without effect, and
+        duplicates; `well` is true if there are none. Also outliers, influential instances and instances of high leverage.
+        Lists contain the first `named`."""
         device = chosen(device)
         found = Summary(self._core.report(device._core, int(named)))
         warn_fallbacks(device)
         return found
 
     def influence(self, *, device=None):
-        """What each instance that counts does to the estimate, in the order of adding, in the linear problem at the values:
-        terms (names), instance, leverage (0 to 1), studentized (residual in units of its standard deviation, which the
-        other instances give) and cook (Cook's distance) as arrays; and rank, rows, step_gain (share of the cost that a
-        full step removes: 0 at a minimum)."""
+        """The influence of each enabled instance on the estimate, in the order of adding, for the problem linearised at the
+        values: terms (names), instance, leverage (0 to 1), studentized (residual in units of its standard deviation according
+        to the other instances) and cook (Cook's distance) as arrays; and rank, rows, step_gain (share of the cost that a full
+        step removes, 0 at a minimum)."""
         device = chosen(device)
         found = Summary(self._core.influence(device._core))
         warn_fallbacks(device)
         return found
 
     def instance_count(self, terms):
-        """Disabled ones too."""
+        """The number of instances, including disabled ones."""
         return self._core.instance_count(self._own(terms))
 
     def fix(self, blocks, block, fixed=True):
-        """Holds a block."""
+        """Fixes a block."""
         self._core.fix(self._own(blocks), int(block), fixed)
 
     def fix_coordinates(self, blocks, block, coordinates):
-        """Holds tangent coordinates of a block; those given before are free again."""
+        """Fixes tangent coordinates of a block; coordinates fixed before are freed."""
         self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
 
     def column(self, blocks, block):
-        """The column of the first coordinate of a block that moves, in gradients and Jacobians; -1 where none does."""
+        """The column of the first free coordinate of a block in gradients and Jacobians; -1 if there is none."""
         return self._core.first_column(self._own(blocks), int(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds of a number that one tangent coordinate moves by itself: of Euclidean blocks and parts, and angles in [-pi, pi)."""
+        """Bounds a number that is moved by a single tangent coordinate: of Euclidean blocks and parts, and angles in [-pi,
+        pi)."""
         self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
 
     def values(self, blocks):
@@ -284,23 +288,23 @@ class Problem:
 
     @property
     def variable_count(self):
-        """Tangent coordinates of blocks that are not fixed."""
+        """The number of tangent coordinates of blocks that are not fixed."""
         return self._core.variable_count
 
     @described("solve.minimize")
     def minimize(self, *, device=None, callback=None, **options):
-        """Minimises from the problem's values and leaves the best point there; gives a Summary. callback(row) is called after
-        each iteration; False stops."""
+        """Minimises from the current values and stores the best point; returns a Summary. callback(row) is called after each
+        iteration; returning False stops."""
         device = chosen(device)
         summary = Summary(self._core.minimize(device._core, _given(options, callback=callback)))
         warn_fallbacks(device)
         return summary
 
     def evaluate(self, *, apply_loss=True, normal=False, device=None):
-        """cost, gradient, residuals and jacobian at the problem's values. Rows: the residuals in the order of adding.
-        Columns: the tangent coordinates that move, set after set (`column` gives the first one of a block). apply_loss:
-        residuals and Jacobian times sqrt(rho'), so that J^T r is the gradient; else plain ones. normal: J^T J too.
-        jacobian: scipy.sparse.csr_array, or (data, indices, indptr) where SciPy is not installed."""
+        """cost, gradient, residuals and jacobian at the current values. Rows: residuals in the order in which terms were
+        added. Columns: free tangent coordinates, set after set (`column` returns the first one of a block). apply_loss:
+        multiplies residuals and Jacobian by sqrt(rho'), so that J^T r is the gradient. normal: also returns J^T J. jacobian:
+        scipy.sparse.csr_array, or (data, indices, indptr) if SciPy is not installed."""
         device = chosen(device)
         found = Summary(self._core.evaluate(device._core, bool(apply_loss), bool(normal)))
         warn_fallbacks(device)
@@ -310,17 +314,18 @@ class Problem:
         return found
 
     def instances(self, *, device=None):
-        """Every instance at the problem's values, in the order of adding: rows of terms, name, instance, enabled, norm (|r|
-        without loss), weight (what the loss leaves of it) and scale, for finding outliers."""
+        """All instances at the current values, in the order of adding: rows of terms, name, instance, enabled, norm (|r|
+        without loss), weight (of the loss) and scale; for finding outliers."""
         return self._core.instances(chosen(device)._core)
 
     def covariance(self, blocks, *, free_gauge=False, device=None):
-        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the problem's values, in the order given.
-        free_gauge: where the whole may move freely, the inverse within what may not (up to 3,000 unknowns)."""
+        """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the current values, in the given order.
+        free_gauge: the inverse on the complement of the free directions if the whole problem has a gauge (up to 3,000
+        unknowns)."""
         return self._core.covariance(chosen(device)._core, [(self._own(s), int(k)) for s, k in blocks], free_gauge)
 
     def marginals(self, blocks, *, free_gauge=False, device=None):
-        """The covariance of each block of a set, (count, t, t); zeros for those that are held."""
+        """The covariance of each block of a set, (count, t, t); zeros for fixed blocks."""
         return self._core.marginals(chosen(device)._core, self._own(blocks), free_gauge)
 
 
@@ -341,18 +346,18 @@ def _weights(name, errors, count, **given):
 
 
 def factors():
-    """Ready-made residuals by name: slots (numbers of each block), measured (numbers of a measurement) and errors (numbers that a
-    weight is of; 1: one standard deviation)."""
+    """Ready-made residuals by name: slots (sizes of the blocks), measured (numbers in a measurement) and errors (size of the
+    weight; 1: one standard deviation)."""
     return _core.factors()
 
 
 class ImuPreintegration(_core.ImuPreintegration):
-    """What rates and accelerations of a body add up to between two poses (Forster et al. 2017): rotation, velocity and position
-    in the frame of the first, without gravity; covariance (9, 9) and bias_jacobian (9, 6).
+    """Rates and accelerations of a body between two poses, integrated (Forster et al. 2017): rotation, velocity and position
+    in the frame of the first pose, without gravity; covariance (9, 9) and bias_jacobian (9, 6).
 
-    ImuPreintegration(gyroscope_noise, accelerometer_noise, bias=None): densities in rad/s/sqrt(Hz) and m/s^2/sqrt(Hz); bias: 6
-    numbers. add(gyroscope, accelerometer, seconds): (3,) or (n, 3) each, a number of seconds or n. row(gravity): what the factor
-    "imu_preintegrated" takes as `measured`.
+    ImuPreintegration(gyroscope_noise, accelerometer_noise, bias=None): noise densities in rad/s/sqrt(Hz) and m/s^2/sqrt(Hz);
+    bias: 6 numbers. add(gyroscope, accelerometer, seconds): (3,) or (n, 3) each, one number of seconds or n. row(gravity): the
+    measurement of the factor "imu_preintegrated".
     """
 
     def __init__(self, gyroscope_noise, accelerometer_noise, bias=None):
@@ -384,7 +389,7 @@ def _sparse(parts):
 
 
 class Summary(dict):
-    """What a minimisation did: initial_cost, final_cost, iterations, termination, converged, message, trace …"""
+    """Result of a minimisation: initial_cost, final_cost, iterations, termination, converged, message, trace …"""
 
     def __getattr__(self, name):
         try:
@@ -397,21 +402,21 @@ class Summary(dict):
 
 
 def read_g2o(file, *, loss="none"):
-    """A pose graph: (problem, poses, landmarks); `landmarks` is None where there are none. Cost 1/2 sum e^T Omega e."""
+    """Reads a pose graph: (problem, poses, landmarks); `landmarks` is None if there are none. Cost 1/2 sum e^T Omega e."""
     core, poses, landmarks = _core.read_g2o(str(file), loss)
     problem = Problem(_core_problem=core)
     return problem, _set(problem, poses, "poses"), _set(problem, landmarks, "landmarks")
 
 
 def read_bal(file, *, loss="none"):
-    """Bundle adjustment: (problem, cameras (n, 9), points (m, 3))."""
+    """Reads a bundle adjustment problem: (problem, cameras (n, 9), points (m, 3))."""
     core, cameras, points = _core.read_bal(str(file), loss)
     problem = Problem(_core_problem=core)
     return problem, _set(problem, cameras, "cameras"), _set(problem, points, "points")
 
 
 def read_colmap(folder, *, loss="none"):
-    """Bundle adjustment of a model in COLMAP's text format: (problem, poses (n, 7), points (m, 3), [intrinsics of each
+    """Reads a model in COLMAP's text format as bundle adjustment: (problem, poses (n, 7), points (m, 3), [intrinsics of each
     camera])."""
     core, poses, points, cameras = _core.read_colmap(str(folder), loss)
     problem = Problem(_core_problem=core)
@@ -420,12 +425,12 @@ def read_colmap(folder, *, loss="none"):
 
 
 def read_tum(file):
-    """A trajectory of the TUM RGB-D benchmark: (seconds (n,), poses (n, 7): translation, quaternion w x y z)."""
+    """Reads a trajectory of the TUM RGB-D benchmark: (seconds (n,), poses (n, 7): translation, quaternion w x y z)."""
     return _core.read_tum(str(file))
 
 
 def write_tum(file, seconds, poses):
-    """Writes a trajectory; shapes as of read_tum."""
+    """Writes a trajectory in the shapes of read_tum."""
     _core.write_tum(str(file), [float(s) for s in seconds], _numbers(poses, "poses", 7))
 
 
@@ -443,12 +448,12 @@ def _command(name, device, options, **more):
 
 @described("solve.fit")
 def fit(file, *, model, y, device=None, callback=None, **options):
-    """A curve through the rows of a CSV, as `lockstep solve fit`: model is a text over columns and parameters. initial is
-    {name: start}, bounds {name: (lower, upper)}, constraints {name: formula}, or their texts.
+    """Fits a curve to the rows of a CSV file, as `lockstep solve fit`. model is a formula over columns and parameters. initial
+    is {name: value}, bounds {name: (lower, upper)}, constraints {name: formula}, or their texts.
 
-    file may also be a table: a pandas DataFrame, or a dictionary of columns; and a list of tables or of files, one for each
-    data set. The result has what the program prints, and fitted (the model by row, data set after data set); covariance,
-    correlations, bands and at are arrays. at: points where the curve and its bands are evaluated, a file or a table too.
+    file may also be a table (a pandas DataFrame or a dictionary of columns), or a list of tables or files, one per data set.
+    The result has the members that the program prints, and fitted (the model by row, data set after data set); covariance,
+    correlations, bands and at are arrays. at: points at which the curve and its bands are evaluated, also a file or a table.
     """
     source = _tables("fit", file, model, y, options)
     points = options.get("at")
@@ -510,27 +515,28 @@ def _table(table, used, where):
 
 @described("solve.posegraph")
 def posegraph(file, *, device=None, callback=None, **options):
-    """A g2o file from start to minimum, as `lockstep solve g2o`."""
+    """Optimises a g2o file, as `lockstep solve g2o`."""
     return _command("posegraph", device, options, file=file, callback=callback)
 
 
 @described("solve.bundle")
 def bundle(file=None, *, device=None, callback=None, **options):
-    """A BAL file, or a synthetic scene of so many cameras and observations, as `lockstep solve bal`."""
+    """Optimises a BAL file, or a synthetic scene with the given numbers of cameras and observations, as `lockstep solve bal`.
+    """
     return _command("bundle", device, options, file=file, callback=callback)
 
 
 @described("solve.doctor")
 def doctor(file, *, device=None, **options):
-    """Diagnoses the problem of a g2o or BAL file, as `lockstep solve doctor`. With a model the problem is that of
-    `fit`, and file may be what it takes."""
+    """Diagnoses the problem of a g2o or BAL file, as `lockstep solve doctor`. With a model, it diagnoses the fit of `fit`,
+    with the same types of file."""
     source = _tables("doctor", file, options.get("model"), options.get("y"), options)
     return _command("doctor", device, options, **source)
 
 
 @described("solve.sketch")
 def sketch(file, *, device=None, callback=None, **options):
-    """A sketch of constraints (TOML), as `lockstep solve sketch`."""
+    """Solves a sketch with constraints (TOML), as `lockstep solve sketch`."""
     return _command("sketch", device, options, file=file, callback=callback)
 
 
@@ -541,12 +547,11 @@ def mesh_energies():
 
 @described("solve.mesh")
 def mesh(shape, *, energy, handles=None, device=None, callback=None, **options):
-    """An energy of a triangle mesh minimised, as `lockstep solve mesh`; returns the program's results with "positions" (n, 3)
-    and "triangles" (m, 3) of the mesh found: with parameterize the flat one, (u, v, 0).
+    """Minimises an energy of a triangle mesh, as `lockstep solve mesh`; returns the program's results with "positions" (n, 3)
+    and "triangles" (m, 3) of the result; with parameterize the flat mesh, (u, v, 0).
 
     shape: an .obj, .ply or .stl file, (vertices (n, 3), triangles (m, 3)), or a text such as "icosphere:4", "grid:20x30",
-    "bar:6x36". fix: vertices that stay, by their numbers or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)},
-    or a text.
+    "bar:6x36". fix: fixed vertices, by number or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)}, or a text.
     """
     if isinstance(handles, dict):
         handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())

@@ -1,9 +1,10 @@
-"""Losses of lockstep.pde as functions of PyTorch tensors: exact gradients, on the tensors' device, without copies.
+"""Losses of lockstep.pde as functions of PyTorch tensors, with exact gradients, on the device of the tensors, without
+copies.
 
-The loss is computed together with all gradients in the forward pass; the backward pass scales them. Work is ordered
-with torch's current stream, and nothing waits for the device. Tensors: f32, f64, f16 or bf16 on the CPU or one CUDA
-device, contiguous. Parameters may be tensors too, of one element: their gradients come with those of the fields, and
-reading them waits for their device.
+The forward pass computes the loss together with all gradients; the backward pass scales them. Work is ordered with
+torch's current stream, and nothing waits for the device. Tensors are contiguous, of f32, f64, f16 or bf16, on the CPU
+or one CUDA device. Parameters may be tensors of one element, which receive gradients; reading them waits for their
+device.
 """
 import collections
 import typing
@@ -188,7 +189,7 @@ def _loss_over_ranks(loss, tensors, names_of_numbers, numbers, mask, path, scale
 
 
 def _scaled(call, gradients, seed, scale):
-    """Gradients times the derivative of what follows: in place where nobody asks for them again, and where that is 1
+    """Gradients times the derivative of what follows: in place where nobody requests them again, and where that is 1
     not touched."""
     if not gradients or _is_kept():
         return [_times(g, seed / scale) for g in gradients]
@@ -275,15 +276,16 @@ def _check(tensors, names):
 def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_scale=1.0):
     """The loss of a lockstep.pde.Loss as a scalar tensor with exact gradients.
 
-    tensors: for each field of the system, in the order in which they were made, its levels -1, 0, +1 (shapes as
-    lockstep.pde specifies; None for a level that no residual mentions). mask: a tensor (nz, ny, nx) without gradient.
-    gradient_scale: of the gradients while they wait for the backward pass in the tensors' type, above 1 where those of f16
-    would vanish; what comes out is not scaled. parameters: numbers, or tensors of one element, which get gradients.
-    Double backward is refused.
+    tensors: for each field of the system, in the order of creation, its levels -1, 0, +1 (shapes as specified by
+    lockstep.pde; None for a level that no residual uses). mask: a tensor (nz, ny, nx) without gradient.
+    gradient_scale: factor of the gradients between the forward and the backward pass, above 1 if gradients of f16
+    would underflow; the final gradients are not scaled. parameters: numbers, or tensors of one element, which receive
+    gradients. Double backward is rejected.
 
-    Of a loss with ranks, tensors have the planes of this rank, and every rank calls it. The result is the loss of the whole
-    grid, the gradients are those of the planes; of parameters each of K ranks has the K-th part, so that the ranks' gradients
-    add up. DistributedDataParallel divides their sum by K: call backward() of the loss times loss.ranks.size.
+    With ranks, tensors contain the planes of this rank, and every rank makes the call. The result is the loss of the
+    whole grid, and the gradients are those of the planes. Each of K ranks receives 1/K of the gradients of
+    parameters, so that their sum over the ranks is the gradient. DistributedDataParallel divides that sum by K: call
+    backward() on the loss times loss.ranks.size.
     """
     names_of_numbers, numbers = _numbers_of(parameters)
     if _is_compiling() and loss.ranks is None:
@@ -307,9 +309,9 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
 def trajectory_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_scale=1.0):
     """The loss of a trajectory (lockstep.pde.Loss.bind_trajectory) as a scalar tensor with exact gradients.
 
-    tensors: for each field of the system, in the order in which they were made, its T levels (T, nz, ny, nx) or
-    (T, components, nz, ny, nx); of a loss with ranks the planes of this rank, as of pde_loss. parameters: numbers. Other
-    arguments as of pde_loss. Reads the loss, which waits for the device.
+    tensors: for each field of the system, in the order of creation, its T levels (T, nz, ny, nx) or (T, components,
+    nz, ny, nx); with ranks the planes of this rank, as in pde_loss. parameters: numbers. Other arguments as in
+    pde_loss. Reading the loss waits for the device.
     """
     names = list(loss.system.fields)
     with loss._in_agreement():
@@ -336,9 +338,10 @@ def trajectory_loss(loss, *tensors, parameters=None, mask=None, path="auto", gra
 
 
 def ranks(process_group=None, *, wait_limit=600.0):
-    """The processes of torch.distributed as ranks of lockstep.parallel, for any back end: messages of the host pass over
-    a gloo group that this call makes. process_group: a part of the processes, of dist.new_group(…, backend="gloo"). Every
-    process of the group calls it."""
+    """The processes of torch.distributed as ranks of lockstep.parallel, for any back end. Host messages use a gloo
+    group that this call creates. process_group: a subset of the processes, from dist.new_group(…, backend="gloo").
+    Every process of the group makes the call.
+    """
     from ._torch_ranks import ranks_of
     return ranks_of(process_group, wait_limit)
 
@@ -357,7 +360,7 @@ def transport_loss(*, spacing=(1.0, 1.0, 1.0), dt=1.0, boundary="periodic", orde
     """The transport loss of docs/pde.md as a callable on (sigma0, sigma1, sigma2, u0, u1, u2): sigma (nz, ny, nx), u
     (3, nz, ny, nx) with component 0 = x, at the levels -1, 0, +1.
 
-    spacing: of cells along x, y, z; weights: of the terms sigma and u; options: as of lockstep.pde.transport.
+    spacing: cell sizes along x, y, z. weights: of the terms sigma and u. options: as of lockstep.pde.transport.
     """
     system = pde.transport(3, weight_sigma=weights[0], weight_u=weights[1], **options)
     losses = {}

@@ -1,8 +1,8 @@
-"""Shadows, walls, sky view factors and hour by hour radiation and comfort of cities given as height grids.
+"""Shadows, walls, sky view factors, radiation and thermal comfort of cities on height grids.
 
-Grids are (rows, cols) in metres, row 0 north, column 0 west, square pixels. NaN marks missing pixels, which give NaN.
-A grid may be an array, an xarray.DataArray, an open rasterio dataset or a path that rasterio reads; pixel size and
-nodata come from those where they have them. Formulas and sources: docs/urban.md.
+Grids are (rows, cols) in metres, row 0 north, column 0 west, with square pixels. NaN marks missing pixels, which give NaN. A
+grid may be an array, an xarray.DataArray, an open rasterio dataset or a path that rasterio reads; pixel size and nodata are
+taken from these if available. Formulas and sources: docs/urban-model.md.
 """
 import datetime
 import os
@@ -193,13 +193,12 @@ def _result(grids, like):
 @described("urban.compute_shadows")
 def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_size=None, wall_height=None,
             wall_aspect=None, nodata=None, device=None, **options):
-    """Shadows of one direction of the sun.
+    """Shadows for one direction of the sun.
 
-    dsm: ground and buildings (m); dem: ground alone (m), for dsm_heights="above-ground"; cdsm, tdsm: tops of canopies and
-    of trunks (m), above ground unless canopy="absolute". azimuth: degrees clockwise from north; altitude: degrees above
-    the horizon, above 0. wall_height (m), wall_aspect (degrees): as `walls` gives them.
-    Gives shadow_buildings, shadow_vegetation, shadow_vegetation_before_buildings (1 = sees the sun), with walls also
-    wall_sun and wall_shadow (m).
+    dsm: ground and buildings (m). dem: ground only (m), for dsm_heights="above-ground". cdsm, tdsm: tops of canopies and of
+    trunks (m), above ground unless canopy="absolute". azimuth: degrees clockwise from north. altitude: degrees above the
+    horizon, above 0. wall_height (m), wall_aspect (degrees): results of `walls`. Returns shadow_buildings, shadow_vegetation,
+    shadow_vegetation_before_buildings (1 = sees the sun), and with walls also wall_sun and wall_shadow (m).
     """
     if (wall_height is None) != (wall_aspect is None):
         raise InputError("wall_height and wall_aspect not both", "lockstep.urban.shadows", "both or none")
@@ -210,23 +209,24 @@ def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_siz
 
 @described("urban.compute_walls")
 def walls(dsm, *, dem=None, pixel_size=None, nodata=None, device=None, **options):
-    """Walls next to ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 without a wall."""
+    """Walls next to ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 where there is no wall.
+    """
     return _compute(_core.urban_walls, "walls", device, dict(dsm=dsm, dem=dem), pixel_size, nodata, options)
 
 
 @described("urban.compute_svf")
 def svf(dsm, *, dem=None, cdsm=None, tdsm=None, pixel_size=None, nodata=None, device=None, **options):
-    """Sky view factors, 0 … 1: the fifteen grids of SKY_VIEW_NAMES (buildings, vegetation, vegetation before buildings;
-    whole sky and four half skies).
+    """Sky view factors, 0 … 1: the fifteen grids of SKY_VIEW_NAMES (buildings, vegetation, vegetation before buildings; whole
+    sky and four half skies).
 
-    save_patches adds sky_states, (words, rows, cols) of uint32, two bits a patch. Grids as of `shadows`.
+    save_patches adds sky_states, (words, rows, cols) of uint32, two bits per patch. Grids as in `shadows`.
     """
     return _compute(_core.urban_svf, "svf", device, dict(dsm=dsm, dem=dem, cdsm=cdsm, tdsm=tdsm), pixel_size, nodata, options)
 
 
 def sun_position(time, latitude, longitude, elevation=0.0):
-    """(azimuth, altitude) of the sun in degrees, apparent, at a `datetime` with a time zone (or in universal time), at
-    latitude and longitude in degrees north and east and elevation in m. By the Solar Position Algorithm."""
+    """Apparent (azimuth, altitude) of the sun in degrees by the Solar Position Algorithm, for a `datetime` with a time zone
+    (or in universal time), latitude and longitude in degrees north and east, and elevation in m."""
     if time.tzinfo is not None:
         time = time.astimezone(datetime.timezone.utc)
     return _core.sun_position(time.year, time.month, time.day, float(time.hour), float(time.minute),
@@ -306,13 +306,14 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), dem=None,
         wall_height=None, wall_aspect=None, nodata=None, progress=None, device=None, **options):
     """Radiation, mean radiant temperature and comfort of every pixel for every row of the weather.
 
-    dsm and dem, cdsm, tdsm, land_cover, wall_height, wall_aspect: grids as everywhere here, or all of them paths. weather:
-    a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (ends of intervals, local; with a time zone they are put on
-    the clock of utc_offset, else of the first), Ta (deg C), RH (%), wind (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse, Ldown,
-    pressure]. outputs: of OUTPUTS. leaf_days: (first, last) or "first:last". progress: a function of (done, total).
+    dsm and dem, cdsm, tdsm, land_cover, wall_height, wall_aspect: grids as described in the module, or all of them paths.
+    weather: a path (EPW, UMEP's 24 columns, CSV) or columns by name: time (local ends of intervals; times with a time zone are
+    converted to utc_offset, or to the zone of the first), Ta (deg C), RH (%), wind (m/s), Kglobal (W/m2) [, Kdirect, Kdiffuse,
+    Ldown, pressure]. outputs: names of OUTPUTS. leaf_days: (first, last) or "first:last". progress: a function of (done,
+    total).
 
-    Gives each output as (times, rows, cols) float32 and "times", or a Dataset where dsm is xarray's. With out=FOLDER
-    the run writes its files there (formats nc, tif, npy; pictures, video) and its results are returned.
+    Returns each output as (times, rows, cols) float32 and "times", or a Dataset if dsm is an xarray.DataArray. With out=FOLDER
+    the run writes its files there (formats nc, tif, npy; pictures, video) and returns its results.
     """
     device = chosen(device)
     arguments, arrays, text, like = _series({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover,
@@ -377,13 +378,13 @@ def _series_result(grids, times, like):
 @described("urban.run")
 def run_tiles(dsm, *, weather, executor, out=None, outputs=("tmrt", "utci", "shadow"), dem=None, cdsm=None, tdsm=None,
               land_cover=None, wall_height=None, wall_aspect=None, nodata=None, progress=None, device=None, **options):
-    """`run` tile by tile on the workers of an executor, with the same bits: concurrent.futures (processes by the start method
-    "spawn", threads) or a client of dask.distributed, or what else has `submit` and gives futures.
+    """`run` tile by tile on the workers of an executor, with bit-identical results: concurrent.futures (threads, or processes
+    with the start method "spawn"), a client of dask.distributed, or any object with `submit` that returns futures.
 
-    Arguments as those of `run`; files must have the same paths for all workers. tile: side of a tile, default 1024. device: of
-    each worker. out=FOLDER keeps each output as NAME.npy (times, rows, cols, row 0 north), which comes back mapped; tiles that
-    are there already are not computed again. progress: a function of (tiles done, tiles). With poi=FILE the result has also "points"
-    and "point_values", columns of (points, times), and the folder the poi.csv of `run`; a Dataset has the columns as point_NAME.
+    Arguments as in `run`; paths must be the same for all workers. tile: side of a tile, default 1024. device: device of each
+    worker. out=FOLDER stores each output as NAME.npy (times, rows, cols, row 0 north), which is returned memory-mapped;
+    existing tiles are not recomputed. progress: a function of (tiles done, tiles). With poi=FILE the result also contains
+    "points" and "point_values", columns of (points, times), and the folder poi.csv; a Dataset has the columns as point_NAME.
     """
     from ._tiles import TileGrids, run_on
     if not hasattr(executor, "submit"):
@@ -421,20 +422,20 @@ def _with_points(found, points, table):
 
 @described("urban.check")
 def check(dsm, *, weather, device=None, **options):
-    """Doubts about the inputs of `run`, all of them paths, without computing: a list of dictionaries with check, value, unit,
+    """Checks the inputs of `run`, all of them paths, without computing: a list of dictionaries with check, value, unit,
     verdict ("ok", "warning", "error") and text."""
     return _command(_core.urban_check, device, {**options, "dsm": dsm, "weather": weather})
 
 
 @described("urban.validate")
 def validate(dsm, *, weather, measured, out, device=None, **options):
-    """A run with one point compared with measurements (a CSV): agreement by variable. All grids are paths."""
+    """Compares a run at one point with measurements (a CSV): agreement by variable. All grids are paths."""
     return _command(_core.urban_validate, device, {**options, "dsm": dsm, "weather": weather, "measured": measured, "out": out})
 
 
 @described("urban.gates")
 def gates(device=None, **options):
-    """The acceptance gates on a city of one's own (paths, as `run` takes them), or on the sample: a list of rows."""
+    """Runs the acceptance tests on your own city (paths, as in `run`), or on the sample: a list of rows."""
     return _command(_core.urban_gates, device, options)
 
 
@@ -446,39 +447,45 @@ def sample(out, *, pictures=False, progress=None, **options):
 
 @described("urban.umep")
 def umep(source, *, out, **options):
-    """Sky view factors from and to UMEP's files: what a run of the command svf left becomes svfs.zip, shadowmats.npz and
-    SkyViewFactor.tif, an svfs.zip a folder for `run` (svf=). Gives rows, cols, patches and files."""
+    """Converts sky view factors from and to UMEP's files: results of the command svf become svfs.zip, shadowmats.npz and
+    SkyViewFactor.tif; an svfs.zip becomes a folder for `run` (svf=). Returns rows, cols, patches and files."""
     return _core.urban_umep(_options({**options, "source": source, "out": out}))
 
 
 @described("urban.sun")
 def sun(dsm, *, out, device=None, pictures=False, progress=None, **options):
-    """Hours of sun of a day (date=), a period (start=, end=) or the days of a rule (rule=) of a city of files, with and without plants; of
-    walls too with facades=True. Gives outputs, possible_hours, days, and with them facades (file, area_m2, hours) and rule (grades)."""
+    """Hours of sun on a day (date=), in a period (start=, end=) or on the days of a rule (rule=) in a city of files, with and
+    without plants; with facades=True also on walls. Returns outputs, possible_hours, days, and with them facades (file,
+    area_m2, hours) and rule (grades)."""
     return _command(_core.urban_sun, device, {**options, "dsm": dsm, "out": out, "pictures": pictures, "progress": progress})
 
 
 @described("urban.plant")
 def plant(dsm, *, weather, trees, species, out, device=None, pictures=False, progress=None, **options):
-    """Where trees help most, in a city of files: sites chosen one by one, each by the model of `run` with the trees before it.
+    """Finds the sites where trees help most in a city of files. Sites are selected one by one, each by the model of `run` with
+    the earlier trees.
 
-    species: "height,trunk,crown" in metres. Writes new canopy and trunk rasters, trees.gpkg, curve.csv, runs before and after and their
-    comparison. Gives trees (x, y, gain, total), candidates, before, after, unit and the files' names."""
+    species: "height,trunk,crown" in metres. Writes new canopy and trunk rasters, trees.gpkg, curve.csv, runs before and after
+    and their comparison. Returns trees (x, y, gain, total), candidates, before, after, unit and the names of the files.
+    """
     return _command(_core.urban_plant, device, {**options, "dsm": dsm, "weather": weather, "trees": trees, "species": species, "out": out,
                                                 "pictures": pictures, "progress": progress})
 
 
 @described("urban.compare")
 def compare(before, after, *, out, **options):
-    """Two runs of `run` with out=, before and after a change of the surface: grids and maps of what changes, and one page.
+    """Compares two runs with out=, before and after a change of the surface: grids and maps of the change, and a page.
 
-    Gives stress (area by class), summaries (means, percentiles, places of the largest change), series (means of each step), page."""
+    Returns stress (area by class), summaries (means, percentiles, positions of the largest change), series (means of each
+    step), page.
+    """
     return _core.urban_compare(_options({**options, "before": before, "after": after, "out": out}))
 
 
 @described("urban.stats")
 def stats(run, *, areas, out, **options):
-    """Statistics of a `run` with out= by areas of a file. Gives rows (area, output, time, m2, mean, sd, min, max, …), areas, outside, file."""
+    """Statistics of a run with out= by the areas of a file. Returns rows (area, output, time, m2, mean, sd, min, max, …),
+    areas, outside, file."""
     return _core.urban_stats(_options({**options, "run": run, "areas": areas, "out": out}))
 
 
@@ -488,8 +495,7 @@ def stages():
 
 
 def stage(name, arrays):
-    """One stage of the model by itself, in double precision on the host: arrays by name, as `stages` lists them, to arrays
-    by name."""
+    """Computes one stage of the model on arrays by name, as listed by `stages`, in double precision on the host."""
     text(name, "a stage", "lockstep.urban.stage", "a name of lockstep.urban.stages()")
     if not isinstance(arrays, Mapping):
         raise InputError(f"arrays of {type(arrays).__name__}", "lockstep.urban.stage", "a dictionary of arrays by name")
@@ -516,8 +522,8 @@ def _index(tmrt, name):
 
 
 def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
-    """Universal Thermal Climate Index (deg C) of the mean radiant temperature tmrt (deg C): a number in double precision,
-    or an array in float32. ta: air (deg C), rh: relative humidity (%), wind (m/s) at wind_height (m)."""
+    """Universal Thermal Climate Index (deg C) for the mean radiant temperature tmrt (deg C): a number in double precision, or
+    an array in float32. ta: air temperature (deg C), rh: relative humidity (%), wind (m/s) at wind_height (m)."""
     values = _index(tmrt, "utci")
     wind = float(wind) if wind_height == 10.0 else _core.wind_at(10.0, float(wind), float(wind_height))
     if values.ndim == 0:
@@ -530,9 +536,9 @@ def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
 
 @described("urban.compute_pet")
 def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
-    """Physiologically Equivalent Temperature (deg C) of the mean radiant temperature tmrt (deg C): a number as published,
-    or an array in float32 through the middle of the published values' steps. ta (deg C), rh (%), wind (m/s) at
-    wind_height (m)."""
+    """Physiologically Equivalent Temperature (deg C) for the mean radiant temperature tmrt (deg C): a number as published, or
+    an array in float32 interpolated between the published steps. ta: air temperature (deg C), rh: relative humidity (%), wind
+    (m/s) at wind_height (m)."""
     values = _index(tmrt, "pet")
     wind = float(wind) if wind_height == 1.1 else _core.wind_at(1.1, float(wind), float(wind_height))
     if values.ndim == 0:
@@ -544,7 +550,7 @@ def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
 
 
 def stress_class(value, index="utci"):
-    """The published class of stress of a UTCI or PET value (deg C), "" for NaN."""
+    """The published stress class of a UTCI or PET value (deg C), "" for NaN."""
     if index not in ("utci", "pet"):
         raise InputError(f"index {index!r}", "lockstep.urban.stress_class", "utci or pet")
     return _core.stress_class(index, float(value))

@@ -27,7 +27,7 @@ void translate(const std::exception_ptr& error, void*) {
   }
 }
 
-/// The program `lockstep` in this process: its arguments with its name first, and the words that start it anew.
+/// The program `lockstep` in this process: its arguments with its name first, and the words that start it again.
 int run_program(std::vector<std::string> arguments, const std::vector<std::string>& own) {
   std::vector<char*> words;
   for (std::string& word : arguments) words.push_back(word.data());

@@ -35,7 +35,7 @@ class MessagesOfPython final : public parallel::Transport {
 
  private:
   [[noreturn]] void refuse() const {
-    throw UnsupportedError("work that is handed out on demand", name_, "ranks of mpirun, or threads");
+    throw UnsupportedError("work that is assigned on demand", name_, "ranks of mpirun, or threads");
   }
   const std::string name_;
   const int rank_, size_;

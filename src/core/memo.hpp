@@ -1,4 +1,4 @@
-// Values by key, each made when it is first asked for: kernels of a family by their parameters, derivations by their text.
+// Values by key, each made when it is first requested: kernels of a family by their parameters, derivations by their text.
 #pragma once
 
 #include <cstddef>

@@ -70,7 +70,7 @@ int choose_number(const Request& request) {
   if (request.kind->kind != DeviceKind::webgpu) return 0;
   if (request.automatic && !platform::graphics_node_present())
     throw UnsupportedError("no hardware adapter", "webgpu", "a GPU device node in /dev");
-  // Hardware first; a software adapter only when asked for by name.
+  // Hardware first; a software adapter only when requested by name.
   const std::vector<DeviceStatus> adapters = request.kind->list();
   int software = -1;
   for (int n = 0; n < int(adapters.size()); ++n) {

@@ -54,7 +54,7 @@ void KeptMemory::trim() {
   kept_bytes_ = 0;
 }
 
-/// Where it fills up, its memory is of sizes that are not asked for any more.
+/// Where it fills up, its memory is of sizes that are not requested any more.
 StreamMemory::StreamMemory() : KeptMemory(kStreamKept, Full::drop_old) {}
 
 OneStreamMemory::OneStreamMemory(const Device& device, const Stream& stream)

@@ -55,7 +55,7 @@ int64_t members_of(const std::string& size) {
 
 Array field_of(const Model& model, int64_t members, uint64_t seed) {
   std::vector<double> all;
-  // Random fields are made by plain transforms, which take long on grids that only bench asks for.
+  // Random fields are made by plain transforms, which take long on grids that only bench requests.
   const Initial which = model.grid.points() > kMostRandom ? Initial::vortices : Initial::mcwilliams;
   for (int64_t m = 0; m < members; ++m) {
     const Array one = initial_field(model.grid, which, seed + uint64_t(m));

@@ -60,7 +60,7 @@ class Divergence {
   const Form& operator[](Id id) const { return forms_[id]; }
   bool uniform(Id id) const { return forms_[id].is_uniform(); }
 
-  /// Whether some lanes may leave a loop, or skip the rest of a pass, while others go on.
+  /// Whether some lanes may leave a loop, or skip the rest of a pass, while others continue.
   bool masked(Id loop) const {
     const Loop flags = loop_flags(loop);
     return flags.leaves || flags.continues || flags.returns;

@@ -186,7 +186,7 @@ struct Kernel::State {
   ir::Function narrow;
   Mutex mutex;
   std::array<std::optional<ir::Function>, 3>
-      forms;  // wide, with long axes, both: made when they are asked for
+      forms;  // wide, with long axes, both: made when they are requested
   std::optional<NativeForm> native;
 };
 

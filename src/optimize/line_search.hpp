@@ -27,7 +27,7 @@ struct LineResult {
 
 /// Brackets a step by growing it and closes in by cubic interpolation (Nocedal and Wright, algorithms 3.5 and
 /// 3.6; near rounding the approximate conditions of Hager and Zhang). Values that are not finite count as too
-/// high. `start.slope` must be negative. The last point that `phi` was asked for is the result's, unless the
+/// high. `start.slope` must be negative. The last point that `phi` was requested is the result's, unless the
 /// search failed.
 LineResult strong_wolfe(const std::function<LinePoint(double)>& phi, const LinePoint& start, double first,
                         const WolfeConditions& conditions = {});

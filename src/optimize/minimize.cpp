@@ -131,7 +131,7 @@ class LbfgsMethod final : public Loop {
   }
   std::optional<Termination> step(Iteration& row) override {
     LbfgsTrial trial = memory_.advance();
-    if (!(trial.start_slope < 0) && trial.pairs > 0) {  // no descent: begin anew with the gradient
+    if (!(trial.start_slope < 0) && trial.pairs > 0) {  // no descent: begin again with the gradient
       memory_.begin_again();
       trial = memory_.advance();
     }

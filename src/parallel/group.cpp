@@ -185,7 +185,7 @@ void expect_agreement(const Group& group, std::span<const Common> common, std::s
   for (size_t r = 0; r < all.size(); ++r)
     if (!all[r].empty() && all[r].front() == kFault)
       throw GroupError(fmt::format("rank {} failed: {}", r, text_of(all[r]).substr(1)), group.transport(),
-                       "every rank to go on")
+                       "every rank to continue")
           .on_every_rank();
   const auto refuse_others = [&](std::string_view what, const auto& differs) {
     std::vector<size_t> others;

@@ -1,4 +1,4 @@
-// Numbers handed out by rank 0, in a thread of its own, to whichever rank asks next.
+// Numbers assigned by rank 0, in a thread of its own, to whichever rank asks next.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ int64_t number_of(const Bytes& bytes) {
   return number;
 }
 
-/// In place of a number: all are handed out; others have not finished; all have; a rank has finished.
+/// In place of a number: all are assigned; others have not finished; all have; a rank has finished.
 constexpr int64_t kNone = -1, kWait = -2, kAllFinished = -3;
 constexpr int64_t kFinished = INT64_MIN;
 
@@ -43,7 +43,7 @@ struct WorkQueue::State {
     const int64_t number = handed.fetch_add(1);
     return number < count ? number : kNone;
   }
-  /// Until every rank has finished. Those that wait for the others get signs of life.
+  /// Until every rank has finished. Those that wait for the others get responses.
   void serve() {
     Transport& transport = *group.state().transport;
     std::vector<QueueClock::time_point> heard(size_t(group.size()), QueueClock::now());
@@ -80,7 +80,7 @@ struct WorkQueue::State {
                                 group.options().wait_limit_s)
           throw GroupError(
               fmt::format("rank {} has not answered for {:g} s", r, group.options().wait_limit_s),
-              transport.name(), "a sign of life in that time");
+              transport.name(), "a response in that time");
       if (busy)
         pause = {};
       else

@@ -62,7 +62,7 @@ T reduce(Chunk how, std::span<const T> x, std::span<const T> y = {}) {
   return values[0];
 }
 
-/// Inclusive scan; where `heads` is not empty it starts anew at each head. `exclusive` shifts by one element.
+/// Inclusive scan; where `heads` is not empty it starts again at each head. `exclusive` shifts by one element.
 template <class T>
 std::vector<T> scan(std::span<const T> x, std::span<const uint32_t> heads, bool exclusive) {
   const T none = neutral<T>(Chunk::sum);

@@ -40,7 +40,7 @@ std::string support_matrix(const CaseRegistry& registry) {
   std::string text =
       "# Support\n\nWhich back end runs which case's kernels. Generated from the case registry; the tests "
       "fail where this file and the\n"
-      "code differ (`LOCKSTEP_UPDATE=1 ctest -R support` writes it anew).\n\n"
+      "code differ (`LOCKSTEP_UPDATE=1 ctest -R support` writes it again).\n\n"
       "| case | kernels | cpu | cuda | webgpu | interp |\n|---|---|---|---|---|---|\n";
   const Device host = Device::open("cpu"), interpreter = Device::open("interp");
   for (const Case& c : registry.all()) {

@@ -10,14 +10,18 @@ from program import PROGRAM, ProgramTest, npy, run
 
 COMMANDS = [["devices"], ["verify"], ["bench"], ["tune"], ["emit"], ["report"], ["urban", "shadows"], ["urban", "walls"],
             ["urban", "svf"], ["urban", "sample"], ["urban", "utci"], ["urban", "pet"], ["completion"]]
-COMMON = ["--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--help"]
+COMMON = ["--json", "--quiet", "--config", "--help"]
+OF_DEVICES = ["--device", "--threads", "--no-fallback", "--numerics", "--check", "--input-memory", "--telemetry", "--trace"]
+PRINTING = [["devices"], ["report"], ["compare"], ["completion"]]
 
 
 class Usage(ProgramTest):
     def test_every_command_has_help_with_an_example_and_all_common_options(self):
-        for command in COMMANDS:
+        for command in COMMANDS + [["compare"]]:
             done = run(*command, "--help")
             self.assertEqual(done.returncode, 0, done.stderr)
+            for option in OF_DEVICES:
+                self.assertEqual(f"  {option} " in done.stdout, command not in PRINTING, (command, option))
             self.assertIn("Usage: lockstep " + " ".join(command) + " [", done.stdout)
             self.assertIn("Example:\n  ", done.stdout)
             self.assertIn("lockstep " + " ".join(command), done.stdout.split("Example:")[1])
@@ -120,9 +124,10 @@ class Usage(ProgramTest):
         self.refuses("devices", "extra", saying="unknown argument 'extra'")
 
     def test_bad_values_of_common_options(self):
-        self.refuses("devices", "--threads", "x", saying="'x' [--threads]: expected a whole number from 0 to 65536")
-        self.refuses("devices", "--threads", "-1", saying="[--threads]")
-        self.refuses("devices", "--numerics", "loose", saying="'loose' [--numerics]: expected one of exact|fast")
+        self.refuses("verify", "--threads", "x", saying="'x' [--threads]: expected a whole number from 0 to 65536")
+        self.refuses("verify", "--threads", "-1", saying="[--threads]")
+        self.refuses("verify", "--numerics", "loose", saying="'loose' [--numerics]: expected one of exact|fast")
+        self.refuses("devices", "--device", "cpu", saying="unknown option '--device' [lockstep devices]")
         self.refuses("verify", "--device", "gpu", saying="[--device]: expected auto, cpu, cuda[:N], webgpu[:N] or interp")
         self.refuses("verify", "--device", "cuda:x", saying="[--device]")
         self.refuses("verify", "--device", "", saying="[--device]")
@@ -162,8 +167,8 @@ class Usage(ProgramTest):
     def test_an_option_takes_one_value(self):
         twice = ["urban", "sample", "--size", "16", "--seed", "1", "--seed", "2", "--out", self.path("s")]
         self.refuses(*twice, saying="two values, '1' and '2' [--seed]: expected one of them")
-        self.refuses("devices", "--threads", "1", "--threads=2", saying="two values, '1' and '2' [--threads]")
-        self.assertEqual(run("devices", "--threads", "2", "--threads", "2").returncode, 0)
+        self.refuses("verify", "--threads", "1", "--threads=2", saying="two values, '1' and '2' [--threads]")
+        self.assertEqual(run("verify", "engine.copy", "--device", "cpu", "--threads", "2", "--threads", "2").returncode, 0)
         # In a file the table of a command goes before the values of all.
         config = self.path("c.toml")
         with open(config, "w") as file:
@@ -217,12 +222,25 @@ class Usage(ProgramTest):
                              ('threads = "many"\n', "'many' [--threads]")):
             with open(config, "w") as file:
                 file.write(text)
-            self.refuses("devices", "--config", config, saying=saying)
-        self.refuses("devices", "--config", self.path("none.toml"), saying="none.toml")
+            self.refuses("verify", "--config", config, saying=saying)
+        self.refuses("verify", "--config", self.path("none.toml"), saying="none.toml")
+
+    def test_common_options_before_all_tables_hold_for_the_commands_that_have_them(self):
+        config = self.path("c.toml")
+        for text, saying in (('device = "cpu"\ntrace = "t.json"\njson = true\n', None),
+                             ('[devices]\ndevice = "cpu"\n', "unknown option 'device'"), ("seed = 1\n", "unknown option 'seed'")):
+            with open(config, "w") as file:
+                file.write(text)
+            if saying:
+                self.refuses("devices", "--config", config, saying=saying)
+            else:
+                json.loads(run("devices", "--config", config).stdout)
 
     def test_files_where_others_are_expected(self):
         dsm = npy(self.path("dsm.npy"), [[1, 2], [3, 4]])
-        self.refuses("urban", "svf", dsm, saying="--dsm and --out are missing [lockstep urban svf]")
+        self.refuses("urban", "svf", dsm, saying="--dsm and --out are missing [lockstep urban svf]: expected the options that")
+        self.refuses("urban", "utci", "--ta", "30", saying="--rh, --wind and --tmrt are missing [lockstep urban utci]")
+        self.refuses("pde", "loss", "x.npz", "--dt", "1", saying="--spacing is missing [lockstep pde loss]")
         self.assertIn(f"hint: '{dsm}' is the value of no option\n", run("urban", "svf", dsm).stderr)
         self.assertNotIn("hint", run("urban", "svf").stderr)
         self.refuses("urban", "run", "--dsm", dsm, "--pixel-size", "1", "--lat", "57", "--lon", "12", "--weather", dsm, "--utc-offset", "1",

@@ -199,7 +199,7 @@ TEST_P(Buffers, AbsurdSizesAreAnAllocationError) {
     device.allocate<f32>({2000000000, 2000000000});
     FAIL();
   } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::allocation); }
-  EXPECT_EQ(device.download<f32>(device.upload(ramp(5))), ramp(5));  // and the device goes on
+  EXPECT_EQ(device.download<f32>(device.upload(ramp(5))), ramp(5));  // and the device continues
 }
 
 TEST_P(Buffers, WrongSizesAndTypesAreRefused) {

@@ -306,7 +306,7 @@ TEST_F(CodecFile, RoundTrips) {
   }
 }
 
-// A codec whose scales are of another number, or whose cut is none, is not asked for its layout.
+// A codec whose scales are of another number, or whose cut is none, is not requested its layout.
 TEST_F(CodecFile, ModelsOfOtherCodecsAreRefused) {
   EncodedFields e = sample({});
   e.members = 1;

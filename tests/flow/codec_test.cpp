@@ -60,7 +60,7 @@ TEST_P(CodecOn, ClassicHasThePublishedSize) {
   EXPECT_EQ(codec_layout(codec.plan()).modes.size(), 197u);
 }
 
-// The defect of the published decoder: its anchors change nothing; used, they bring the field nearer.
+// The defect of the published decoder: its anchors change nothing; used, they bring the field closer.
 TEST_P(CodecOn, AnchorsHelpOnlyWhereTheyAreUsed) {
   const Device& device = test_device(GetParam());
   CodecOptions options{.kind = CodecKind::classic, .grid = {48, 48}};

@@ -1,4 +1,4 @@
-// A device that fails in the middle of a run: the CPU goes on. On software WebGPU, which runs the kernels.
+// A device that fails in the middle of a run: the CPU continues. On software WebGPU, which runs the kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -322,7 +322,7 @@ TEST(FlowPipeline, SkillIsBeyondWhatCostsNothing) {
       }
       const auto last = truth_at(4);
       EXPECT_NEAR(comparer.turnover_time(), std::sqrt(2.0) / std::hypot(last[0], last[1], last[2]), 1e-5);
-      // Nearer than persistence by far, but a polynomial that costs nothing is nearer.
+      // Better than persistence by far, but a polynomial that costs nothing is closer.
       const Buffer near = waves_in_time(device, 1, 4, [&](double t) {
         auto a = truth_at(t);
         for (double& part : a) part *= 1.01;

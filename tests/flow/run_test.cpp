@@ -233,7 +233,7 @@ TEST(FlowRun, CheckpointsOfOtherArraysAreRefused) {
             std::string::npos);
 }
 
-// A stage whose device fails goes on from its inputs on the CPU; what is left of the run stays there.
+// A stage whose device fails continues from its inputs on the CPU; what is left of the run stays there.
 TEST(FlowRun, AFaultGoesOnOnTheCpu) {
   std::string gpu;
   for (const DeviceStatus& status : Device::list())

@@ -223,7 +223,7 @@ TEST(FlowSolver, FusedShapesHaveTheSameBits) {
     for (Solver* s : {&host, &gpu}) s->advance(12);
     expect_same(host, gpu);
     resumed.set_state(host.state());
-    gpu.state();  // derives the fields anew, as the host's did
+    gpu.state();  // derives the fields again, as the host's did
     for (Solver* s : {&host, &gpu, &resumed}) s->advance(3);
     expect_same(host, gpu);
     expect_same(host, resumed);

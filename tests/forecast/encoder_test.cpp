@@ -98,7 +98,7 @@ TEST(StateEncoder, EveryFeatureVariesInARealRun) {
   }
 }
 
-// Rows go round the ring while states are asked for now and then.
+// Rows go round the ring while states are requested now and then.
 TEST(StateEncoder, RingGivesTheSameBitsAsTheLog) {
   const SignalTable table = first_rows(real_run(), 75);
   const Device& device = test_device(host_devices().back());

@@ -115,7 +115,7 @@ GruWeights f32_weights(const Problem& p) {
   return w;
 }
 
-/// States and, where asked for, all gradients, as bits.
+/// States and, where requested, all gradients, as bits.
 std::vector<std::vector<float>> run_in_f32(const Device& device, const GruShape& shape, const Problem& p,
                                            const GruWeights& weights) {
   GruSequence gru(device, shape);

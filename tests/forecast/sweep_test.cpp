@@ -101,7 +101,7 @@ TEST_F(Sweeps, FitsOfACheckpointAreNotComputedAgain) {
     EXPECT_EQ(to_json(resumed), to_json(whole));
     EXPECT_EQ(content(options.checkpoint), kept);
   }
-  // A run of more sweeps goes on from it, and one of other times of checks.
+  // A run of more sweeps continues from it, and one of other times of checks.
   options.synthetic = 3;
   const SweepRun more = over(2, options);
   EXPECT_EQ(more.resumed, whole.computed);

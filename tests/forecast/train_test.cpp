@@ -300,7 +300,7 @@ TEST_F(Training, ThePredictiveTrainerRunsInTheSameLoop) {
   }
 }
 
-// A stage whose device fails goes on from its inputs on the CPU; what is left of the run stays there.
+// A stage whose device fails continues from its inputs on the CPU; what is left of the run stays there.
 TEST_F(Training, ADeviceThatFailsHandsOverToTheCpu) {
   std::string gpu;
   for (const DeviceStatus& status : Device::list())

@@ -1,4 +1,4 @@
-// Makes a failing program smaller while it goes on failing.
+// Makes a failing program smaller while it continues failing.
 #pragma once
 
 #include <functional>

@@ -63,7 +63,7 @@ class Packages(unittest.TestCase):
         all_of_it = self.plain | {"libgdal36", "libnetcdf22"}
         done, calls = self.run_with(all_of_it - {"chromium", "doxygen"}, all_of_it - {"chromium"}, "test")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, r"has no chromium: what needs them is left out")
+        self.assertRegex(done.stderr, r"has no chromium: features that need them are left out")
         self.assertEqual(calls[1].split()[-1], "doxygen")
         self.assertEqual(len(calls), 2)
 

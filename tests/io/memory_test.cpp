@@ -345,7 +345,7 @@ TEST_F(Parts, FramesOfAnArchive) {
   write_npz(folder / "a.npz", {{"other", run()}, {"omega", run()}});
   expect_frames(folder / "a.npz");
   std::string text = read_text(folder / "a.npz");
-  text[text.size() / 2 + 4 * size_t(kFrame)] ^= 1;  // in a frame that nobody asks for
+  text[text.size() / 2 + 4 * size_t(kFrame)] ^= 1;  // in a frame that nobody requests
   write_text(folder / "a.npz", text);
   EXPECT_TRUE(has(error_of([&] { FrameFile(folder / "a.npz", "omega"); }), "wrong checksum"));
 }

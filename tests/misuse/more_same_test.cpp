@@ -399,7 +399,7 @@ SAME(LoopOverNegatives) {
 SAME(LoopInALoop) {
   Variable sum = 0.0f;
   l.for_(0, 4, 1, [&](Whole i) {
-    Variable inner = 0.0f;  // anew in every pass
+    Variable inner = 0.0f;  // again in every pass
     l.for_(0, 3, 1, [&](Whole j) { inner += l.real(i * j); });
     sum = sum * 2.0f + inner;
   });

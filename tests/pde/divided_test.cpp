@@ -92,7 +92,7 @@ Found by_one(const Device& device, const System& system, const Fields& fields, c
 /// Arrays that a rank binds.
 enum class Bound : uint8_t { held_planes, own_planes };
 
-/// The same over ranks; gradients put together from the own planes of each.
+/// The same over ranks; gradients assembled from the own planes of each.
 Found by_ranks(int ranks, const Device& device, const System& system, const Fields& fields,
                const LossOptions& options, Bound arrays = Bound::held_planes) {
   Found found;

@@ -12,7 +12,7 @@
 #include "solve/mesh/repair.hpp"
 #include "solve/minimize/methods/evaluator_objective.hpp"
 
-// The page sees a state: iterations and cost so far, positions (count, 3) in f32. 1: go on. By the first the core is suspended
+// The page sees a state: iterations and cost so far, positions (count, 3) in f32. 1: continue. By the first the core is suspended
 // until the page has drawn, where gpu_may_wait says that it can be.
 extern "C" {
 #define LOCKSTEP_PAGE(name) __attribute__((import_module("lockstep"), import_name(#name))) extern

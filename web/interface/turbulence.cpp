@@ -171,7 +171,7 @@ void add_strokes(std::vector<double>& w, const flow::BoxGrid& grid, const std::v
   }
 }
 
-/// Adds to the vorticity; time, steps and random forcing go on.
+/// Adds to the vorticity; time, steps and random forcing continue.
 void stir(Solver& solver, const flow::BoxGrid& grid, const std::vector<Stroke>& strokes) {
   if (strokes.empty()) return;
   const SolverState before = solver.state();

@@ -282,8 +282,8 @@ void refuse_others(const CLI::App& app, const std::string& mode,
 
 void add_bench(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "bench",
-                                 "time cases and compare them with the copy bandwidth of the device; `bench "
-                                 "startup` times the first kernel");
+                                 "measure cases relative to the copy bandwidth of the device; `bench "
+                                 "startup` measures the first kernel");
   const BenchCommandOptions& options = add_options<BenchCommandOptions>(command);
   add_common(command, "lockstep bench engine.copy --device cpu --out today.json --against yesterday.json");
   command.run = [&command, &options] {

@@ -70,7 +70,7 @@ int run_flow(Command& command, Session& session, flow::RunOptions options) {
   check_output_file(options.folder / fmt::format("run.{}", flow::name(options.format)));
   if (asked(command, "memory")) return predict_memory(session, std::move(options));
   if (watch) {
-    // In a terminal the line is drawn anew; else one below the other.
+    // In a terminal the line is drawn again; else one below the other.
     options.on_watch = [](const flow::Moment& m, int64_t steps, double speed) {
       const std::string text = text_of(m, steps, speed);
       if (logging::is_terminal())
@@ -109,7 +109,8 @@ void add_flow_compare(CommandList& commands, Command& flow) {
 }  // namespace
 
 void add_flow(CommandList& commands, CLI::App& root) {
-  Command& flow = add_command(commands, root, "flow", "two-dimensional turbulence");
+  Command& flow = add_command(commands, root, "flow",
+                              "two-dimensional turbulence: simulation, codec and surrogate model");
   set_footer(*flow.app,
              "Example:\n  lockstep flow run --n 512 --closure smagorinsky --time 10 --cfl 0.5 --out out");
   add_call<flow::RunOptions>(

@@ -25,7 +25,7 @@ std::string scores_summary(const flow::SurrogateScores& latents, const flow::Fie
     return steps < int64_t(out.surrogate.size())
                ? fmt::format("{}: loses to persistence after {} steps of {}\n", what, steps,
                              out.surrogate.size())
-               : fmt::format("{}: nearer than persistence in all {} steps\n", what, steps);
+               : fmt::format("{}: better than persistence in all {} steps\n", what, steps);
   };
   return text + horizon("latents", out.horizon) + horizon("fields", fields.horizon);
 }
@@ -115,7 +115,7 @@ std::string text_of(const flow::LearnRunResult& r) {
 std::string text_of(const flow::RolloutRunResult& r) {
   const auto j = document_of(r);
   return fmt::format(
-      "{} steps in {:.4g} s, {:.4g} a second; {} of {} held-out steps nearer than persistence when it was "
+      "{} steps in {:.4g} s, {:.4g} a second; {} of {} held-out steps better than persistence when it was "
       "learnt\n{}\n",
       r.steps, r.seconds, r.steps_per_second, j["horizon"].get<int64_t>(),
       j["latents"]["held_out"]["steps"].get<int64_t>(), r.file.string());

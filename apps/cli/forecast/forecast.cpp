@@ -44,15 +44,16 @@ int sweep_runs(Session& session, const forecast::SweepRunOptions& options) {
 }  // namespace
 
 void add_forecast(CommandList& commands, CLI::App& root) {
-  Command& forecast = add_command(commands, root, "forecast", "forecasts of training runs");
+  Command& forecast =
+      add_command(commands, root, "forecast", "learning curves, rollouts and training of networks");
   set_footer(*forecast.app,
              "Example:\n  lockstep forecast rollout --hidden 256 --members 5 --steps 50 --json");
   add_forecast_call<forecast::CurveRunOptions>(
-      commands, forecast, "curve", "where the loss of a running training will be",
+      commands, forecast, "curve", "forecast the loss of a running training",
       "lockstep forecast curve log.csv --horizon 20000 --target 0.3 --out curve.png",
       [](Session&, const auto& options) { return forecast::run_curve(options); });
   add_forecast_call<forecast::EncodeRunOptions>(
-      commands, forecast, "encode", "the states of a logged training as 64 features",
+      commands, forecast, "encode", "compute 64 features of each state of a logged training",
       "lockstep forecast encode log.jsonl --out features.npz",
       [](Session& s, const auto& options) { return forecast::run_encode(s.context(), options); });
   add_forecast_call<forecast::ObserveRunOptions>(
@@ -60,7 +61,7 @@ void add_forecast(CommandList& commands, CLI::App& root) {
       "lockstep forecast observe log.csv --out model.npz",
       [](Session& s, const auto& options) { return forecast::run_observe(s.context(), options); });
   add_call<forecast::SweepRunOptions>(commands, *forecast.app, "sweep",
-                                      "what stopping runs early would have saved, on finished runs",
+                                      "savings and losses of stopping runs early, from finished runs",
                                       "lockstep forecast sweep sweep.csv", sweep_runs, Ranks::several);
   add_forecast_call<forecast::RolloutRunOptions>(
       commands, forecast, "rollout", "forecast losses by an ensemble of recurrent networks",

@@ -40,7 +40,7 @@ std::string text_of(const forecast::LoggedObservations& logged, const forecast::
   const std::string out = logged.out.string();
   return fmt::format(
              "{} observations; mean |{}| over the later half {:.4g}, of the row before {:.4g}\n"
-             "model with states in {}; go on: lockstep forecast rollout {} --gru {} --heads {}\n",
+             "model with states in {}; continue: lockstep forecast rollout {} --gru {} --heads {}\n",
              run.losses.size(),
              run.logarithmic ? "log(predicted / loss)" : "symlog(predicted) - symlog(loss)", run.error,
              run.last_value_error, out, out, name(options.observe.form), name(options.observe.heads)) +

@@ -76,8 +76,7 @@ int run_convergence(Session& session, const pde::ConvergenceOptions& options) {
 }  // namespace
 
 void add_pde(CommandList& commands, CLI::App& root) {
-  Command& pde = add_command(commands, root, "pde",
-                             "losses from residuals of differential equations, with exact gradients");
+  Command& pde = add_command(commands, root, "pde", "losses of PDE residuals with exact gradients");
   std::string rules = pde::boundary_rules();
   if (const size_t comma = rules.rfind(", ", kRulesOnALine); comma != std::string::npos)
     rules[comma + 1] = '\n';
@@ -106,16 +105,17 @@ void add_pde(CommandList& commands, CLI::App& root) {
       &run_loss<pde::TrajectoryRunOptions>, Ranks::several);
   add_call<pde::CheckRunOptions>(
       commands, *pde.app, "check",
-      "compares residuals, gradients and products with J and its transpose with complex steps and each other",
+      "compare residuals, gradients and Jacobian products with complex steps and with each other",
       "lockstep pde check frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --boundary x=no_slip,z=clamp",
       &run_pde_check);
-  add_call<pde::StudyOptions>(commands, *pde.app, "study", "times over sizes, boundaries, kernels and orders",
+  add_call<pde::StudyOptions>(commands, *pde.app, "study",
+                              "measure times over sizes, boundaries, kernels and orders",
                               "lockstep pde study --sizes 64,128 --csv study.csv", &run_study);
   add_call<pde::ExampleOptions>(commands, *pde.app, "example",
                                 "solve a shipped equation by the gradients of its residuals",
                                 "lockstep pde example gray_scott --out out", &run_example);
   add_call<pde::ConvergenceOptions>(commands, *pde.app, "convergence",
-                                    "residuals of exact solutions over the cell size",
+                                    "compute residuals of exact solutions for several cell sizes",
                                     "lockstep pde convergence --out convergence.svg", &run_convergence);
 }
 

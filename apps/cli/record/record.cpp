@@ -70,7 +70,7 @@ bool is_of(const fs::path& file, const Setting& s, const fs::path& path) {
 }
 
 /// The files that a run reads and writes. Those that it reads below its folder of results, where no option names them, are its own: a run that
-/// goes on takes it up again.
+/// continues takes it up again.
 struct Files {
   Files(const std::vector<Setting>& settings, const fs::path& record) {
     journal::Entries entries = journal::entries();

@@ -399,18 +399,17 @@ int compare(const CommonOptions& common, const ComparedRuns& results) {
 }  // namespace
 
 void add_reproduce(CommandList& commands, CLI::App& root) {
-  Command& command =
-      add_command(commands, root, "reproduce",
-                  "repeat the run that a record describes in another folder and compare file by file");
+  Command& command = add_command(commands, root, "reproduce",
+                                 "repeat a recorded run in a scratch folder and compare its files");
   const ReproduceOptions& options = add_options<ReproduceOptions>(command);
   add_common(command, "lockstep reproduce out --device cpu");
   command.run = [&commands, &command, &options] {
     return reproduce(commands, command.common, options.results, asked(command, "keep"),
                      command.bound_common->given.contains("device"));
   };
-  Command& both = add_command(commands, root, "compare", "options, inputs and outputs of two runs");
+  Command& both = add_command(commands, root, "compare", "compare options, inputs and outputs of two runs");
   const ComparedRuns& results = add_options<ComparedRuns>(both);
-  add_common(both, "lockstep compare before after");
+  add_common(both, "lockstep compare before after", Common::printing);
   both.run = [&both, &results] { return compare(both.common, results); };
 }
 

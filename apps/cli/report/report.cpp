@@ -366,9 +366,9 @@ int run(const CommonOptions& common, const std::string& folder, const std::strin
 
 void add_report(CommandList& commands, CLI::App& root) {
   Command& command =
-      add_command(commands, root, "report", "one self-contained HTML page about the results in a folder");
+      add_command(commands, root, "report", "write a self-contained HTML page about the results in a folder");
   const ReportOptions& options = add_options<ReportOptions>(command);
-  add_common(command, "lockstep report out/goteborg");
+  add_common(command, "lockstep report out/goteborg", Common::printing);
   command.run = [&command, &options] { return run(command.common, options.folder, options.out); };
 }
 

@@ -106,27 +106,29 @@ void add_run(CommandList& commands, Command& parent, const char* name, const cha
 }  // namespace
 
 void add_solve(CommandList& commands, CLI::App& root) {
-  Command& solve = add_command(commands, root, "solve", "nonlinear least squares on any device");
+  Command& solve =
+      add_command(commands, root, "solve",
+                  "nonlinear least squares: fits, pose graphs, bundle adjustment, meshes, sketches");
   set_footer(*solve.app,
              "Example:\n  lockstep solve g2o sphere2500.g2o --linear cholesky --plot convergence.png");
   add_run<solve::NistRun>(commands, solve, "nist",
-                          "a reference dataset of NIST, scored in digits of its certified values",
+                          "fit a NIST reference dataset and count the certified digits",
                           "lockstep solve nist Misra1a.dat --start 2 --json");
-  add_run<solve::PoseGraphRun>(commands, solve, "g2o", "a pose graph in 2 or 3 dimensions",
+  add_run<solve::PoseGraphRun>(commands, solve, "g2o", "optimise a pose graph in 2 or 3 dimensions",
                                "lockstep solve g2o sphere2500.g2o --linear cholesky --out solved.g2o",
                                Ranks::several);
   add_run<solve::BundleRun>(commands, solve, "bal", "bundle adjustment: cameras and points from pixels",
                             "lockstep solve bal problem-49-7776-pre.txt --linear schur-pcg --ply scene.ply",
                             Ranks::several);
   add_run<solve::FitRun>(
-      commands, solve, "fit", "a formula fitted to columns of a table, with standard errors",
+      commands, solve, "fit", "fit a formula to columns of a table, with standard errors",
       "lockstep solve fit decay.csv --model \"a*exp(-b*t) + c\" --y count --bounds b=0:inf --picture "
       "decay.png");
   add_run<solve::MeshRun>(
-      commands, solve, "mesh", "an energy of a triangle mesh",
+      commands, solve, "mesh", "minimise an energy of a triangle mesh",
       "lockstep solve mesh bar:6x36 --energy arap --fix \"z<=0\" --handle \"z>=100%@0,0,1,120\" --out "
       "twisted.obj --picture twisted.png");
-  add_run<solve::SketchRun>(commands, solve, "sketch", "points, lines and circles under constraints",
+  add_run<solve::SketchRun>(commands, solve, "sketch", "solve points, lines and circles under constraints",
                             "lockstep solve sketch examples/sketches/bracket.toml --out bracket.svg");
   add_call<solve::DoctorRun>(commands, *solve.app, "doctor",
                              "diagnose a problem: gauges, disconnected parts, residuals without effect, "

@@ -112,7 +112,8 @@ std::string text_of(const urban::RunResult& result) {
 }
 
 void add_urban(CommandList& commands, CLI::App& root) {
-  Command& group = add_command(commands, root, "urban", "shadows, walls and sky view factors of a city");
+  Command& group = add_command(commands, root, "urban",
+                               "shadows, sky view factors, radiation and thermal comfort of a city");
   set_footer(*group.app, "Example:\n  lockstep urban svf --dsm dsm.tif --cdsm cdsm.tif --out out");
   CLI::App& urban = *group.app;
   add_call<urban::ShadowRunOptions>(

@@ -134,15 +134,15 @@ void add_urban_series(CommandList& commands, CLI::App& urban) {
       "1 --out day",
       run_series, Ranks::several);
   add_call<urban::CheckOptions>(
-      commands, urban, "check", "the inputs of 'urban run' as one table, without computing",
+      commands, urban, "check", "check the inputs of 'urban run' without computing",
       "lockstep urban check --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 1", run_check);
   add_call<urban::ValidationOptions>(
-      commands, urban, "validate", "a run against measurements at a point",
+      commands, urban, "validate", "compare a run with measurements at a point",
       "lockstep urban validate --dsm dsm.tif --dem dem.tif --weather met.txt --utc-offset 0 --poi "
       "site.csv --measured site_measured.csv --out day",
       run_validation);
   add_call<urban::GateOptions>(
-      commands, urban, "gates", "the acceptance gates on your own city, or on the sample",
+      commands, urban, "gates", "run the acceptance tests on your own city, or on the sample",
       "lockstep urban gates --dsm dsm.tif --cdsm cdsm.tif --weather met.txt --utc-offset 1",
       [](Command& command, Session& session, urban::GateOptions options) {
         attend(options, "lockstep urban gates");

@@ -37,7 +37,7 @@ int run_stage(Command& command, Session& session, const urban::StageOptions& opt
 }  // namespace
 
 void add_urban_stage(CommandList& commands, CLI::App& urban) {
-  add_call<urban::StageOptions>(commands, urban, "stage", "one stage of the model, from arrays to arrays",
+  add_call<urban::StageOptions>(commands, urban, "stage", "compute one stage of the model on arrays",
                                 "lockstep urban stage tmrt fluxes.npz --out tmrt.npz", run_stage);
 }
 

@@ -176,7 +176,7 @@ Outcome incremental(bool carried) {
   return out;
 }
 
-/// Seconds a frame; the iterations of all. The trust region goes on from frame to frame.
+/// Seconds a frame; the iterations of all. The trust region continues from frame to frame.
 Outcome window() {
   const WindowWorld world = window_world();
   const Eigen::Matrix3d w = Eigen::Vector3d(50, 50, 200).asDiagonal();

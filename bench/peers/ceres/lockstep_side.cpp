@@ -174,7 +174,7 @@ Outcome incremental(bool carried) {
   return out;
 }
 
-/// Seconds a frame; the iterations of all. The damping goes on from frame to frame.
+/// Seconds a frame; the iterations of all. The damping continues from frame to frame.
 Outcome window() {
   const WindowWorld world = window_world();
   const std::array<double, 6> w{50, 0, 0, 50, 0, 200};

@@ -1,5 +1,4 @@
-// Vorticity fields as short vectors of numbers on the device (latents), and back; and as small files with a bound
-// on the error.
+// Vorticity fields as short vectors (latents) on the device, or as compressed files with a bound on the error.
 //
 //   const flow::Codec codec(device, {.grid = {256, 256}, .share = 0.99}, first);  // first: (ny, nx) on the device
 //   const Buffer latent = device.allocate<f32>({frames, codec.latent_size()});
@@ -30,11 +29,11 @@ enum class CodecKind : uint8_t {
   v2,       // coefficients of one half plane by share of enstrophy, standardised; band amplitudes
 };
 enum class Decoder : uint8_t {
-  mean,        // what the latent says, no more: least error
-  stochastic,  // with random modes of the bands' energies: the spectrum, at the price of the error
+  mean,        // decodes the latent only: least error
+  stochastic,  // adds random modes with the energies of the bands: better spectrum, larger error
 };
-/// Use of the anchors by classic's decoder. The published one writes them into the spectrum after its field
-/// was taken.
+/// How the decoder of classic uses the anchors. The published decoder writes them into the spectrum after computing
+/// the field, so that they have no effect.
 enum class Anchors : uint8_t { published, used };
 
 std::span<const Choice<CodecKind>> choices(CodecKind);
@@ -58,7 +57,7 @@ struct CodecOptions {
   uint64_t seed = 0;  // of the stochastic decoder
 };
 
-/// Everything that a codec takes from its first frame; two codecs of one plan give the same bits.
+/// All data that a codec takes from its first frame; two codecs of one plan give the same bits.
 struct CodecPlan {
   CodecOptions options;          // with `cut` set
   std::vector<float> scales;     // v2: of each number of the latent; all above 0
@@ -67,15 +66,15 @@ struct CodecPlan {
 
 class Codec {
  public:
-  /// `first` (ny, nx), f32, on the device: fixes the cut and the scales, or the anchors; read once by the host.
-  /// Throws InputError for options out of range, a buffer of other shape and a first frame that is not finite.
+  /// `first` (ny, nx), f32, on the device, determines the cut and the scales, or the anchors; the host reads it once.
+  /// Throws InputError for invalid options, a buffer of another shape and a first frame that is not finite.
   Codec(const Device& device, const CodecOptions& options, const Buffer& first);
   Codec(const Device& device, const CodecPlan& plan);
 
   const CodecPlan& plan() const;
   int64_t latent_size() const;
-  /// frames (m, ny, nx) f32 to latent (m, D) f32, any m, and back; nothing passes through the host. `number` is
-  /// that of the first of these frames in its series, on which the random phases depend.
+  /// frames (m, ny, nx) f32 to latent (m, D) f32, any m, and back, without copies to the host. `number` is the
+  /// position of the first of these frames in its series, on which random phases depend.
   void encode(const Buffer& frames, const Buffer& latent) const;
   void decode(const Buffer& latent, const Buffer& frames, Decoder decoder = Decoder::mean,
               int64_t number = 0) const;
@@ -87,14 +86,14 @@ class Codec {
   std::shared_ptr<State> state_;
 };
 
-/// Fields in coded form, on the host: what a file holds. Latents alone, or, with a bound on the error, quantised latents
-/// and residuals as coded bytes (src/flow/codec/rans/rans_format.hpp).
+/// Encoded fields on the host, as in a file: latents, or, with a bound on the error, quantised latents and residuals
+/// as coded bytes (src/flow/codec/rans/rans_format.hpp).
 struct EncodedFields {
   CodecPlan plan;
   int64_t frames = 0;        // all members of all times
   int64_t members = 1;       // of each time: frames = times * members
   std::vector<double> time;  // of each time
-  Array latent;              // (frames, D) f32; empty where they are coded
+  Array latent;              // (frames, D) f32; empty if they are coded
   /// With a bound: |decoded - field| <= max_error at every point; 0: the same bits.
   std::optional<double> max_error;
   double mode_step = 0;   // of quantised coefficients
@@ -103,15 +102,16 @@ struct EncodedFields {
   std::vector<uint8_t> exact;  // of each frame: 1 where its residual holds bits
 };
 
-/// `fields` (frames, ny, nx), f32, encoded with a codec of their first frame; v2's cut is the largest that `share` asks for in
-/// up to 16 frames from the first to the last. With `max_error` (v2 only) the cut and the steps follow from it. Throws InputError for values that are not finite (with frame and point), other shapes
-/// and bounds below 0; UnsupportedError with `max_error` on WebGPU and with fast numerics, whose decoders would predict
-/// other values.
+/// Encodes `fields` (frames, ny, nx), f32, with a codec of their first frame. The cut of v2 is the largest that
+/// `share` requires in up to 16 frames from the first to the last. With `max_error` (v2 only) the cut and the steps
+/// follow from the bound. Throws InputError for values that are not finite (with frame and point), other shapes and
+/// negative bounds. Throws UnsupportedError with `max_error` on WebGPU and in fast numerics, whose decoders would
+/// predict other values.
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& fields,
                             std::optional<double> max_error = {});
-/// (frames, ny, nx), f32. Coded fields have one decoder, `mean`; damage to them throws InputError.
+/// (frames, ny, nx), f32. Coded fields have one decoder, `mean`; damaged ones throw InputError.
 Array decode_fields(const Device& device, const EncodedFields& encoded, Decoder decoder = Decoder::mean);
-/// (frames, D), f32, whether they are coded or not.
+/// (frames, D), f32, coded or not.
 Array latents_of(const Device& device, const EncodedFields& encoded);
 
 /// A file of NumPy arrays: `header` (JSON), `time`, `latent` or `latent_code`, `residual_code`, `exact`, `scales` or
@@ -130,21 +130,21 @@ struct DecodeRunOptions {
   std::filesystem::path input;   // .npz of an encoded run
   std::filesystem::path output;  // .nc or .npz
   Decoder decoder = Decoder::mean;
-  /// The fields that were encoded, to compare with; empty: none.
+  /// The fields that were encoded, for comparison; empty: none.
   std::filesystem::path original;
 };
 void describe(Schema<CodecOptions>& schema);
 void describe(Schema<EncodeRunOptions>& schema);
 void describe(Schema<DecodeRunOptions>& schema);
 
-/// How decoded fields differ from those that were encoded, over all frames.
+/// Differences between decoded and original fields over all frames.
 struct CodecErrors {
   double relative_l2 = 0, max_error = 0;
-  double psnr = 0;  // dB, of the fields' range; infinity where they are equal
+  double psnr = 0;  // dB, relative to the range of the fields; infinity if they are equal
   double spectrum_error =
       0;  // of the last frame: largest |log10 of the ratio| of energies of rings that hold 1e-12
   double least_kept =
-      1;  // share of its squares that the worst frame keeps: 1 - |decoded - field|^2 / |field|^2
+      1;  // least share of the sum of squares kept in a frame: 1 - |decoded - field|^2 / |field|^2
   int64_t worst_frame = 0;
 };
 struct CodecRunResult {

@@ -1,16 +1,16 @@
-// Memory that a simulation takes on a device, known before it is made.
+// Memory of a simulation on a device, known before it is created.
 #pragma once
 
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
 
-/// Bytes that a Solver of these settings takes on such a device, by the lengths of its arrays. Throws as check() does.
+/// Bytes that a Solver with these settings takes on such a device. Throws as check() does.
 int64_t memory_bytes(const Model& model, const Stepping& stepping, Storage precision, int64_t members,
                      const DeviceInfo& device);
 
-/// Throws InputError, naming the grid's option or `sizes`, where neither the device nor, with a fallback, the host can
-/// hold the fields of a run whose grid was given.
+/// Throws InputError, naming the option of the grid or `sizes`, if neither the device nor, with fallback, the host
+/// can hold the fields of a run with an explicit grid.
 void require_memory(Context& context, const RunOptions& run, bool fallback,
                     const std::string& sizes = "{ny}");
 

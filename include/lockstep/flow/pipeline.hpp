@@ -1,5 +1,5 @@
-// Simulate, encode, learn, roll out, decode and look in one process and on one device; and the same from files, as
-// `lockstep flow learn` and `rollout` do it.
+// Simulates, encodes, learns, rolls out, decodes and draws in one process and on one device; the same from files, as
+// `lockstep flow learn` and `rollout`.
 #pragma once
 
 #include <filesystem>
@@ -27,16 +27,16 @@ struct PipelineOptions {
   /// Model, stepping without cfl, precision, initial field, seed, steps, folder, pictures, video. One member.
   RunOptions run;
   int64_t stride = 10;  // steps from a frame to the next; a multiple of them are the steps
-  CodecOptions codec;   // its grid is the run's
-  /// v2: the codec's fields differ by at most this at any point, as encode_fields() has it; the surrogate learns the
-  /// quantised latents. `codec.share` is not used then. Decoder::mean.
+  CodecOptions codec;   // the grid is that of the run
+  /// v2: bound on the error of the codec's fields at any point, as in encode_fields(); the surrogate learns the
+  /// quantised latents. `codec.share` is then not used. Decoder::mean.
   std::optional<double> max_error;
   Decoder decoder = Decoder::mean;
   SurrogateOptions surrogate;
   RolloutMode rollout = RolloutMode::doubling;
   Place place = Place::device;
-  /// Whether stages run at once where their data allow: encoding while the simulation goes on, decoding and pictures of
-  /// the truth while the model learns. Changes no number but times. Not given: on CUDA.
+  /// Whether stages run concurrently where their data allow: encoding during the simulation, decoding and drawing
+  /// while the model learns. Affects times only. Default: on CUDA.
   std::optional<bool> overlap;
 };
 
@@ -58,20 +58,20 @@ struct Transfer {
   int64_t bytes = 0;
   std::string reason;
 };
-/// A buffer, or what a part holds, on the device.
+/// A buffer, or the memory of a part, on the device.
 struct MemoryUse {
   std::string name, shape;
   int64_t bytes = 0;
   std::string stages;  // that need it
 };
-/// A stage as the engine counted it. Its seconds are the time from its start to its end, including waits for other
-/// stages; with concurrent stages their sum exceeds the time of the pipeline.
+/// A stage as counted by the engine. Its seconds are the time from its start to its end, including waits for other
+/// stages, so with concurrent stages their sum exceeds the time of the pipeline.
 struct StageUse {
   std::string stage, device;
   double seconds = 0;
   int64_t bytes_to_device = 0, bytes_from_device = 0, launches = 0;
 };
-/// Fields against those of the simulation, over the held-out frames.
+/// Fields compared with those of the simulation, over the held-out frames.
 struct FieldScore {
   double relative_l2 = 0, correlation = 0;       // of all frames; of the last one
   double last_relative_l2 = 0;                   // of the last one
@@ -79,21 +79,21 @@ struct FieldScore {
   double anomaly_correlation = 0;  // of the last one: correlation of the differences from climatology
   std::vector<double> l2_by_frame, correlation_by_frame, anomaly_correlation_by_frame;
 };
-/// Everything but the codec's own error and what costs nothing is of rollouts.
+/// All values except the codec's own error and the free baselines are those of rollouts.
 struct FieldScores {
   FieldScore surrogate, codec, persistence, climatology;
   FieldScore linear,
       quadratic;         // polynomials through the last two and three training frames; empty where these lack
   FieldScore in_sample;  // through the training frames
-  /// Frames in which the surrogate has skill: nearer to the truth than persistence, climatology, both polynomials and the zero
-  /// field, with an anomaly correlation of at least 0.6.
+  /// Frames in which the surrogate has skill: it is closer to the truth than persistence, climatology, both
+  /// polynomials and the zero field, and its anomaly correlation is at least 0.6.
   int64_t horizon = 0;
   double turnover_time = 0;  // 1 / root mean square of the vorticity at the end
 };
 
-/// Frames with a bound on their error, as a file would hold them.
+/// Frames with a bound on their error, as in a file.
 struct CodedFrames {
-  double bound = 0, max_error = 0;  // asked for; found in the held-out frames
+  double bound = 0, max_error = 0;  // requested; found in the held-out frames
   int64_t bytes = 0;                // of all frames
   double bits_per_point = 0;
 };
@@ -115,34 +115,34 @@ struct PipelineResult {
   std::vector<Transfer> transfers;
   std::vector<MemoryUse> memory;
   int64_t peak_bytes = 0;
-  bool overlapped = false;  // stages ran at once
-  double seconds = 0;       // of all stages, from the first one's begin to the last one's end
+  bool overlapped = false;  // stages ran concurrently
+  double seconds = 0;       // of all stages, from the first start to the last end
   std::vector<std::filesystem::path> files;
 };
 
 /// Stages "flow.simulate", "flow.encode", "flow.learn", "flow.rollout", "flow.decode", "flow.plot", "flow.video".
-/// A stage that falls back to the CPU brings those before it with it: nothing of them was on the host. Throws
-/// InputError for bad options, dt beyond the limit and a flow that blew up.
+/// If a stage falls back to the CPU, the stages before it are repeated there, because their results are on the device
+/// only. Throws InputError for invalid options, dt above the limit and a flow that blew up.
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options);
 struct SweepResult {
   std::vector<PipelineResult> runs;
   std::vector<std::filesystem::path> files;  // metrics.json, report.md, the log's
 };
-/// One pipeline after the other, each in a folder of its own where there are several; all are checked before the first one
-/// runs. `fallback`: as the context's.
+/// Runs pipelines one after the other, each in a separate folder if there are several; all are checked before the
+/// first one runs. `fallback`: as in the context.
 SweepResult run_sweep(Context& context, const PipelineSweep& sweep, bool fallback = true);
 std::string to_json(const SweepResult& result);
-/// Throws what run_pipeline() would of bad options, of frames that cannot be learnt from and of latents that are too
-/// long; nothing runs.
+/// Throws as run_pipeline() would for invalid options, frames that cannot be learnt and latents that are too long,
+/// without running.
 void check_pipeline(Context& context, const PipelineOptions& options);
 
-/// The program's JSON of several runs; the report of them; and what a log of metrics gets for one.
+/// The program's JSON of several runs, their report, and the entry of one run in a log of metrics.
 std::string to_json(const std::vector<PipelineResult>& runs);
 std::string to_markdown(const std::vector<PipelineResult>& runs);
 /// `metrics.json` and `report.md` in a folder.
 std::vector<std::filesystem::path> write_report(const std::filesystem::path& folder,
                                                 const std::vector<PipelineResult>& runs);
-/// `pipeline_<time>.json` in a folder, and `summary.json`, which has a line for each that was ever written there.
+/// `pipeline_<time>.json` in a folder, and `summary.json` with a line for each run that was written there.
 std::filesystem::path log_metrics(const std::filesystem::path& folder,
                                   const std::vector<PipelineResult>& runs);
 
@@ -156,7 +156,7 @@ struct LearnRunResult {
   Surrogate model;
   int64_t frames = 0;
   SurrogateScores latents;
-  FieldScores fields;  // against the decoded latents: the codec's error is not among them
+  FieldScores fields;  // compared with decoded latents, so without the error of the codec
   std::vector<std::complex<double>> eigenvalues;
   std::filesystem::path file;
 };

@@ -1,5 +1,5 @@
-// A whole simulation, as `lockstep flow run` does it: initial field, steps, diagnostics, files; stages, CPU
-// fallback and telemetry inside. For programs that hold their own data there is flow::Solver.
+// A whole simulation, as `lockstep flow run`: initial field, steps, diagnostics, files, with stages, CPU fallback and
+// telemetry. Programs with their own data use flow::Solver.
 #pragma once
 
 #include <filesystem>
@@ -19,22 +19,22 @@ class Group;
 namespace lockstep::flow {
 
 struct RunOptions : SolverOptions {
-  /// Off: the grid is the file's where the initial field comes from one.
+  /// False: the grid is that of the initial field's file.
   bool grid_given = false;
-  /// Name of an Initial, or a file: .npz or .nc with `omega`, .npy, MAT5 with `Omega`. Of more axes than two the last
-  /// field in time counts; a leading axis of as many fields as members gives each its own.
+  /// Name of an Initial, or a file: .npz or .nc with `omega`, .npy, MAT5 with `Omega`. With more than two axes, the
+  /// last field in time is used; a leading axis with one entry per member gives each member its own field.
   std::string initial = "mcwilliams";
   uint64_t seed = 0;                     // of initial field and forcing; member m has seed + m
   std::optional<uint64_t> forcing_seed;  // of the forcing, instead of `seed`
 
   int64_t steps = 1000;
-  double time = 0;         // above 0: instead of `steps`; a fixed dt is made smaller to end there
+  double time = 0;         // above 0: instead of `steps`; a fixed dt is reduced to end there
   int64_t save_every = 0;  // steps between saved fields; 0: first and last only
   /// Steps between the rows of the result's history (energy, enstrophy, speeds, budgets); 0: none.
   int64_t history_every = 0;
 
   std::filesystem::path folder;
-  /// The result as NetCDF (`run.nc`) where that can be loaded, else, with a line on stderr, `run.npz`.
+  /// The result as NetCDF (`run.nc`) if the library is found, else, with a line on stderr, `run.npz`.
   enum class Format : uint8_t { nc, npz };
   Format format = Format::nc;
   bool pictures = false;
@@ -44,7 +44,7 @@ struct RunOptions : SolverOptions {
   /// field are the same except for steps, time, save_every and folders. Saved fields are in FILE.fields. Empty: none.
   std::filesystem::path checkpoint;
   std::function<void(int64_t done, int64_t total)> on_progress;  // in thousandths
-  /// Called about twice a second: member 0, its steps and how many there were a second. Empty: nothing.
+  /// Called about twice a second with member 0, its number of steps and its steps per second. Empty: not called.
   std::function<void(const Moment& moment, int64_t steps, double steps_per_second)> on_watch;
 };
 
@@ -59,23 +59,24 @@ struct RunResult {
   std::vector<int64_t> steps;
   double dt_min = 0, step_seconds = 0, steps_per_second = 0;  // of this process's steps
   int64_t frames = 0, resumed_at = -1;                        // step of the checkpoint, or -1
-  std::vector<std::string> warnings;  // an energy that rises although nothing forces the flow
+  std::vector<std::string> warnings;                          // an energy that rises without forcing
   std::vector<std::filesystem::path> files;
 };
 
-/// Stages "flow.initial", "flow.steps", "flow.diagnostics". Throws InputError for bad options and files, a dt
-/// beyond the limit of stability for the initial field, a checkpoint of other settings, and for a flow that
-/// blew up: its last sound field is then in `blow_up.npz`.
+/// Stages "flow.initial", "flow.steps", "flow.diagnostics". Throws InputError for invalid options and files, a dt
+/// above the stability limit of the initial field, a checkpoint with other settings, and a flow that blew up, whose
+/// last finite field is then in `blow_up.npz`.
 RunResult run(Context& context, const RunOptions& options);
-/// Each rank of the group calls it with the same options and computes its share of the members, or with fewer members than
-/// ranks a part of each (Solver over ranks; fallbacks to the CPU are errors then); rank 0 writes the results,
-/// whose bits are those of one rank. on_watch is called by one rank alone. The results of the other ranks are empty.
+/// Every rank of the group calls it with the same options and computes its share of the members, or a part of each if
+/// there are fewer members than ranks (Solver over ranks; device failures are then errors). Rank 0 writes the
+/// results, which are bit-identical to those of one rank. Only one rank calls on_watch. The results of the other
+/// ranks are empty.
 RunResult run(Context& context, const RunOptions& options, const parallel::Group& group);
 
 /// Initial fields of a run: (ny, nx), or (members, ny, nx) where they differ. Sets the grid from a file.
 Array load_initial(RunOptions& options);
 
-/// How two saved runs differ, field by field at the times that both have.
+/// Differences between two saved runs, field by field at common times.
 struct Comparison2d {
   struct Row {
     double time = 0, relative_l2 = 0, correlation = 0, energy_a = 0, energy_b = 0, enstrophy_a = 0,

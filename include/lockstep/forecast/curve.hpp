@@ -1,10 +1,10 @@
-// Learning curves: where the loss of a running training will be, with bands, and whether to go on.
+// Learning curves: the forecast loss of a running training, with bands, and advice whether to continue.
 //
 //   const forecast::CurveForecast f = forecast::forecast_curve(steps, losses, {.horizon = 20'000});
 //   f.prediction.back().mean, f.prediction.back().low, f.advice.text
 //
-// An ensemble of parametric families is fitted to the smoothed curve, and the forecaster tests itself on the run's own
-// past. Method, and what it reaches on runs that it never saw: docs/forecast.md.
+// An ensemble of parametric families is fitted to the smoothed curve, and back-tested on the run's own past.
+// docs/forecast.md describes the method and its results on unseen runs.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ enum class CurveFamily : uint8_t {
   weibull,        ///< exp(-(rate x)^exponent), also named after Janoschek
   log_power,      ///< 1 / (1 + (rate x)^exponent), also Morgan-Mercer-Flodin
   logarithmic,    ///< 1 / ln(e + rate x)
-  recent_power,  ///< x^-exponent without a floor, through the last e-fold of the steps alone; positive losses
+  recent_power,  ///< x^-exponent without a floor, fitted to the last e-fold of the steps; positive losses only
 };
 inline constexpr CurveFamily kCurveFamilies[] = {
     CurveFamily::power,     CurveFamily::shifted_power, CurveFamily::exponential, CurveFamily::weibull,
     CurveFamily::log_power, CurveFamily::logarithmic,   CurveFamily::recent_power};
 std::string_view name(CurveFamily family);
 
-/// A curve of one family. A parameter that the family does not have is NaN.
+/// A curve of one family. Parameters that the family does not have are NaN.
 struct Curve {
   CurveFamily family = CurveFamily::power;
   double shift = 0;  ///< of the steps; positive where the first step is 0
@@ -47,14 +47,14 @@ struct Curve {
 struct CurveOptions {
   double horizon = 0;            ///< last step of the prediction; 0: twice the last step of the log
   int points = 50;               ///< steps of the prediction, evenly spaced up to the horizon
-  double coverage = 0.8;         ///< share of later values that the bands are to hold, 0.01 … 0.99
-  std::optional<double> target;  ///< a loss to be reached
-  /// Training is worth its while as long as the trend falls by this much a step. Default: until what the remaining
-  /// steps up to the horizon gain is less than a hundredth of the loss.
+  double coverage = 0.8;         ///< target share of later values inside the bands, 0.01 … 0.99
+  std::optional<double> target;  ///< target loss
+  /// Training is profitable while the trend decreases by this much per step. Default: the decrease that amounts to a
+  /// hundredth of the loss over the remaining steps up to the horizon.
   std::optional<double> least_gain;
 };
 
-/// `low` … `high` holds a later logged value, `trend_low` … `trend_high` the curve without the noise of single values.
+/// `low` … `high` is the band of a later logged value, `trend_low` … `trend_high` that of the curve without noise.
 struct CurvePoint {
   double step = 0, mean = 0, low = 0, high = 0, trend_low = 0, trend_high = 0;
 };
@@ -62,18 +62,18 @@ struct CurvePoint {
 struct CurveMember {
   Curve curve;
   double weight = 0;          ///< in the ensemble; the weights add up to 1
-  double relative_error = 0;  ///< root mean square of the smoothed curve's residuals over the loss
+  double relative_error = 0;  ///< root mean square of the smoothed curve's residuals, relative to the loss
 };
 
-/// Predictors on the run's own past: fitted to the beginning, compared with what came then.
+/// Predictors fitted to the beginning of the run and compared with its later part.
 struct BacktestRow {
   std::string predictor;  ///< "ensemble", "power law", "last value", "recent mean"
   double mean_error = 0;  ///< mean |prediction - smoothed loss| / loss
-  double coverage = 0;    ///< share of later values in the band; NaN for predictors without
+  double coverage = 0;    ///< share of later values in the band; NaN for predictors without one
 };
 struct Backtest {
-  std::vector<double> origins;    ///< last steps that the fits had seen
-  std::vector<BacktestRow> rows;  ///< empty where the log is too short to be split
+  std::vector<double> origins;    ///< last steps used by the fits
+  std::vector<BacktestRow> rows;  ///< empty if the log is too short to be split
 };
 
 enum class Action : uint8_t { go_on, stop };
@@ -82,11 +82,11 @@ struct Advice {
   std::string text;          ///< with reasons, one or two sentences
   double expected_gain = 0;  ///< of the trend from now to the horizon
   std::optional<double>
-      steps_to_target;  ///< further steps until the trend reaches it; nothing: not up to the horizon
-  std::optional<double> stop_step;  ///< where the trend's gain a step falls under the threshold
+      steps_to_target;  ///< further steps until the trend reaches the target; none: not before the horizon
+  std::optional<double> stop_step;  ///< step at which the trend's decrease per step falls below the threshold
 };
 
-/// Factors of the trend's deviations by the run's own back-tests.
+/// Factors for the deviations of the trend according to the back-tests.
 struct Widening {
   double below = 1, above = 1;
 };
@@ -95,28 +95,29 @@ struct CurveForecast {
   std::vector<CurvePoint> prediction;
   std::vector<CurveMember> members;  ///< by weight
   double now = 0, level = 0;         ///< last step of the log and the trend there
-  double noise = 0;  ///< standard deviation of logged values about the trend, over the trend (positive
+  double noise = 0;  ///< standard deviation of logged values about the trend, relative to the trend (positive
                      ///< losses) or absolute
-  double noise_correlation = 0;  ///< of neighbouring rows
+  double noise_correlation = 0;  ///< of adjacent rows
   Widening widening;
   Backtest backtest;
   Advice advice;
-  /// The step of the least loss of a run whose loss has risen since beyond its noise: it diverges or overfits. Nothing
-  /// is predicted then; `prediction`, `members` and the back-test are empty, and the advice is to stop.
+  /// The step of the minimum of a run whose loss has since risen beyond its noise: it diverges or overfits. There is
+  /// then no prediction; `prediction`, `members` and the back-test are empty, and the advice is to stop.
   std::optional<double> rising_since;
 };
 
-/// Least-squares fit of one family to a curve: all rows of equal relative weight where `relative`, else absolute.
-/// Throws InputError for fewer than 4 rows and for steps that do not rise.
+/// Least-squares fit of one family to a curve, with relative residuals if `relative`, else absolute ones. Throws
+/// InputError for fewer than 4 rows and for steps that do not increase.
 Curve fit_curve(CurveFamily family, std::span<const double> steps, std::span<const double> losses,
                 bool relative);
 
-/// Forecasts. Steps rise, from 0; both are finite and as many. Throws InputError for fewer than 8 rows, a horizon that
-/// is not behind the last step, and unusable options; `where` names the log in them.
+/// Forecasts a curve. Steps increase from 0; steps and losses are finite and equally many. Throws InputError for
+/// fewer than 8 rows, a horizon that is not after the last step, and invalid options; `where` names the log in the
+/// messages.
 CurveForecast forecast_curve(std::span<const double> steps, std::span<const double> losses,
                              const CurveOptions& options = {}, std::string_view where = "learning curve");
 
-/// The forecast as the program's JSON has it.
+/// The forecast as in the program's JSON.
 std::string to_json(const CurveForecast& forecast);
 /// Draws log, prediction and bands into a PNG file.
 void draw_forecast(const std::filesystem::path& file, std::span<const double> steps,

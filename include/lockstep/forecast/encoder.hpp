@@ -1,4 +1,4 @@
-// The state of a training as 64 numbers: what a recurrent forecaster, a bandit or a monitor reads.
+// The state of a training as 64 numbers: the input of a recurrent forecaster, a bandit or a monitor.
 //
 //   forecast::StateEncoder encoder(device, 1000);
 //   encoder.push(signals);                               // one row of the training, kSignals numbers
@@ -38,7 +38,7 @@ enum class Signal : uint8_t {
   beta1_t,
   beta2_t,
   phase,       ///< 0 warm-up, 1 full, 2 predict, 3 correct
-  phase_step,  ///< since the phase began
+  phase_step,  ///< since the start of the phase
   grad_var,    ///< trace of the covariance of single examples' gradients
   align_0,
   align_1,
@@ -51,7 +51,7 @@ enum class Signal : uint8_t {
 };
 struct SignalInfo {
   std::string_view name;
-  std::string_view filling;  ///< what replaces it where a log lacks it
+  std::string_view filling;  ///< replacement if a log lacks it
 };
 std::span<const SignalInfo> signal_table();  // kSignals
 
@@ -60,14 +60,14 @@ struct FeatureInfo {
 };
 std::span<const FeatureInfo> feature_table();  // kFeatures
 
-/// Features of a training whose last `history` rows are kept on the device. Storage f32 or f64.
+/// Features of a training whose last `history` rows are stored on the device. Storage f32 or f64.
 class StateEncoder {
  public:
-  /// Throws InputError for a history beyond 1 … kMostHistory and other storages.
+  /// Throws InputError for a history outside 1 … kMostHistory and other storage types.
   StateEncoder(const Device& device, int64_t history = kMostHistory, Storage storage = Storage::f32);
   /// Appends a row of kSignals finite numbers; throws InputError for others, naming the signal.
   void push(std::span<const double> row);
-  /// Features of the state after the last row, and one step of the running normaliser; launches only. Throws
+  /// Launches the computation of the features after the last row and one step of the running normaliser. Throws
   /// InputError before the first row.
   void launch();
   Buffer features() const { return features_; }  ///< (1, kFeatures)
@@ -82,7 +82,7 @@ class StateEncoder {
   Buffer ring_, decay_, features_, normalised_, moments_;
 };
 
-/// One quantity of a log; steps rise.
+/// One quantity of a log; steps increase.
 struct SignalSeries {
   std::string name;
   std::vector<double> steps, values;
@@ -91,12 +91,12 @@ struct SignalSeries {
 struct SignalTable {
   std::vector<double> steps;
   std::vector<double> values;       ///< (kSignals, rows)
-  std::vector<uint8_t> given;       ///< (kSignals, rows): 1 where the log has the value, 0 where it is filled
-  std::vector<std::string> filled;  ///< "lr: …", what the log lacks and what replaces it
+  std::vector<uint8_t> given;       ///< (kSignals, rows): 1 if the log has the value, 0 if it is filled
+  std::vector<std::string> filled;  ///< "lr: …": missing signals and their replacements
   int64_t rows() const { return int64_t(steps.size()); }
 };
-/// Rows of the column `loss`; other columns keep their last value between their steps and are filled before their first
-/// one, so that no row knows what is logged later. Throws InputError where there is no such column or it is empty.
+/// Rows of the column `loss`. Other columns keep their last value between their steps and are filled before their
+/// first one, so no row depends on later rows of the log. Throws InputError if the column is missing or empty.
 SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view loss, std::string_view where);
 
 struct EncodedStates {

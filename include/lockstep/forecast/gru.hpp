@@ -5,8 +5,9 @@
 //   gru.forward(x, h0);              // gru.states()
 //   gru.backward(d_states);          // gru.gradients(), d_x(), d_h0()
 //
-// T steps, B sequences, I inputs, D hidden; f32 or f64, any D; of f32 U may be kept in bf16 or fp8. Forms as in
-// rollout.hpp. Every sum has an order that depends on sizes only: CPU, interpreter and CUDA give the same bits.
+// T steps, B sequences, I inputs, D hidden units; f32 or f64, any D; U of an f32 sequence may be stored in bf16 or
+// fp8. Forms as in rollout.hpp. The order of every sum depends on sizes only: bit-identical on the CPU, the
+// interpreter and CUDA.
 #pragma once
 
 #include <filesystem>
@@ -19,7 +20,7 @@
 
 namespace lockstep::forecast {
 
-/// Gates side by side in the order z, r, n; x W + b, h U + rb.
+/// Gates stored next to each other in the order z, r, n; x W + b, h U + rb.
 struct GruWeights {
   Array w;   // (I, 3 D)
   Array u;   // (D, 3 D)
@@ -27,13 +28,14 @@ struct GruWeights {
   Array rb;  // (3 D), of reset_after; empty: 0
 };
 
-/// With U as it is kept in `type`, the scales of fp8 by columns, which are the rows of U h. Throws InputError, naming `where`,
-/// for weights that are not f32 and one that rounds to infinity.
+/// With U rounded to `type`; the scales of fp8 are those of columns, which are the rows of U h. Throws InputError,
+/// naming `where`, for weights that are not f32 and for one that rounds to infinity.
 GruWeights round_weights(const GruWeights& weights, WeightType type,
                          std::string_view where = "round_weights");
 
-/// PyTorch's nn.GRU of one layer and direction: weight_ih (3 D, I), weight_hh (3 D, D), bias_ih and bias_hh (3 D) with
-/// gates r, z, n. Biases may be empty. Throws InputError, naming the array, where shapes or types disagree.
+/// Weights of PyTorch's nn.GRU with one layer and direction: weight_ih (3 D, I), weight_hh (3 D, D), bias_ih and
+/// bias_hh (3 D) with gates r, z, n. Biases may be empty. Throws InputError, naming the array, if shapes or types
+/// disagree.
 GruWeights weights_of_torch(const Array& weight_ih, const Array& weight_hh, const Array& bias_ih,
                             const Array& bias_hh);
 /// The layer `layer` of a file with PyTorch's names (weight_ih_l0 …), .npz or .safetensors. `prefix` precedes
@@ -44,50 +46,52 @@ struct GruShape {
   GruForm form = GruForm::reset_before;
   int64_t steps = 1, batch = 1, inputs = 1, hidden = 1;
   Storage storage = Storage::f32;
-  /// How U is kept; all else stays f32. States and gradients have the bits of the f32 sequence of round_weights().
+  /// Storage type of U; all else is f32. States and gradients are bit-identical to the f32 sequence of
+  /// round_weights().
   WeightType weights = WeightType::f32;
-  bool backward = true;  // false: no memory for backward(), which is refused
-  /// A variant of `forecast.gru` (docs/design/variants.md): rows or products, whose sums have orders of their own; empty: by the
-  /// number of sequences.
+  bool backward = true;  // false: no memory for backward(), which is then rejected
+  /// A variant of `forecast.gru` (docs/design/variants.md): rows or products, which differ in the order of sums;
+  /// empty: selected by the number of sequences.
   std::string variant{};
 };
 
-/// Bytes on the device, known before anything is allocated; without what the caller gave.
+/// Bytes on the device, known before allocation; without buffers of the caller.
 struct GruMemory {
-  int64_t weights = 0, state = 0, gradients = 0;  // gradients: all that backward() needs
+  int64_t weights = 0, state = 0, gradients = 0;  // gradients: memory of backward()
   int64_t total() const { return weights + state + gradients; }
 };
 
-/// Launches are put on the default stream; buffers stay the same ones.
+/// Launches use the default stream; the buffers do not change.
 class GruSequence {
  public:
-  /// Throws InputError for sizes below 1, storage other than f32 and f64, and narrow weights with f64.
+  /// Throws InputError for sizes below 1, storage types other than f32 and f64, and narrow weights with f64.
   GruSequence(const Device& device, const GruShape& shape);
-  /// Over weights and gradients of the caller's, (parameter_count) each: W, U, b and, of reset_after, rb. Narrow weights are refused.
+  /// With weights and gradients in buffers of the caller, (parameter_count) each: W, U, b and, for reset_after, rb.
+  /// Narrow weights are rejected.
   GruSequence(const Device& device, const GruShape& shape, const Buffer& weights, const Buffer& gradients);
   static int64_t parameter_count(const GruShape& shape);
   ~GruSequence();
   GruSequence(GruSequence&&) noexcept;
   GruSequence& operator=(GruSequence&&) noexcept;
 
-  /// Throws InputError where shapes or types do not fit; recurrent biases with reset_before are refused. Narrow weights
+  /// Throws InputError if shapes or types do not fit; recurrent biases with reset_before are rejected. Narrow weights
   /// are rounded here, from f32.
   void set_weights(const GruWeights& weights);
   /// x (T, B, I) and h0 (B, D). The states (T + 1, B, D) begin with h0.
   void forward(const Buffer& x, const Buffer& h0);
   Buffer states() const;
-  /// Gradients of sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x. What goes from
-  /// a step to the one before is multiplied by `decay`. Of narrow weights: at the rounded U, and by its values, so that
-  /// an optimiser that keeps U in f32 may take them and set the weights anew.
+  /// Gradients of the sum of states[t + 1] d_states[t] for d_states (T, B, D), after forward() of the same x. The
+  /// gradient passed from a step to the previous one is multiplied by `decay`. With narrow weights, gradients are
+  /// evaluated at the rounded U, so an optimiser that keeps U in f32 may apply them and set the weights again.
   void backward(const Buffer& d_states, double decay = 1);
-  /// Gradients of the weights, as GruWeights has them; rb of reset_after.
+  /// Gradients of the weights, as in GruWeights; rb for reset_after.
   struct Gradients {
     Buffer w, u, b, rb;
   };
   Gradients gradients() const;
   Buffer d_x() const;               // (T, B, I)
   Buffer d_h0() const;              // (B, D)
-  const GruMemory& memory() const;  // predicted; allocations are the same bytes
+  const GruMemory& memory() const;  // predicted; equal to the bytes allocated
   std::vector<Kernel> kernels() const;
 
  private:

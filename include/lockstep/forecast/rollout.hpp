@@ -1,12 +1,12 @@
-// Rollouts of an ensemble of GRUs that forecast a loss: all steps of all members in one launch.
+// Rollouts of an ensemble of GRUs that forecasts a loss: all steps of all members in one launch.
 //
 //   forecast::RolloutModel model = forecast::random_rollout_model({.hidden = 256, .members = 5});
 //   forecast::Rollout rollout(device, model, {.steps = 50});
 //   rollout.launch();
 //   rollout.result().front().final;
 //
-// D hidden, I features, S entries of the state softmax, M members, B batch entries, Y steps. Source: the RSSM-lite of
-// the crate hybrid-predict-trainer-rs; its formulas are repeated below.
+// D hidden units, I features, S entries of the state softmax, M members, B batch entries, Y steps. Source: the
+// RSSM-lite of the crate hybrid-predict-trainer-rs; its formulas are repeated below.
 #pragma once
 
 #include <array>
@@ -67,23 +67,24 @@ struct RandomModelOptions {
   int64_t categoricals = 8, classes = 8, bins = 63;  // of the two-hot heads
 };
 /// The two-hot head's bins are weighted by exp(-8 (bin - 1)^2) at first, about a loss of 1.7.
-/// Matrices uniform in ±sqrt(2 / (I + D)), biases 0, the loss head uniform in ±0.01, h0 = 0; features of a training run
-/// in its middle: feature 0 (the loss) in [1, 3), the others in [-1, 1). Counter-based: the same for every machine.
+/// Matrices uniform in ±sqrt(2 / (I + D)), biases 0, the loss head uniform in ±0.01, h0 = 0; features of a training
+/// run in its middle: feature 0 (the loss) in [1, 3), the others in [-1, 1). Counter-based: equal on every machine.
 RolloutModel random_rollout_model(const RandomModelOptions& options);
-/// MODEL.npz by the names W_z W_r W_h, U_…, b_…, w, features, and optionally h0, rb_z rb_r rb_h, P P_b V V_b. Throws
-/// InputError, naming file and array, for one that is missing, of another shape or type, or not finite.
+/// MODEL.npz with the arrays W_z W_r W_h, U_…, b_…, w, features, and optionally h0, rb_z rb_r rb_h, P P_b V V_b.
+/// Throws InputError, naming file and array, for a missing array, another shape or type, and values that are not
+/// finite.
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
 /// The arrays that load_rollout_model() reads.
 void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path);
-/// Throws InputError, naming `where` and the array, where shapes or types disagree or a value is not finite.
+/// Throws InputError, naming `where` and the array, if shapes or types disagree or a value is not finite.
 void check(const RolloutModel& model, GruForm form, Heads heads, std::string_view where);
 
-/// How the steps reach the device. All give the same bits in exact numerics.
+/// Paths of a rollout. All give the same bits in exact numerics.
 enum class RolloutPath : uint8_t {
-  automatic,  // batch for many groups in fast numerics where it can be; cluster where it can be; by_rows on CUDA for few groups; one_launch on GPUs, by_steps on the CPU
+  automatic,   // the fastest one that supports the model and the device
   one_launch,  // a group for each member and batch entry, steps and barriers inside
   by_steps,    // points over rows, three launches a step
-  by_rows,     // a group of 32 lanes for a few rows, two launches a step; of reset_after one
+  by_rows,     // groups of 32 lanes for a few rows each, two launches a step; one for reset_after
   /// The native kernel: a cluster of 16 blocks for each member and batch entry, weights in registers. f32, classic heads,
   /// D of 128, 256 or 512, on sm_90; in fast numerics also D = 1024 with weights rounded to bf16.
   cluster,
@@ -92,12 +93,13 @@ enum class RolloutPath : uint8_t {
   batch,
 };
 
-/// How the portable kernels keep U of a model in f32; all else stays f32. fp8: e4m3 times a power of two for each row,
-/// whose greatest magnitude is then in (224, 448]. The bits are those of the model with U rounded, round_weights().
+/// Storage of U in the portable kernels for models in f32; all else is f32. fp8: e4m3 times a power of two for each
+/// row, which scales its largest magnitude into (224, 448]. Bit-identical to the model with rounded U,
+/// round_weights().
 enum class WeightType : uint8_t { f32, bf16, fp8 };
 std::span<const Choice<WeightType>> choices(WeightType);
 std::string_view name(WeightType type);
-/// (M, D, K) f32, rounded to the nearest, ties to even. Throws InputError, naming `where`, for a weight that rounds to infinity.
+/// (M, D, K) f32, rounded to nearest even. Throws InputError, naming `where`, for a weight that rounds to infinity.
 Array round_weights(const Array& matrices, WeightType type, std::string_view where = "round_weights");
 
 struct RolloutOptions {
@@ -115,12 +117,12 @@ struct MemberForecast {
   std::vector<double> step_deltas;   // d_1 … d_Y
   std::vector<double> hidden_norms;  // |h| after each step
   double loss_variance = 0;          // population variance of the trajectory
-  /// 1 / (1 + mean |d_(t+1) - d_t| / mean |d_t|): 1 for a straight line, 1/3 for a pure zigzag; 1 with fewer than two
-  /// deltas or none that differs from 0.
+  /// 1 / (1 + mean |d_(t+1) - d_t| / mean |d_t|): 1 for a straight line, 1/3 for a zigzag; 1 with fewer than two
+  /// deltas or if all are 0.
   double trajectory_smoothness = 1;
 };
 
-/// One batch entry's forecast. `final` = mean of the members' L_Y, or L where there are no steps.
+/// Forecast of one batch entry. `final` is the mean of the members' L_Y, or L without steps.
 struct Forecast {
   std::vector<double> trajectory;  // mean over the members
   double final = 0;
@@ -128,41 +130,43 @@ struct Forecast {
   /// epistemic. two_hot: epistemic = population variance of the members' L_Y, aleatoric = mean variance of the head's
   /// own distribution at the last step, sigma = sqrt(epistemic + aleatoric).
   double sigma = 0, aleatoric = 0, epistemic = 0;
-  std::vector<double> sigmas;  // the same sigma after each step, of Y = 1, 2, …
+  std::vector<double> sigmas;  // sigma after each step Y = 1, 2, …
   double entropy = 0;          // of the state, mean over members and steps
   double confidence = 1;       // 1 / (1 + sigma)
   std::vector<MemberForecast> members;
 };
 
-/// Bytes on the device, known before anything is allocated.
+/// Bytes on the device, known before allocation.
 struct RolloutMemory {
   int64_t weights = 0, state = 0, outputs = 0;
-  int64_t shared_per_group = 0;  // of one_launch; 0 where the state is in buffers
+  int64_t shared_per_group = 0;  // of one_launch; 0 if the state is in buffers
   int64_t total() const { return weights + state + outputs; }
 };
 
 class Rollout {
  public:
-  /// Uploads the weights. Throws InputError as check() does, and for steps outside of 0 … 2^20.
+  /// Uploads the weights. Throws InputError as check() does, and for steps outside 0 … 2^20.
   Rollout(const Device& device, const RolloutModel& model, const RolloutOptions& options);
   ~Rollout();
   Rollout(Rollout&&) noexcept;
   Rollout& operator=(Rollout&&) noexcept;
 
-  /// All steps from features and h0; nothing where there are none.
+  /// Launches all steps from features and h0.
   void launch();
-  /// Waits; one forecast a batch entry.
+  /// Waits; one forecast per batch entry.
   std::vector<Forecast> result() const;
-  /// Losses, norms of h and entropies (M, B, Y each), the states after the last step (M, B, D); of two-hot heads also
-  /// variances (M, B, Y).
+  /// Losses, norms of h and entropies (M, B, Y each), and the final states (M, B, D); with two-hot heads also variances
+  /// (M, B, Y).
   std::vector<Array> raw() const;
-  const RolloutMemory& memory() const;  // predicted; allocations are the same bytes
+  const RolloutMemory& memory() const;  // predicted; equal to the bytes allocated
   RolloutPath path() const;             // the one in use
-  /// Why the native kernel was not taken; empty where it was, or was not asked for.
+  /// Reason why the native kernel was not used; empty if it was, or was not requested.
   const std::string& no_cluster() const;
-  /// Why the native kernel for batches was not taken, where there were enough starting points for it in fast numerics.
+  /// Reason why the native kernel for batches was not used although fast numerics and the number of starting points
+  /// allow it.
   const std::string& no_batch() const;
-  /// "shared memory" or "buffers": where h is between the steps. Buffers where it exceeds the shared memory of a group.
+  /// "shared memory" or "buffers": location of h between the steps. Buffers if it exceeds the shared memory of a
+  /// group.
   std::string state_place() const;
   std::vector<Kernel> kernels() const;
 
@@ -182,13 +186,13 @@ struct RolloutRun {
 };
 /// Stage "forecast.rollout".
 RolloutRun run_rollout(Context& context, const RolloutModel& model, const RolloutOptions& options);
-/// The forecasts of raw outputs; what Rollout::result does.
+/// The forecasts of raw outputs, as computed by Rollout::result.
 std::vector<Forecast> forecasts_of(const std::vector<Array>& raw, const RolloutModel& model,
                                    const RolloutOptions& options);
 /// Members of the program's JSON.
 std::string to_json(const RolloutRun& run);
-/// Draws the members, their mean, and bands of one and two sigma into a PNG file, from the loss at step 0 on. Throws
-/// InputError where there is no step.
+/// Draws the members, their mean, and bands of one and two sigma from the loss at step 0 to a PNG file. Throws
+/// InputError without steps.
 void draw_rollout(const std::filesystem::path& file, double loss, const Forecast& forecast,
                   const std::string& title);
 

@@ -1,11 +1,12 @@
-// `lockstep forecast` for programs: files in, forecasts, files out. to_json() has the members of the program's JSON.
+// `lockstep forecast` for programs: files in, forecasts, files out. to_json() returns the members of the program's
+// JSON.
 //
 //   Context context;
 //   forecast::EncodeRunOptions options;
 //   options.log.file = "log.csv", options.out = "features.npz";
 //   const forecast::EncodeRun run = forecast::run_encode(context, options);
 //
-// All of them throw InputError for files and options that are not as described here, before anything is written.
+// All functions throw InputError for invalid files and options before anything is written.
 #pragma once
 
 #include <filesystem>
@@ -35,7 +36,7 @@ struct CurveRunOptions {
   std::filesystem::path out;  // log and prediction (.png); empty: no picture
 };
 struct CurveRun {
-  std::string column;  // the one that was read
+  std::string column;  // the column that was read
   size_t rows = 0;
   CurveForecast forecast;
   std::filesystem::path picture;
@@ -54,7 +55,7 @@ struct EncodeRunOptions {
 struct EncodeRun {
   std::string column;
   int64_t states = 0;
-  std::vector<std::string> features, filled;  // names; what the log lacks and what replaces it
+  std::vector<std::string> features, filled;  // names of missing signals and their replacements
   int64_t history = 0;
   bool normalised = false;
   std::filesystem::path out;
@@ -64,11 +65,11 @@ EncodeRun run_encode(Context& context, const EncodeRunOptions& options);
 
 struct ObserveRunOptions {
   LoggedLoss log;
-  std::filesystem::path model;  // weights to begin with; empty: random ones
+  std::filesystem::path model;  // initial weights; empty: random ones
   RandomModelOptions random{.hidden = 128, .features = kFeatures};
   ObserveOptions observe;
   int64_t history = kMostHistory;
-  std::filesystem::path out;  // the model as the last row left it (.npz)
+  std::filesystem::path out;  // file for the model after the last row (.npz)
 };
 struct LoggedObservations {
   std::string column;
@@ -97,25 +98,25 @@ ModelRollout run_rollout(Context& context, const RolloutRunOptions& options);
 
 struct SweepRunOptions {
   std::filesystem::path log;  // with a column of losses for each run, or
-  int64_t synthetic = 0;      // so many synthetic sweeps
+  int64_t synthetic = 0;      // number of synthetic sweeps
   int64_t runs = 16;          // of a synthetic sweep
   uint64_t seed = 1;          // of the first one
   SweepOptions sweep;
-  std::filesystem::path checkpoint;  // fits that are finished (.npz); a run that finds it goes on from there
+  std::filesystem::path checkpoint;  // file of finished fits (.npz); a run resumes from an existing one
 };
 struct SweepRun {
   std::vector<SweepRow> rows;
   int64_t sweeps = 0;
-  int64_t computed = 0, resumed = 0;  // fits; those that the checkpoint had
+  int64_t computed = 0, resumed = 0;  // number of fits, and of those from the checkpoint
   std::vector<StageRecord> host_stages;
 };
-/// Host stage "forecast.sweep". Throws InputError where the steps of runs differ. Ranks share the fits; rank 0 has the
-/// rows, whose bits do not depend on the number of ranks, and the checkpoint.
+/// Host stage "forecast.sweep". Throws InputError if the steps of runs differ. Fits are distributed over the ranks;
+/// rank 0 has the rows, whose bits do not depend on the number of ranks, and the checkpoint.
 SweepRun run_sweep(const SweepRunOptions& options, const parallel::Group& group = parallel::Group());
 
 enum class Trainer : uint8_t { plain, predictive };
 struct TrainRunOptions {
-  TrainOptions train;  // but for its policy, which follows from the others
+  TrainOptions train;  // without its policy, which follows from the others
   Trainer trainer = Trainer::plain;
   PredictOptions predict;  // of the predictive one
 };

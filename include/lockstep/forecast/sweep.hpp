@@ -1,4 +1,4 @@
-// Stopping runs of a sweep early: what policies would have saved, and lost, on runs that were trained to the end.
+// Early stopping in sweeps: what policies would have saved and lost, on runs that were trained to the end.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace lockstep::forecast {
 
-/// Finished runs of one budget: a loss per row and run, all at the same steps.
+/// Finished runs with the same budget: a loss per row and run, at common steps.
 struct Sweep {
   std::vector<double> steps;
   std::vector<std::vector<double>> losses;  ///< a run each, as long as `steps`
@@ -18,10 +18,10 @@ struct Sweep {
 
 struct SweepRow {
   std::string policy;
-  double saved = 0;         ///< share of the steps of all runs that were not trained
-  double regret = 0;        ///< final loss of the best run kept over that of the best of all, less 1
-  int stopped = 0;          ///< runs
-  int rightly_stopped = 0;  ///< of them, runs of the worse half by final loss
+  double saved = 0;   ///< share of the steps of all runs that were saved
+  double regret = 0;  ///< final loss of the best remaining run divided by that of the best of all, minus 1
+  int stopped = 0;    ///< number of stopped runs
+  int rightly_stopped = 0;  ///< number of these in the worse half by final loss
   double mean_stop = 1;     ///< share of the budget at which they were stopped
 };
 
@@ -37,12 +37,12 @@ struct SweepOptions {
 ///   last value at F     the half with the worst loss at that time
 ///   halving             successive halving from 1/16 of the budget: the worse half by loss at 1/16, 1/8, 1/4, 1/2
 ///   forecast halving    the same rungs, by the expected end
-/// A run diverges at its first loss that is not finite: it ranks behind all others from there, and `forecast` stops it.
-/// Throws InputError for fewer than 4 runs, fewer than 40 rows, losses that are 0 or below, unequal lengths, and runs that
-/// all diverge, and for options out of range.
+/// A run diverges at its first loss that is not finite: it ranks last from there, and `forecast` stops it. Throws
+/// InputError for fewer than 4 runs, fewer than 40 rows, losses of 0 or below, unequal lengths, runs that all
+/// diverge, and invalid options.
 std::vector<SweepRow> stop_sweep(const Sweep& sweep, const SweepOptions& options = {});
 
-/// Sums over sweeps: mean of shares and regrets, `stopped` added up.
+/// Aggregates over sweeps: means of shares and regrets, sums of `stopped`.
 std::vector<SweepRow> mean_rows(const std::vector<std::vector<SweepRow>>& all);
 
 /// A synthetic sweep: families of curves in turn, floors 0.1 … 1.2, amplitudes 0.5 … 2.5, time scales of 0.6 % to half

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 namespace detail {
-/// Bodies are there for what they do: what one returned would be lost.
+/// Bodies run for their effects; a returned value would be lost.
 template <class Body, class... Arguments>
 constexpr void expect_no_value() {
   static_assert(std::is_void_v<std::invoke_result_t<Body&, Arguments...>>,
@@ -42,9 +42,9 @@ void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::sour
 }
 }  // namespace detail
 
-/// for (i = begin; i < end; i += step), or i > end where step < 0: ceil((end - begin) / step) passes in numbers without
-/// end, so that a counter never steps past the end of its type. Bounds are evaluated once; the counter is a value. The
-/// step precedes the body and defaults to 1.
+/// for (i = begin; i < end; i += step), or i > end if step < 0: ceil((end - begin) / step) iterations, so the counter
+/// never overflows its type. Bounds are evaluated once; the counter is a value. The step precedes the body and
+/// defaults to 1.
 #define LOCKSTEP_FOR(KindA, TakenA, KindB, TakenB, T)                           \
   template <KindA A, KindB B, class Body>                                       \
   void for_(TakenA begin, TakenB end, detail::Whole<int> step, Body body,       \
@@ -65,7 +65,7 @@ LOCKSTEP_FOR(detail::Number, A, detail::Number, B, i32)
 #undef LOCKSTEP_FOR
 
 namespace detail {
-/// An axis of a domain of that rank, 0 = x. Throws InputError for one that it does not have.
+/// An axis of a domain of that rank, 0 = x. Throws InputError if there is no such axis.
 uint64_t axis_of(int rank, int axis);
 
 inline void jump(ir::Op op, const std::source_location& where) {
@@ -104,7 +104,7 @@ void loop_(Body body, std::source_location where = std::source_location::current
   detail::builder().at(where);
   detail::builder().loop(body);
 }
-/// `condition` is a function that gives Val<bool>; it is evaluated before every pass.
+/// `condition` is a function that returns Val<bool>; it is evaluated before every iteration.
 template <class Condition, class Body>
 void while_(Condition condition, Body body, std::source_location where = std::source_location::current()) {
   loop_(
@@ -116,8 +116,8 @@ void while_(Condition condition, Body body, std::source_location where = std::so
       where);
 }
 
-/// States that all lanes of a group agree on this value; a back end may then compute it once. Wrong use is
-/// undefined, and reported by the interpreter.
+/// Asserts that all lanes of a group have the same value, so that a back end may compute it once. A violation is
+/// undefined behaviour, reported by the interpreter.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> uniform(const A& a, std::source_location where = std::source_location::current()) {
   detail::builder().at(where);
@@ -128,13 +128,13 @@ Val<detail::expr_t<A>> uniform(const A& a, std::source_location where = std::sou
 namespace detail {
 uint32_t declare_array(bool shared, Storage storage, int64_t count);
 
-/// An atomic operation on an element of a buffer or a shared array; gives the old value.
+/// An atomic operation on an element of a buffer or a shared array; returns the old value.
 ir::Id atomic(bool shared, uint64_t array, ir::AtomicOp op, ir::Id index, ir::Id value,
               ir::Id compare = ir::kNone);
 
-/// An element of an array or a buffer, as `a[i]` gives it: read as a value, assigned, combined. Only the expression `a[i]`
-/// itself is a place to write to. One that is kept by name, `auto t = a[i]`, is the value of the element at that moment.
-/// `load` and `store` name the IR operations.
+/// An element of an array or a buffer, as returned by `a[i]`: it can be read, assigned and combined. Only the
+/// expression `a[i]` itself can be written to. A named copy, `auto t = a[i]`, is the value of the element at that
+/// moment. `load` and `store` are the operations of the IR.
 template <class T, ir::Op kLoad, ir::Op kStore>
 class Element {
   static constexpr bool kReached = kLoad != ir::Op::local_load;
@@ -178,9 +178,9 @@ class Element {
   LOCKSTEP_ELEMENT(>>)
 #undef LOCKSTEP_ELEMENT
 
-  // Atomic operations on integers of a buffer or a shared array. Each gives the old value, which depends on the
-  // order of the lanes; the last contents do not, but of exchange and compare_exchange. Of a buffer, 64-bit
-  // ones where the device has 64-bit types.
+  // Atomic operations on integers of a buffer or a shared array. Each returns the old value, which depends on the
+  // order of the lanes; the final contents do not, except for exchange and compare_exchange. 64-bit operations on
+  // buffers require a device with 64-bit types.
   // clang-format off: the second line is what compilers show
 #define LOCKSTEP_ATOMIC(word, operation) \
   Val<T> word(Located<T>) const& = delete; /* of integers, by a[i] itself: a name is a value, not a place */ \
@@ -196,13 +196,13 @@ class Element {
   LOCKSTEP_ATOMIC(atomic_xor, xor_)
   LOCKSTEP_ATOMIC(atomic_exchange, exchange)
 #undef LOCKSTEP_ATOMIC
-  /// Stores `desired` where the element is `expected`.
+  /// Stores `desired` if the element equals `expected`.
  Val<T> atomic_compare_exchange(const Val<T>& expected, const Located<T>& desired) &&
      requires(kIntegers) {
        return Val<T>::from(atomic_op(ir::AtomicOp::compare_exchange, desired.value().id(), expected.id()));
      }
-     /// Adds to a float, in the order in which the lanes come: the last bits of the sum differ from run to run
-     /// and from device to device. The only operation of the language of which that is true.
+     /// Adds to a float in arbitrary order: the last bits of the sum differ from run to run and from device to
+     /// device. No other operation of the language has this property.
      void unordered_atomic_add(const Located<T>& value) &&
      requires(kFloats) { atomic_op(ir::AtomicOp::add, value.value().id()); }
 
@@ -215,11 +215,11 @@ class Element {
   uint64_t array_;
   Traced index_;
   ir::Builder::Moment made_;
-  mutable Traced value_;  // of the element when it was made, once it was read
+  mutable Traced value_;  // value of the element when it was made, if it was read
 };
 }  // namespace detail
 
-/// Array of one lane. A compile-time index costs a register; a run-time one costs memory.
+/// Array of one lane. Compile-time indices use registers; run-time indices use memory.
 template <class T>
 class LocalArray {
  public:
@@ -235,7 +235,7 @@ class LocalArray {
   detail::OfTrace made_;
 };
 
-/// Array that the lanes of a group share; its first contents are undefined. Groups kernels only.
+/// Array shared by the lanes of a group; its initial contents are undefined. Groups kernels only.
 template <class T>
 class SharedArray {
  public:
@@ -244,13 +244,13 @@ class SharedArray {
   auto operator[](detail::Coord index) const {
     return detail::Element<T, ir::Op::shared_load, ir::Op::shared_store>(id(), index.id());
   }
-  /// Adds to an element; gives the old value. The other operations are those of elements: a[i].atomic_max(v).
+  /// Adds to an element; returns the old value. Other operations are those of elements: a[i].atomic_max(v).
   Val<T> atomic_add(detail::Coord index, const Val<T>& value) const
     requires(std::is_integral_v<T>)
   {
     return (*this)[index].atomic_add(value);
   }
-  /// Its number. Throws InputError where another kernel is traced now.
+  /// Its number. Throws InputError while another kernel is traced.
   uint32_t id() const {
     made_.check("an array");
     return array_;
@@ -264,7 +264,7 @@ class SharedArray {
   detail::OfTrace made_;
 };
 
-/// Waits for all lanes of the group; memory written before is seen after. Never in divergent flow.
+/// Waits for all lanes of the group; makes earlier writes visible. Never in divergent control flow.
 inline void barrier(std::source_location where = std::source_location::current()) {
   detail::jump(ir::Op::barrier, where);
 }
@@ -277,8 +277,8 @@ Val<T> reduce_group(ir::Reduction how, ir::Id value, const std::source_location&
 }
 }  // namespace detail
 
-/// Value of a balanced tree over the group's lanes: for s = lanes/2 … 1: v[i] = v[i] op v[i+s]. All lanes get
-/// it. The group's lane count must be a power of two. Never in divergent flow.
+/// Value of a balanced tree over the lanes of the group, returned to all lanes: for s = lanes/2 … 1: v[i] = v[i] op
+/// v[i+s]. The lane count must be a power of two. Never in divergent control flow.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> group_sum(const A& a, std::source_location where = std::source_location::current()) {
   using T = detail::expr_t<A>;
@@ -297,8 +297,8 @@ Val<detail::expr_t<A>> group_max(const A& a, std::source_location where = std::s
 
 /// Closes a stage of asynchronous copies (Grid::copy_async).
 inline void async_commit() { detail::builder().emit(ir::Op::async_commit, Type::none); }
-/// Waits until at most `open` stages of this lane are unfinished; a barrier makes the data visible to the
-/// others.
+/// Waits until at most `open` stages of this lane are unfinished; a barrier then makes the data visible to other
+/// lanes.
 inline void async_wait(detail::Whole<int> open) {
   detail::builder().emit(ir::Op::async_wait, Type::none, {}, uint64_t(int(open)));
 }

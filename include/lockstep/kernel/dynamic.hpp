@@ -1,5 +1,5 @@
-// Kernels whose buffers, types and number of parameters are known only while they are traced. Parameters are
-// declared by name inside the lambda, and a launch gives arguments by name.
+// Kernels whose buffers, types and number of parameters are known only during tracing. Parameters are declared by
+// name inside the lambda, and a launch passes arguments by name.
 //
 //   const auto scale = kernel("scale", [&](At<1> at, Parameters& p) {
 //     const AnyGrid from = p.read("from", storage, 1), to = p.write("to", storage, 1);
@@ -22,14 +22,14 @@ class AnyVal;
 class AnyVar;
 
 namespace detail {
-/// The way between values and the IR, for the layers that lower expressions.
+/// Conversion between values and the IR, for the layers that lower expressions.
 AnyVal any_value(ir::Id id);
 ir::Id id_of(const AnyVal& value);
 }  // namespace detail
 
-/// A value of one lane whose type is known while tracing: that of a Val, or kIndexType. Operators and
-/// functions are those of Val; a C++ number takes the other operand's type, and operands of different types
-/// throw InputError. Without a value until it is assigned.
+/// A value of one lane whose type is known during tracing: that of a Val, or kIndexType. Operators and functions are
+/// those of Val. A C++ number takes the type of the other operand; operands of different types throw InputError.
+/// Empty until it is assigned.
 class AnyVal {
  public:
   AnyVal() = default;
@@ -38,7 +38,7 @@ class AnyVal {
   AnyVal(const AnyVar& variable);
   AnyVal(const AnyVal&) = default;
   AnyVal& operator=(const AnyVal&) & = default;
-  /// A constant. Throws InputError where the type does not hold the number, as Val's constants do.
+  /// A constant. Throws InputError if the type cannot represent the number, as for constants of Val.
   template <class C>
     requires std::is_arithmetic_v<C>
   static AnyVal number(Type type, C value) {
@@ -55,7 +55,7 @@ class AnyVal {
 
   bool empty() const { return traced_.empty(); }
   Type type() const;
-  /// The value as a typed one. Throws InputError, with the kernel and both types, where they differ.
+  /// The value with its static type. Throws InputError, with the kernel and both types, if they differ.
   template <class T>
   Val<T> as() const {
     require(detail::kType<T>);
@@ -77,7 +77,7 @@ class AnyVal {
   detail::Traced traced_;
 };
 
-/// A mutable variable of one lane, of a type known while tracing. A copy is a variable of its own, also where C++ moves.
+/// A mutable variable of one lane of a type known during tracing. A copy is a separate variable, also for C++ moves.
 class AnyVar {
  public:
   AnyVar(const AnyVal& initial);
@@ -105,7 +105,7 @@ concept AnyOperand = Any<X> || HasValue<X> || std::is_arithmetic_v<X>;
 template <class A, class B>
 concept AnyPair = (Any<A> || Any<B>) && AnyOperand<A> && AnyOperand<B>;
 
-/// A word of ir/ops.def on operands of one type. Throws InputError, naming the kernel, where it takes no such
+/// A function of ir/ops.def on operands of one type. Throws InputError, naming the kernel, if it does not accept the
 /// operands.
 AnyVal any_op(ir::Op floats, ir::Op integers, std::initializer_list<AnyVal> operands);
 AnyVal any_select(const AnyVal& condition, const AnyVal& yes, const AnyVal& no);
@@ -146,7 +146,7 @@ AnyVal any_operand(Type type, const X& x) {
 
 }  // namespace detail
 
-// Templates, so that a Val does not find these by a conversion: for it the words of its own type count.
+// Templates, so that a Val does not convert to call them: it has the functions of its own type.
 #define LOCKSTEP_ANY1(word, floats, integers)               \
   template <detail::Any A>                                  \
   detail::AnyResult<floats> word(const A& a) {              \
@@ -194,21 +194,21 @@ AnyVal any_operand(Type type, const X& x) {
 
 /// As powi of Val: by squaring to |n| = 64, by pow beyond.
 AnyVal powi(const AnyVal& a, detail::Whole<int> n);
-/// To nearest, halves away from zero.
+/// To the nearest integer, halves away from zero.
 AnyVal round(const AnyVal& a);
 template <class L, class H>
   requires detail::AnyOperand<L> && detail::AnyOperand<H>
 AnyVal clamp(const AnyVal& a, const L& low, const H& high) {
   return min(max(a, low), high);
 }
-/// x as it is after its own rounding: no sum contracts a product across it into an fma.
+/// x after its own rounding: no sum contracts the product into an fma.
 AnyVal rounded(const AnyVal& x);
 template <class A, class B>
   requires detail::AnyPair<A, B>
 AnyVal rounded_product(const A& a, const B& b) {
   return rounded(a * b);
 }
-/// `yes` where `condition`, else `no`; both are evaluated.
+/// `yes` if `condition` is true, otherwise `no`; both are evaluated.
 template <class A, class B>
   requires detail::AnyPair<A, B>
 AnyVal select(const AnyVal& condition, const A& yes, const B& no) {
@@ -220,19 +220,19 @@ template <class To>
 Val<To> cast(const AnyVal& a) {
   return a.convert(detail::kType<To>).template as<To>();
 }
-/// States that all lanes of a group agree on this value; a back end may then compute it once.
+/// Asserts that all lanes of a group have the same value, so that a back end may compute it once.
 AnyVal uniform(const AnyVal& a);
 /// Value of a balanced tree over the group's lanes, as for Val.
 inline AnyVal group_sum(const AnyVal& a) { return detail::any_reduce(ir::Reduction::add, a); }
 inline AnyVal group_min(const AnyVal& a) { return detail::any_reduce(ir::Reduction::min, a); }
 inline AnyVal group_max(const AnyVal& a) { return detail::any_reduce(ir::Reduction::max, a); }
 
-/// A whole number that stays far from overflow: a coordinate, a count, a place in an array (i32), or an
-/// element offset (kIndexType). Sums, differences and products say so to the back ends; with one i32 operand
-/// and one offset they are offsets.
+/// An integer far from overflow: a coordinate, a count or an array index (i32), or an element offset (kIndexType).
+/// Sums, differences and products pass this on to the back ends; with one i32 operand and one offset, they are
+/// offsets.
 class Index {
  public:
-  Index() = default;  // none yet
+  Index() = default;  // empty
   Index(int constant);
   template <detail::HasValue X>
     requires std::same_as<detail::expr_t<X>, i32>
@@ -288,18 +288,18 @@ void for_(const A& begin, const B& end, detail::Whole<int> step, Body body,
   detail::for_index(begin, end, step, [&](const Index& at) { body(at); });
 }
 
-/// Array of one lane or of a group, of a type known while tracing; its first contents are undefined.
+/// Array of one lane or of a group, of a type known during tracing; its initial contents are undefined.
 class AnyArray {
  public:
   Type type() const { return value_type(storage_); }
   int64_t count() const { return count_; }
   AnyVal load(const Index& at) const;
-  /// Throws InputError where the value has another type.
+  /// Throws InputError if the value has another type.
   void store(const Index& at, const AnyVal& value) const;
 
  protected:
   AnyArray(bool shared, Storage storage, int64_t count);
-  /// Its number. Throws InputError where another kernel is traced now.
+  /// Its number. Throws InputError while another kernel is traced.
   uint32_t array() const {
     made_.check("an array");
     return array_;
@@ -320,13 +320,13 @@ class AnyLocal : public AnyArray {
 class AnyShared : public AnyArray {
  public:
   AnyShared(Storage storage, detail::Whole<int64_t> count) : AnyArray(true, storage, count) {}
-  /// Adds to an element of i32 or u32; gives the old value.
+  /// Adds to an element of i32 or u32; returns the old value.
   AnyVal atomic_add(const Index& at, const AnyVal& value) const;
   uint32_t id() const { return array(); }
 };
 
-/// A buffer whose element type and rank are known while tracing. The slowest coordinate comes first; coordinates must
-/// be inside.
+/// A buffer whose element type and rank are known during tracing. The slowest coordinate comes first; coordinates
+/// must be inside.
 class AnyGrid : public detail::BufferRef {
  public:
   Storage storage() const { return storage_; }
@@ -336,7 +336,7 @@ class AnyGrid : public detail::BufferRef {
 
   AnyVal load(std::initializer_list<Index> at) const { return load_at(place(at)); }
   AnyVal load_as(Type type, std::initializer_list<Index> at) const { return load(at).convert(type); }
-  /// By element offset, for kernels whose buffers are contiguous and have one layout.
+  /// By element offset, for kernels whose buffers are contiguous and have the same layout.
   AnyVal load_at(const Index& offset) const;
   /// Converts the value to the buffer's type.
   void store(std::initializer_list<Index> at, const AnyVal& value) const { store_at(place(at), value); }
@@ -346,7 +346,7 @@ class AnyGrid : public detail::BufferRef {
   /// Starts copying `lanes` elements (4, 8 or 16 bytes) from an element offset to shared[to].
   void copy_async(const AnyShared& shared, const Index& to, const Index& offset, int lanes = 1) const;
 
-  /// Atomic operations on i32 and u32 at an element offset; each gives the old value.
+  /// Atomic operations on i32 and u32 at an element offset; each returns the old value.
   AnyVal atomic_add(const Index& offset, const AnyVal& v) const {
     return atomic(ir::AtomicOp::add, offset, v);
   }
@@ -363,7 +363,7 @@ class AnyGrid : public detail::BufferRef {
     return atomic(ir::AtomicOp::and_, offset, v);
   }
 
-  /// Reads and writes of this one touch each datum once: they pass by the caches.
+  /// Accesses through the returned grid bypass the caches, for data that is used once.
   AnyGrid streaming(bool on = true) const;
 
  private:
@@ -374,8 +374,8 @@ class AnyGrid : public detail::BufferRef {
   uint8_t flags_ = 0;
 };
 
-/// The parameters of the kernel that is being traced. A name stands for one parameter: letters, digits and
-/// underscores. Throws InputError for other names and for a name declared twice.
+/// The parameters of the kernel that is being traced. Names consist of letters, digits and underscores. Throws
+/// InputError for other names and for a name that is declared twice.
 class Parameters {
  public:
   explicit Parameters(ir::Builder& builder) : builder_(builder) {}
@@ -432,7 +432,7 @@ template <class L>
 using NamedPlace = decltype(place_of(&L::operator()));
 }  // namespace detail
 
-/// Traces `body`, whose arguments are a place (At or Group) and Parameters&.
+/// Traces `body`, whose arguments are a position (At or Group) and Parameters&.
 template <class L>
   requires requires { typename detail::NamedPlace<L>; }
 Kernel kernel(std::string name, L body, KernelOptions options = {},

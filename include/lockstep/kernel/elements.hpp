@@ -31,7 +31,7 @@ struct Complex {
   friend Complex operator*(const Complex& a, const Complex& b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  /// By the square of b's size, which overflows beyond the root of the type's range.
+  /// Divides by the squared magnitude of b, which overflows above the root of the type's range.
   friend Complex operator/(const Complex& a, const Complex& b) { return a * conj(b) / norm(b); }
   friend Complex operator*(const Complex& a, const Val<T>& b) { return {a.re * b, a.im * b}; }
   friend Complex operator*(const Val<T>& a, const Complex& b) { return b * a; }
@@ -49,7 +49,7 @@ struct Complex {
 
 namespace detail {
 
-/// One element that can be written: V::kSize elements of its numbers.
+/// One element that can be written: V::kSize consecutive numbers.
 template <class V, class Part>
 class Composed {
  public:
@@ -94,7 +94,7 @@ class Composed {
 
 }  // namespace detail
 
-/// A buffer of rank R as one of rank R - 1 of vectors: what elements<V>(buffer) gives.
+/// A buffer of rank R as a buffer of rank R - 1 of vectors, as returned by elements<V>(buffer).
 template <class V, class G>
 class Elements : private G {
   static constexpr int kPlaces = G::kRank - 1;
@@ -105,7 +105,7 @@ class Elements : private G {
  public:
   explicit Elements(const G& buffer) : G(buffer) { buffer.require(kPlaces, V::kSize); }
 
-  /// At explicit coordinates, slowest first, under the rule that the buffer names, if any.
+  /// At explicit coordinates, slowest first, under the boundary rule of the buffer, if any.
   template <class... I>
     requires(sizeof...(I) == kPlaces && (detail::Coordinate<I> && ...))
   auto operator()(const I&... i) const {
@@ -116,7 +116,7 @@ class Elements : private G {
   {
     return at(static_cast<const G&>(*this), Val<i32>::from(i.id()));
   }
-  /// At a point of the domain. Reads beyond the edge: the nearest cell unless the buffer names another rule.
+  /// At a point of the domain. Reads beyond the boundary use the nearest cell unless the buffer names another rule.
   auto operator[](const Position<kPlaces>& p) const {
     const auto& buffer = static_cast<const G&>(*this);
     if constexpr (kReads) {
@@ -153,8 +153,8 @@ Elements<V, G> elements(const G& buffer) {
   return Elements<V, G>(buffer);
 }
 
-/// Vectors or complex numbers that the lanes of a group share, component after component: neighbouring lanes' numbers lie
-/// side by side.
+/// Vectors or complex numbers shared by the lanes of a group, stored component after component, so that neighbouring
+/// lanes access neighbouring numbers.
 template <class V>
 class SharedElements {
  public:

@@ -1,5 +1,5 @@
-// Functions that are not inlined: traced once for all their calls in a kernel, where a C++ function of Vals is traced
-// at each. Those with a LocalArray are traced at each call, too.
+// Functions that are not inlined: traced once for all calls in a kernel, whereas a C++ function of Vals is traced at
+// each call. Functions with a LocalArray are traced at each call, too.
 //
 //   const auto soft = function("soft", [](Val<f32> x, Val<f32> width) { return x / (abs(x) + width); });
 //   const Kernel k = kernel("k", [&](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
@@ -46,7 +46,7 @@ struct Parts<Vec<T, N>> {
 template <class P>
 concept OfParts = requires { Parts<P>::kCount; };
 
-/// An argument of a function with generic parameters, as a value: of a variable, an element or a number.
+/// An argument of a generic function as a value: of a variable, an element or a number.
 template <class A>
 struct Given {
   using type = A;
@@ -69,7 +69,7 @@ struct Given<VarVec<T, N>> {
   using type = Vec<T, N>;
 };
 
-/// Parameters of a lambda as it declares them; of a generic one as a call gives them.
+/// Parameters of a lambda as declared; those of a generic lambda as given by a call.
 template <class L, class... A>
 struct Taken {
   using type = std::tuple<typename Given<A>::type...>;
@@ -87,7 +87,7 @@ struct Taken<L, A...> {
 };
 
 uint64_t new_function_identity();
-/// A function as a kernel's trace knows it, and what its body gives for the ids of its parameters.
+/// A function of a kernel's trace, and its results for the ids of its parameters.
 struct FunctionTrace {
   uint64_t identity;
   std::type_index types;
@@ -95,8 +95,7 @@ struct FunctionTrace {
   std::span<const Type> parameters;
   std::function<std::vector<ir::Id>(std::span<const ir::Id>)> body;
 };
-/// The results, of which there are `count`, for these values. The body is traced where the kernel that is traced now does
-/// not have it yet.
+/// The `count` results for these values. The body is traced if the current kernel does not contain it yet.
 std::vector<ir::Id> call_function(const FunctionTrace& function, std::span<const ir::Id> values, int count);
 
 }  // namespace detail
@@ -108,7 +107,7 @@ class KernelFunction {
   KernelFunction(std::string name, L body)
       : name_(std::move(name)), body_(std::move(body)), identity_(detail::new_function_identity()) {}
 
-  /// The body's result for these values; it is traced where a kernel calls it with these types for the first time.
+  /// The result of the body for these values; it is traced when a kernel first calls it with these types.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using P = typename detail::Taken<L, A...>::type;
@@ -138,7 +137,7 @@ class KernelFunction {
      ...);
     const auto body = [&](std::span<const ir::Id> taken) {
       size_t next = 0;
-      // Braces fix the order.
+      // Braces fix the order of evaluation.
       std::tuple<P...> parameters{
           detail::Parts<P>::join(taken.data() + std::exchange(next, next + detail::Parts<P>::kCount))...};
       std::vector<ir::Id> given;
@@ -155,9 +154,9 @@ class KernelFunction {
   uint64_t identity_;
 };
 
-/// A function of up to 8 numbers, as values and vectors, that gives a value or a vector. It may have a LocalArray of its
-/// own; it has no access to buffers, arrays, places and barriers of the kernel: what it needs it is given. Products and
-/// sums become one fma inside of it, not across a call.
+/// A function of up to 8 numbers, as values and vectors, that returns a value or a vector. It may declare a
+/// LocalArray, but cannot access buffers, arrays, positions and barriers of the kernel except through its parameters.
+/// Products and sums are contracted to fma inside it, not across a call.
 template <class L>
 KernelFunction<L> function(std::string name, L body) {
   return KernelFunction<L>(std::move(name), std::move(body));

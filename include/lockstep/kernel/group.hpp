@@ -1,6 +1,6 @@
-// Exchange between the lanes of a group: votes, shuffles, scans and reductions of any operation. All are made
-// of shared arrays and barriers in one order, so that every device gives the same bits, whether it has subgroups or
-// not; each costs 2 barriers or more. Groups kernels only, never in divergent flow, lanes in the order of
+// Communication between the lanes of a group: votes, shuffles, scans and reductions of any operation. They use shared
+// arrays and barriers in a fixed order, so that every device gives the same bits, with or without subgroups; each
+// costs at least 2 barriers. Groups kernels only, never in divergent control flow, with lanes in the order of
 // Group::lane().
 #pragma once
 
@@ -9,24 +9,24 @@
 namespace lockstep {
 
 namespace detail {
-/// Lanes of a group; throws InputError in a points kernel.
+/// Number of lanes of a group; throws InputError in a points kernel.
 int group_lanes(const char* word);
-/// Throws InputError: a lane count that is no power of two.
+/// Throws InputError for a lane count that is not a power of two.
 [[noreturn]] void refuse_lanes(const char* word, int lanes);
-/// Number of the shared array of that many elements that the words below share. Each leaves it free: it ends
-/// with a barrier.
+/// Number of the shared array of that many elements that the functions below share. Each function ends with a
+/// barrier, so the array is free afterwards.
 uint32_t group_scratch(Storage storage, int64_t count);
 template <class T>
 SharedArray<T> scratch(int64_t count) {
   return SharedArray<T>::numbered(group_scratch(kStorage<T>, count));
 }
 inline Val<i32> own_lane() { return Val<i32>::from(builder().emit(ir::Op::lane, Type::i32)); }
-/// Numbers that arrays hold.
+/// Types that arrays can hold.
 template <class A>
 concept GroupValue = HasValue<A> && !std::same_as<expr_t<A>, bool>;
 }  // namespace detail
 
-/// Whether the condition holds in a lane; in all lanes; in how many. The lane count is a power of two.
+/// Whether the condition holds in any lane; in all lanes; in how many. The lane count is a power of two.
 inline Val<bool> group_any(const Val<bool>& condition,
                            std::source_location where = std::source_location::current()) {
   return group_max(cast<u32>(condition), where) != 0u;
@@ -40,7 +40,7 @@ inline Val<u32> group_count(const Val<bool>& condition,
   return group_sum(cast<u32>(condition), where);
 }
 
-/// Bit k: whether the condition holds in lane 32 (lane / 32) + k. Lanes that the group does not have count as no.
+/// Bit k is the condition in lane 32 (lane / 32) + k; bits of lanes that do not exist are 0.
 Val<u32> group_ballot(const Val<bool>& condition,
                       std::source_location where = std::source_location::current());
 
@@ -57,8 +57,8 @@ Val<detail::expr_t<A>> group_shuffle(const A& value, const I& from,
   return theirs;
 }
 
-/// Inclusive scan by Hillis and Steele: for d = 1, 2, 4 … below the lane count: v[l] = op(v[l - d], v[l]) for
-/// l >= d. `op` takes two Val<T> and gives one.
+/// Inclusive scan by Hillis and Steele: for d = 1, 2, 4 … below the lane count: v[l] = op(v[l - d], v[l]) for l >= d.
+/// `op` takes two Val<T> and returns one.
 template <detail::GroupValue A, class Op>
 Val<detail::expr_t<A>> group_scan(const A& value, Op op,
                                   std::source_location where = std::source_location::current()) {
@@ -87,8 +87,8 @@ Val<detail::expr_t<A>> group_scan_sum(const A& value,
   return group_scan(value, [](const Val<T>& a, const Val<T>& b) { return a + b; }, where);
 }
 
-/// All lanes get the value of the tree of group_sum for any operation: for s = lanes/2 … 1:
-/// v[l] = op(v[l], v[l + s]). The lane count is a power of two.
+/// The tree of group_sum for any operation, returned to all lanes: for s = lanes/2 … 1: v[l] = op(v[l], v[l + s]).
+/// The lane count is a power of two.
 template <detail::GroupValue A, class Op>
 Val<detail::expr_t<A>> group_reduce(const A& value, Op op,
                                     std::source_location where = std::source_location::current()) {

@@ -6,14 +6,14 @@
 //   device.launch(heat, extent, t, next, 0.1f);
 //
 // Parameters of the lambda, in the order of the launch's arguments:
-//   At<N>        first: one lane per point of an N-D domain (N = 1, 2, 3); the engine guards the domain's edge
+//   At<N>        first: one lane per point of an N-D domain (N = 1, 2, 3); the engine adds the bounds check
 //   Group<N>     or first: one lane per member of a group; shared arrays and barriers; the extent counts groups
 //   Grid<E, R>   a read-only buffer of rank R (1 to 4) and element type E
 //   Out, InOut   a written buffer, a read and written one
 //   Param<T>     a number, or a registered struct of numbers (structure.hpp)
-// The lambda runs once, inside kernel(): it may capture by reference. Axes: extents, shapes and coordinates
-// of buffers have the slowest axis first; At, Group and their axes count from x, the fastest.
-// Kernels whose parameters are known at run time only: dynamic.hpp.
+// The lambda runs once, inside kernel(), and may capture by reference. Extents, shapes and coordinates of buffers
+// have the slowest axis first; axes of At and Group count from x, the fastest. dynamic.hpp has kernels whose
+// parameters are known only at run time.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ enum class Boundary : uint8_t { clamp, periodic, zero, unchecked };
 template <int N>
 class Position;
 
-/// One coordinate of a position. As a value: the coordinate, i32. Called with a whole number: the shifted
+/// One coordinate of a position. Used as a value it is the coordinate (i32); called with an integer it is the shifted
 /// position.
 template <int N>
 class Axis {
@@ -61,7 +61,7 @@ class Position {
   explicit Position(std::array<int, N> offsets)
       : x(offsets, 0), y(offsets, N > 1 ? 1 : 0), z(offsets, N > 2 ? 2 : 0), offsets_(offsets) {}
   Axis<N> x, y, z;
-  /// Throws InputError where another kernel is traced now.
+  /// Throws InputError while another kernel is traced.
   int offset(int axis) const {
     made_.check("a point");
     return offsets_[axis];
@@ -79,7 +79,7 @@ class At : public Position<N> {
   At() : Position<N>(std::array<int, N>{}) {}
   /// Extent of the domain along an axis, 0 = x.
   Val<i32> extent(detail::Whole<int> axis) const {
-    (void)this->offset(0);  // throws where another kernel is traced
+    (void)this->offset(0);  // throws while another kernel is traced
     return Val<i32>::from(detail::builder().emit(ir::Op::extent, Type::i32, {}, detail::axis_of(N, axis)));
   }
 };
@@ -99,7 +99,7 @@ Position<N> Axis<N>::operator()(detail::Whole<int> shift, std::source_location w
   return Position<N>(offsets);
 }
 
-/// The lane's place in a groups kernel. Axis 0 = x.
+/// The position of a lane in a groups kernel. Axis 0 = x.
 template <int N>
 class Group {
  public:
@@ -113,7 +113,7 @@ class Group {
   Val<i32> lane() const { return place(ir::Op::lane, 0); }
   int size(detail::Whole<int> axis = 0) const { return function().group[detail::axis_of(3, axis)]; }
   int lanes() const { return function().group_lanes(); }
-  /// id * size + local: the lane's number along the axis over all groups.
+  /// id * size + local: the number of the lane along the axis, counted over all groups.
   Val<i32> global(detail::Whole<int> axis = 0) const { return id(axis) * size(axis) + local(axis); }
 
  private:
@@ -138,7 +138,7 @@ class Param {
  private:
   Val<T> value_;
 };
-/// A registered struct: its fields, as values.
+/// A registered struct with its fields as values.
 template <detail::Structure S>
 class Param<S> : public detail::StructOf<S>::Values {
  public:
@@ -152,19 +152,19 @@ namespace detail {
 template <class I>
 concept Coordinate = std::convertible_to<const I&, Coord>;
 
-/// The buffer behind a Grid, Out or InOut, while tracing.
+/// The buffer behind a Grid, Out or InOut during tracing.
 class BufferRef {
  public:
   BufferRef(uint32_t buffer, int rank) : rank_(rank), buffer_(buffer) {}
   /// Extent of an axis (slowest first) as i32.
   Val<i32> size(int axis) const;
-  /// Its number. Throws InputError where another kernel is traced now.
+  /// Its number. Throws InputError while another kernel is traced.
   uint32_t index() const {
     made_.check("a buffer");
     return buffer_;
   }
-  /// A launch refuses a buffer of another size along an axis (slowest first), or of another one than `other` has along
-  /// one of its axes.
+  /// The launch rejects a buffer of another size along an axis (slowest first), or of another size than `other` has
+  /// along one of its axes.
   void require(int axis, int64_t size,
                const std::source_location& where = std::source_location::current()) const;
   void require(int axis, const BufferRef& other, int other_axis,
@@ -176,16 +176,16 @@ class BufferRef {
   ir::Id offset(std::initializer_list<ir::Id> coordinates) const {
     return offset(std::span<const ir::Id>(coordinates.begin(), coordinates.size()));
   }
-  /// Element offset of explicit coordinates, each brought inside by the boundary rule where the author named
-  /// one. `inside`: whether all were inside, where the rule is zero.
+  /// Element offset of explicit coordinates, each mapped inside by the boundary rule if the author named one.
+  /// `inside`: whether all were inside, for the rule zero.
   ir::Id offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const;
-  /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the domain's points.
+  /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the points of the domain.
   ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
                    ir::Id* inside) const;
 
   int rank_;
   Boundary boundary_ = Boundary::clamp;
-  bool ruled_ = false;  // the author named the boundary rule
+  bool ruled_ = false;  // set if the author named the boundary rule
 
  private:
   uint32_t buffer_;
@@ -197,7 +197,7 @@ using BufferElement = Element<value_of<E>, ir::Op::load, ir::Op::store>;
 
 }  // namespace detail
 
-/// 2 or 4 values that lie side by side in memory.
+/// 2 or 4 values that are adjacent in memory.
 template <class T, int K>
 struct Wide {
   std::array<Val<T>, K> v;
@@ -267,7 +267,7 @@ class Grid : public detail::BufferRef {
     return loaded(at, inside);
   }
 
-  /// This datum is touched once: keep it out of the caches.
+  /// Reads data that is used once, bypassing the caches.
   Grid streaming() const {
     Grid g = *this;
     g.flags_ = ir::kStreaming;
@@ -383,7 +383,7 @@ class WritableGrid : public detail::BufferRef {
     for (int k = 0; k < K; ++k) store.args[1 + k] = values[k].id();
     detail::builder().append(store);
   }
-  /// Writes past the caches.
+  /// Writes that bypass the caches.
   template <class... I>
     requires(sizeof...(I) == R)
   void store_streaming(const Val<T>& value, const I&... i) const {
@@ -446,18 +446,18 @@ using Out = WritableGrid<E, R, ir::Access::write>;
 template <class E, int R>
 using InOut = WritableGrid<E, R, ir::Access::read_write>;
 
-/// Wishes of a kernel's author.
+/// Options of a kernel.
 struct KernelOptions {
   /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
   /// is 0.
   std::array<int32_t, 3> group{0, 0, 0};
   /// Requested resident groups per multiprocessor (bounds the registers on CUDA); 0 = none.
   int32_t min_blocks = 0;
-  /// False: a product stays rounded where a sum takes it, as in plain C++ without fma; for one product rounded(x).
+  /// False: products are rounded before they are added, as in plain C++ without fma; for one product use rounded(x).
   bool contract = true;
 };
 
-/// All buffers have one shape: a launch refuses others and names them.
+/// All buffers have the same shape; a launch rejects others by name.
 template <class First, class... More>
 void require_same_shape(const First& first, const More&... more) {
   const auto same = [&](const auto& other) {
@@ -496,7 +496,7 @@ class Kernel {
   /// Buffers in the order of declaration, then numbers. Kernels with typed parameters name them b0, b1 … and
   /// p0, p1 …
   std::vector<KernelParameter> parameters() const;
-  /// Differs for each traced kernel of the process.
+  /// Unique for each traced kernel of the process.
   uint64_t id() const;
 
   using Trace = std::function<void(ir::Builder&)>;
@@ -505,7 +505,7 @@ class Kernel {
                       const Trace& trace,
                       const std::source_location& where = std::source_location::current());
 
-  /// The same function as a kernel of its own.
+  /// The same function as a separate kernel.
   Kernel renamed(std::string name) const;
 
   struct State;
@@ -584,7 +584,7 @@ struct Signature<void (C::*)(First, P...) const> {
 };
 }  // namespace detail
 
-/// Traces `body` into a kernel. Throws InputError where the body breaks a rule of the language.
+/// Traces `body` into a kernel. Throws InputError if the body violates a rule of the language.
 template <class L>
 Kernel kernel(std::string name, L body, KernelOptions options = {},
               std::source_location where = std::source_location::current()) {

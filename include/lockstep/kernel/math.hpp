@@ -17,7 +17,7 @@ namespace lockstep {
 #undef LOCKSTEP_KERNEL_WORD3
 #undef LOCKSTEP_KERNEL_WORD3_OF
 
-/// min(max(a, low), high): a NaN stays.
+/// min(max(a, low), high); NaN is preserved.
 template <detail::HasValue A, class L, class H>
   requires(!detail::Number<L> || !detail::Number<H>)
 Val<detail::expr_t<A>> clamp(const A& a, const L& low, const H& high) {
@@ -43,7 +43,7 @@ X power_by_squaring(X base, uint64_t n, Product product) {
   return result;
 }
 }  // namespace detail
-/// a to a whole power known at trace time. Floats: by squaring to |n| = 64, by pow beyond. Integers: wraps; a
+/// a to an integer power known during tracing. Floats: by squaring up to |n| = 64, by pow beyond. Integers: wraps; a
 /// negative power is 1 divided by the positive one.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> powi(const A& a, detail::Whole<int> power) {
@@ -63,7 +63,7 @@ template <class T>
 struct SinCos {
   Val<T> sin, cos;
 };
-/// sin(a) and cos(a), with their bits; in exact numerics the angle is reduced once for both.
+/// sin(a) and cos(a) with the same bits; in exact numerics the argument is reduced once for both.
 template <detail::HasValue A>
 SinCos<detail::expr_t<A>> sincos(const A& a) {
   const Val<detail::expr_t<A>> angle = a;
@@ -71,7 +71,7 @@ SinCos<detail::expr_t<A>> sincos(const A& a) {
   return {sine, cos(angle)};
 }
 
-/// To nearest, halves away from zero.
+/// To the nearest integer, halves away from zero.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> round(const A& a) {
   using T = detail::expr_t<A>;

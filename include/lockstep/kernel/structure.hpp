@@ -8,8 +8,8 @@
 //   });
 //   device.launch(step, extent, u, Flow{0.1f, 1e-3f, 4, {1, 0, 0}});
 //
-// Use the macro outside all namespaces. Fields: bool, f32, f64, i32, u32, i64, u64, structs that are registered
-// themselves, and std::array or C arrays of these.
+// Use the macro outside all namespaces. Fields: bool, f32, f64, i32, u32, i64, u64, registered structs, and
+// std::array or C arrays of these.
 #pragma once
 
 #include <array>
@@ -79,7 +79,7 @@ const ir::StructType& struct_type() {
   return type;
 }
 
-/// Declares the scalars of a struct; gives them as the kernel sees them.
+/// Declares the scalars of a struct; returns them as the kernel's view of it.
 template <Structure S>
 typename StructOf<S>::Values bind_struct(ir::Builder& b, const std::string& name) {
   ir::Function& f = b.function();
@@ -113,8 +113,8 @@ typename StructOf<S>::Values bind_struct(ir::Builder& b, const std::string& name
 #define LOCKSTEP_DETAIL_VISIT(S, field) \
   visit(#field, offsetof(S, field), std::type_identity<decltype(S::field)>());
 
-/// Registers the fields of a struct of standard layout, at most 25 at a level. A field that is not listed does not
-/// reach kernels.
+/// Registers the fields of a struct of standard layout, at most 25 per level. Fields that are not listed are not
+/// available in kernels.
 #define LOCKSTEP_STRUCT(S, ...)                                                               \
   template <>                                                                                 \
   struct lockstep::detail::StructOf<S> {                                                      \

@@ -1,6 +1,5 @@
-// Values of the kernel language: Val<T> (an immutable value of a lane), Var<T> (a mutable one) and their
-// operators. They exist while a kernel is traced (kernel.hpp); host loops and `if constexpr` around them run
-// at trace time.
+// Values of the kernel language: Val<T> (an immutable value of a lane), Var<T> (a mutable one) and their operators.
+// They exist while a kernel is traced (kernel.hpp); host loops and `if constexpr` around them run during tracing.
 #pragma once
 
 #include <bit>
@@ -18,7 +17,7 @@ namespace lockstep {
 
 namespace detail {
 
-/// The builder of the kernel that this thread traces now. Throws InputError outside of a trace.
+/// The builder of the kernel that this thread is tracing. Throws InputError outside a trace.
 ir::Builder& builder();
 /// Makes `builder` the current one for a scope.
 class TraceScope {
@@ -37,24 +36,24 @@ class TraceScope {
 class OfTrace {
  public:
   OfTrace();
-  /// Throws InputError, naming `what`, where another kernel or function is traced now.
+  /// Throws InputError, naming `what`, while another kernel or function is traced.
   void check(const char* what) const;
 
  private:
   uint32_t trace_;
 };
 
-/// The base of the language's C++ variables: the number of a value in the trace that made it. A value is
-/// used in that trace only, and a variable is assigned in the block where it was made: inside of an if_ or a
-/// loop the assignment would hold for the rest of the trace, not for the passes or the branch.
+/// Base of the language's C++ variables: the number of a value in the trace that made it. A value is valid in that
+/// trace only, and a C++ variable may be assigned only in the block where it was made: inside an if_ or a loop, the
+/// assignment would apply to the rest of the trace and not to the branch or the iterations.
 class Traced {
  public:
-  Traced() = default;  // no value yet
+  Traced() = default;  // empty
   explicit Traced(ir::Id id);
   Traced(const Traced& other);
-  /// Throws InputError in a block inside of that of this variable.
+  /// Throws InputError inside a block nested in that of this variable.
   Traced& operator=(const Traced& other);
-  /// Throws InputError where another kernel is traced now, or where there is no value.
+  /// Throws InputError while another kernel is traced, or if there is no value.
   ir::Id id() const;
   bool empty() const { return id_ == ir::kNone; }
 
@@ -123,8 +122,8 @@ uint64_t bits_of(T v) {
     return uint64_t(v);
 }
 
-/// True where T holds a number: integers exactly; numbers with a fraction are rounded to a float as C++ does,
-/// but neither cut to an integer nor taken for an infinity.
+/// True if T can represent a number: integers exactly; numbers with a fraction are rounded to a float as in C++, but
+/// neither truncated to an integer nor converted to an infinity.
 template <class T, class C>
 constexpr bool holds(C number) {
   using Limits = std::numeric_limits<T>;
@@ -171,16 +170,16 @@ T number_beside(C number) {
 
 }  // namespace detail
 
-/// A value of one lane. The C++ variable that holds it may be assigned another one in the block where it was
-/// made; a Var is what if_ and loops change.
+/// A value of one lane. Its C++ variable may be reassigned in the block where it was made; use a Var for variables
+/// that if_ and loops change.
 template <class T>
 class Val {
   static_assert(detail::Value<T>, "a value is bool, f32, f64, i32, u32, i64 or u64");
 
  public:
   using value_type = T;
-  /// A constant. Throws InputError where T does not hold the number (0.5 or 5000000000 as an i32, 16777217 as
-  /// an f32); 0.1 as an f32 is rounded.
+  /// A constant. Throws InputError if T cannot represent the number (0.5 or 5000000000 as an i32, 16777217 as an
+  /// f32); 0.1 as an f32 is rounded.
   template <class C>
     requires std::is_arithmetic_v<C>
   Val(C constant)
@@ -202,8 +201,8 @@ namespace detail {
 /// A C++ number. Operators take it by value, so that a local `constexpr` needs no capture.
 template <class C>
 concept Number = std::is_arithmetic_v<C>;
-/// A whole number of the host that is known while tracing: a step, a shift, a size. Throws InputError for a fraction and for
-/// what I does not hold. By value, as with Number.
+/// An integer of the host known during tracing: a step, a shift, a size. Throws InputError for a fraction and for
+/// numbers that I cannot represent. By value, as with Number.
 template <class I>
 class Whole {
  public:
@@ -222,13 +221,13 @@ class Whole {
   }
   I number_;
 };
-/// Something that gives a value when it is read: a Param, a coordinate, an element, but neither a value nor a number.
+/// Anything that is read as a value: a Param, a coordinate, an element; not a value or a number.
 template <class X, class T>
 concept Gives = std::convertible_to<const X&, T> && !std::same_as<X, T> && !Number<X>;
 }  // namespace detail
 
-/// A mutable variable of one lane. Reading it gives its value at that moment. A copy is a variable of its own, also where
-/// C++ moves: std::swap, std::exchange and the algorithms mean what they mean for T.
+/// A mutable variable of one lane. Reading it gives its current value. A copy is a separate variable, also for C++
+/// moves: std::swap, std::exchange and the algorithms work as for T.
 template <class T>
 class Var {
  public:
@@ -345,7 +344,7 @@ ir::Id id_of(const X& x) {
     return static_cast<Val<T>>(x).id();
 }
 
-/// The operation that a word stands for on operands of type T; `none` where it takes no such operands.
+/// The operation that a function name denotes on operands of type T; `none` if it does not accept them.
 template <class T>
 constexpr ir::Op op_on(ir::Op floats, ir::Op integers) {
   const ir::Op op = std::is_floating_point_v<T> ? floats : integers;
@@ -357,7 +356,8 @@ template <class T, ir::Op kFloats, ir::Op kIntegers>
 using Result = Val<
     std::conditional_t<ir::result_type(op_on<T>(kFloats, kIntegers), kType<T>) == Type::boolean, bool, T>>;
 
-/// Throws InputError for a shift by a C++ number below 0 or of the type's width and more; traced counts are modulo the width.
+/// Throws InputError for a shift by a C++ number below 0 or not below the width of the type; traced counts are modulo
+/// the width.
 template <ir::Op kOp, class T, class B>
 void check_shift(const B& count) {
   if constexpr (std::is_arithmetic_v<B> && (kOp == ir::Op::shl || kOp == ir::Op::shr))
@@ -372,8 +372,7 @@ auto apply(std::initializer_list<ir::Id> operands) {
 
 }  // namespace detail
 
-// The rows of ir/ops.def that say how kernels write operations become functions of one, two or three
-// operands.
+// The rows of ir/ops.def that define the syntax of kernels become functions of one, two or three operands.
 #define LOCKSTEP_KERNEL_WORD1(word, floats, integers)                    \
   template <detail::HasValue A>                                          \
     requires detail::Takes<detail::expr_t<A>, floats, integers>          \
@@ -442,7 +441,7 @@ auto apply(std::initializer_list<ir::Id> operands) {
 #include "lockstep/ir/ops.def"
 #undef LOCKSTEP_COMPARE_OF
 
-/// Both sides are evaluated: there is no short circuit. Use nested if_ where the right side must not run.
+/// Both operands are evaluated, without short circuit. Use nested if_ for an operand that must not be evaluated.
 template <class A, class B>
   requires std::same_as<detail::common_t<A, B>, bool>
 Val<bool> operator&&(const A& a, const B& b) {
@@ -474,7 +473,7 @@ template <class To, detail::HasValue A>
 Val<To> bitcast(const A& a) {
   return Val<To>::from(detail::builder().bitcast(detail::kType<To>, detail::id_of<detail::expr_t<A>>(a)));
 }
-/// `yes` where `condition`, else `no`; both are evaluated.
+/// `yes` if `condition` is true, otherwise `no`; both are evaluated.
 #define LOCKSTEP_SELECT(KindA, TakenA, KindB, TakenB)                                                   \
   template <class C, detail::KindA A, detail::KindB B>                                                  \
     requires std::same_as<detail::expr_t<C>, bool>                                                      \
@@ -495,7 +494,7 @@ Val<A> select(const C& condition, A yes, A no) {
       detail::builder().select(detail::id_of<bool>(condition), detail::id_of<A>(yes), detail::id_of<A>(no)));
 }
 
-/// x as it is after its own rounding: no sum contracts a product across it into an fma.
+/// x after its own rounding: no sum contracts the product into an fma.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> rounded(const A& x) {
   using T = detail::expr_t<A>;
@@ -505,7 +504,7 @@ Val<detail::expr_t<A>> rounded(const A& x) {
 
 namespace detail {
 
-/// A coordinate or the index of an array: a C++ number, or what gives a Val<i32>, which is read when id() is called.
+/// A coordinate or an array index: a C++ number, or anything read as a Val<i32>, which is read when id() is called.
 class Coord {
  public:
   template <Number C>

@@ -1,5 +1,5 @@
-// Vectors of 2, 3 or 4 kernel values: component-wise operators, dot, cross, length. Sugar over Val<T>: a
-// vector costs its components and nothing else.
+// Vectors of 2, 3 or 4 kernel values: component-wise operators, dot, cross, length. A vector costs no more than its
+// components.
 #pragma once
 
 #include <array>
@@ -131,8 +131,8 @@ class VarVec {
   std::array<Var<T>, N> v_;
 };
 
-/// N mutable variables of one lane, numbered at trace time: registers, where a LocalArray that is indexed by
-/// values is memory. `VarArray<f32, 8> sum(0.0f); sum[k] += x;` with a C++ number k.
+/// N mutable variables of one lane in registers, indexed by C++ numbers during tracing; a LocalArray indexed by
+/// values is in memory. `VarArray<f32, 8> sum(0.0f); sum[k] += x;` with a C++ number k.
 template <class T, int N>
 class VarArray {
  public:
@@ -214,7 +214,7 @@ template <class T>
 Vec<T, 3> cross(const Vec<T, 3>& a, const Vec<T, 3>& b) {
   return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
 }
-/// Square root of dot(a, a); squares beyond the type's range overflow.
+/// Square root of dot(a, a); overflows if a square exceeds the range of the type.
 template <class T, int N>
 Val<T> length(const Vec<T, N>& a) {
   return sqrt(dot(a, a));
@@ -225,8 +225,8 @@ Vec<T, N> normalize(const Vec<T, N>& a) {
   return a / length(a);
 }
 
-/// Sorts by a comparator of two values that gives Val<bool>, ascending without one: swaps of neighbours (i, k), k > i, in an
-/// order that no value decides. As stable as the comparator is strict: equal elements keep their order.
+/// Sorts ascending, or by a comparator of two values that returns Val<bool>, by exchanges of (i, k), k > i, in a
+/// fixed order. Stable if the comparator is strict.
 template <class T, int N, class Less>
 void sort(VarArray<T, N>& array, Less less) {
   for (int pass = 0; pass < N; ++pass)

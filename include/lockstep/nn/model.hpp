@@ -1,4 +1,4 @@
-// A model to be trained: a loss of parameters that are one flat buffer on a device, with the gradient in another.
+// A model that can be trained: a loss of parameters in one flat buffer on a device, with the gradient in another.
 //
 //   nn::TrainableModel& model = …;
 //   model.launch_gradient(batch, loss);                  // gradient() and loss[0]; launches only
@@ -21,16 +21,17 @@ struct ParameterTensor {
   int64_t offset = 0, size = 0;
 };
 
-/// Examples on the device: inputs (B, …) and targets (B, …), whose meaning is the model's.
+/// Examples on the device: inputs (B, …) and targets (B, …), whose meaning depends on the model.
 struct Batch {
   Buffer inputs, targets;
   int64_t size = 0;  // B
-  /// Of a part of a batch: the place of its first example there, and the batch's size. Loss and gradient are then the part's
-  /// share of those of the batch, which are the sums over its parts. 0: the batch is whole.
+  /// Of a part of a batch: the position of its first example in the batch, and the size of the batch. Loss and
+  /// gradient are then the contributions of the part to those of the batch, which are sums over its parts. 0: the
+  /// whole batch.
   int64_t first = 0, whole = 0;
 };
 
-/// Launches are put on the default stream and return before they are done; buffers stay the same ones.
+/// Launches use the default stream and return before completion; the buffers do not change.
 class TrainableModel {
  public:
   virtual ~TrainableModel() = default;
@@ -41,11 +42,11 @@ class TrainableModel {
   virtual Buffer gradient() const = 0;    // (n) of the parameters' storage
   /// loss[0] = mean loss of the batch at parameters(); forward only, no dropout.
   virtual void launch_loss(const Batch& batch, const Buffer& loss) = 0;
-  /// The same with dropout, and its gradient. `step` numbers the random draws: the same step gives the same bits.
+  /// The same with dropout, and its gradient. `step` numbers the random draws: equal steps give equal bits.
   virtual void launch_gradient(const Batch& batch, const Buffer& loss, uint64_t step) = 0;
 };
 
-/// Elements of all tensors. Throws InputError where offsets overlap, leave gaps or do not fit the shapes.
+/// Elements of all tensors. Throws InputError if offsets overlap, leave gaps or do not match the shapes.
 int64_t parameter_count(std::span<const ParameterTensor> tensors);
 
 }  // namespace lockstep::nn

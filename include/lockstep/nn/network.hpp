@@ -1,4 +1,4 @@
-// Feed-forward networks on a device: a description of layers and a loss becomes kernels, with parameters and
+// Feed-forward networks on a device: a description of layers and a loss is compiled to kernels, with parameters and
 // gradients in one flat buffer each.
 //
 //   nn::NetworkSpec spec{.input = {784}, .layers = {nn::Dense{128, nn::Activation::relu}, nn::Dense{10}}};
@@ -48,13 +48,13 @@ struct Conv2d {
   Initial initial = Initial::automatic;
 };
 
-/// Largest of size by size windows of images (h, w, c), each channel by itself; of equal ones the first has the
-/// gradient. Windows that do not fit are left out.
+/// Maximum of size by size windows of images (h, w, c), for each channel separately; the first of equal elements
+/// receives the gradient. Incomplete windows are dropped.
 struct MaxPool2d {
   int64_t size = 2, stride = 2;
 };
 
-/// Any shape as one axis.
+/// Flattens any shape to one axis.
 struct Flatten {};
 
 /// (x - mean) / sqrt(variance + epsilon) gain + bias over the last axis, variance over its length (Ba, Kiros and Hinton
@@ -63,21 +63,21 @@ struct LayerNorm {
   double epsilon = 1e-5;
 };
 
-/// Sequences of whole numbers below `vocabulary`, i32 (t): rows of the table (t, width); with `positions` plus a row for
-/// each place. Tensors table (vocabulary, width), positions (t, width), both uniform with standard deviation 0.02. Only as
-/// the first layer; other numbers give NaN.
+/// Sequences of integers below `vocabulary`, i32 (t), to rows of the table (t, width); with `positions`, a row for
+/// each position is added. Tensors table (vocabulary, width), positions (t, width), both normal with standard
+/// deviation 0.02. Only as the first layer; other numbers give NaN.
 struct Embedding {
   int64_t vocabulary = 0, width = 0;
   bool positions = false;
 };
 
-/// While training, sets a share `rate` of the elements to 0 and divides the others by 1 - rate. Which ones follows
-/// from the seed, the layer and the step.
+/// During training, sets a share `rate` of the elements to 0 and divides the others by 1 - rate. The selection
+/// follows from the seed, the layer and the step.
 struct Dropout {
   double rate = 0.5;
 };
 
-/// Where the reset gate acts: on the state before the product (Cho et al. 2014) or on the product (cuDNN, PyTorch).
+/// Position of the reset gate: on the state before the product (Cho et al. 2014) or on the product (cuDNN, PyTorch).
 enum class GruForm : uint8_t { reset_before, reset_after };
 
 /// Sequences (t, in) to states (t, units), from a state of 0: z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r +
@@ -89,15 +89,16 @@ struct Gru {
   GruForm form = GruForm::reset_before;
 };
 
-/// Self-attention of sequences (t, c) in `heads` heads of c / heads, softmax(q k / sqrt(c / heads)) v over places up to the
-/// own one, or over all (Vaswani et al. 2017). Tensors qkv.weight (c, 3 c), qkv.bias, out.weight (c, c), out.bias.
+/// Self-attention of sequences (t, c) in `heads` heads of c / heads, softmax(q k / sqrt(c / heads)) v over positions
+/// up to the current one, or over all (Vaswani et al. 2017). Tensors qkv.weight (c, 3 c), qkv.bias, out.weight (c,
+/// c), out.bias.
 struct Attention {
   int64_t heads = 1;
   bool causal = true;
 };
 
 struct LayerSpec;
-/// x + f(x), f the layers in order, which keep the shape.
+/// x + f(x), where f is the layers in order, which preserve the shape.
 struct Residual {
   std::vector<LayerSpec> layers;
 };
@@ -109,11 +110,11 @@ struct LayerSpec : LayerVariant {
   const LayerVariant& variant() const { return *this; }
 };
 
-/// Outputs are rows: those of the last axis.
+/// Outputs are rows along the last axis.
 enum class Loss : uint8_t {
-  cross_entropy,  // targets i32, a class a row: mean over rows of -log softmax(y)[class]
+  cross_entropy,  // targets i32, one class per row: mean over rows of -log softmax(y)[class]
   mean_squared,   // targets of the outputs' storage and count: mean over elements of (y - t)^2
-  two_hot,  // targets of the outputs' storage, a number a row: cross-entropy against two neighbouring bins
+  two_hot,        // targets of the outputs' storage, one number per row: cross-entropy with two adjacent bins
 };
 std::string_view name(Loss loss);
 
@@ -123,8 +124,9 @@ struct NetworkSpec {
   Loss loss = Loss::cross_entropy;
 };
 
-/// The bins of two_hot are symexp(s) = sign(s) (exp|s| - 1) of equally spaced s from -kTwoHotLimit to kTwoHotLimit; a target's
-/// two bins are weighted so that their mean is the target, those beyond the last are the last (Hafner et al. 2025, DreamerV3).
+/// The bins of two_hot are symexp(s) = sign(s) (exp|s| - 1) of equally spaced s from -kTwoHotLimit to kTwoHotLimit.
+/// The two bins of a target are weighted so that their mean is the target; targets beyond the range use the last bin
+/// (Hafner et al. 2025, DreamerV3).
 inline constexpr double kTwoHotLimit = 20;
 /// values[row] = the mean of the bins under softmax(outputs[row]); outputs (rows, bins).
 void two_hot_values(const Device& device, const Buffer& outputs, const Buffer& values);
@@ -134,10 +136,10 @@ struct NetworkOptions {
   uint64_t seed = 1;               // of initial parameters and random draws
 };
 
-/// Activations are kept between calls, sized by the largest batch so far; one thread at a time.
+/// Activations are kept between calls, sized by the largest batch so far; not thread-safe.
 class Network final : public TrainableModel {
  public:
-  /// Parameters are initialised. Throws InputError, with the layer, for sizes that do not fit.
+  /// Initialises the parameters. Throws InputError, with the layer, for sizes that do not fit.
   Network(const Device& device, const NetworkSpec& spec, const NetworkOptions& options = {});
   ~Network() override;
   Network(Network&&) noexcept;
@@ -154,12 +156,12 @@ class Network final : public TrainableModel {
   /// Storage of Batch::inputs and Batch::targets.
   Storage input_storage() const;
   Storage target_storage() const;
-  /// Shape of one example's outputs; their last axis are the classes of cross_entropy.
+  /// Shape of the outputs of one example; the last axis is that of the classes of cross_entropy.
   const Shape& output_shape() const;
   /// Outputs (rows, last axis) of `count` examples, without dropout, in a buffer that the next call overwrites.
   Buffer launch_outputs(const Buffer& inputs, int64_t count);
-  /// Share of rows whose largest output (of equal ones the first) is the target's; waits. Throws InputError where
-  /// targets are no classes.
+  /// Share of rows whose largest output (the first of equal ones) is the target's; waits. Throws InputError if
+  /// targets are not classes.
   double accuracy(const Batch& batch);
 
   const NetworkSpec& spec() const;
@@ -170,7 +172,7 @@ class Network final : public TrainableModel {
   std::unique_ptr<State> state_;
 };
 
-/// Parameters anew from a seed: what the constructor does. The same on every machine.
+/// Initialises the parameters from a seed, as the constructor does. Equal on every machine.
 std::vector<double> initial_parameters(const NetworkSpec& spec, uint64_t seed);
 int64_t parameter_count(const NetworkSpec& spec);
 

@@ -1,5 +1,5 @@
-// First-order optimisers over a flat buffer of parameters: SGD with momentum, Adam, AdamW; learning rates that follow
-// a schedule; clipping by the global norm.
+// First-order optimisers over a flat buffer of parameters: SGD with momentum, Adam, AdamW; learning rate schedules;
+// clipping by the global norm.
 //
 //   nn::Optimizer adam(device, model.parameters(), {.method = optimize::Method::adam});
 //   model.launch_gradient(batch, loss, adam.steps());
@@ -16,19 +16,19 @@
 
 namespace lockstep::nn {
 
-/// A learning rate by the number of the step, 0 for the first. Over the first `warmup` steps it rises linearly,
-/// rate (step + 1) / warmup; then `decay` counts from there.
+/// A learning rate by step number, 0 for the first. Over the first `warmup` steps it rises linearly, rate (step + 1)
+/// / warmup; then `decay` applies.
 struct Schedule {
   enum class Decay : uint8_t {
     constant,
     cosine,  // to rate * final_share at `total` steps (Loshchilov and Hutter 2017, without restarts)
-    linear,  // to the same along a line
+    linear,  // to the same, linearly
     step,    // times `factor` every `every` steps
   };
   double rate = 1e-3;
   int64_t warmup = 0;
   Decay decay = Decay::constant;
-  int64_t total = 0;  // steps, warm-up among them, of cosine and linear
+  int64_t total = 0;  // steps of cosine and linear, including warm-up
   double final_share = 0;
   int64_t every = 0;
   double factor = 0.1;
@@ -51,28 +51,29 @@ struct OptimizerOptions {
 };
 void describe(lockstep::Schema<OptimizerOptions>& schema);
 
-/// Launches only; one thread at a time.
+/// Launches only; not thread-safe.
 class Optimizer {
  public:
-  /// `parameters` (n), f32 or f64, are what steps move. Throws InputError for options out of range.
+  /// `parameters` (n), f32 or f64, are updated by steps. Throws InputError for invalid options.
   Optimizer(const Device& device, const Buffer& parameters, const OptimizerOptions& options);
 
   /// Moves the parameters by the step that belongs to `gradient` (n), which clipping scales in place. A NaN in it
   /// stays one.
   void launch_step(const Buffer& gradient);
-  /// The same at a learning rate of the caller's.
+  /// The same with a given learning rate.
   void launch_step(const Buffer& gradient, double rate);
 
   const OptimizerOptions& options() const { return options_; }
   double next_rate() const { return options_.schedule.at(steps_); }
-  /// Steps so far, which decide on the rate; and those since the moments were zeros, which Adam's bias corrections count.
+  /// Steps so far, which determine the rate; and steps since the moments were zero, which Adam's bias corrections
+  /// use.
   int64_t steps() const { return steps_; }
   int64_t moment_steps() const { return moment_steps_; }
   void set_steps(int64_t steps, int64_t moment_steps) { steps_ = steps, moment_steps_ = moment_steps; }
-  /// Moments anew from zeros; the rate goes on.
+  /// Resets the moments to zero; the schedule continues.
   void forget_moments();
-  /// (n) each, of the parameters' storage: Adam's mean of gradients or the velocity; Adam's mean of squares (SGD:
-  /// zeros); the last move. With the parameters and the counts they are all that decides on the next step.
+  /// (n) each, in the storage of the parameters: Adam's mean of gradients or the velocity; Adam's mean of squares
+  /// (SGD: zeros); the last update. With the parameters and the counts they determine the next step.
   const Buffer& first() const { return first_; }
   const Buffer& second() const { return second_; }
   const Buffer& move() const { return move_; }

@@ -1,4 +1,4 @@
-// Checks of a system's derivatives at given data: what `lockstep pde check` does.
+// Checks of the derivatives of a system at given data, as `lockstep pde check`.
 #pragma once
 
 #include "lockstep/pde/run.hpp"
@@ -14,8 +14,7 @@ struct CheckOptions {
 /// One comparison.
 struct CheckRow {
   std::string what;
-  double
-      error;  // the difference over the sum of the sizes of the terms; infinite where one is no finite number
+  double error;  // the difference over the sum of the sizes of the terms; infinite if a term is not finite
   double bound;
   bool passed() const { return error <= bound; }
 };
@@ -29,8 +28,9 @@ struct CheckResult {
 /// - J v (Loss::jvp) and the slope of the loss (its gradients, by each field, level, parameter and profile) with complex
 ///   steps of the same,
 /// - <J v, w> with <v, J^T w> (Loss::vjp, Loss::number_vjp).
-/// Inputs of f64 where the device has f64, since f32 hides errors of its size; the bound is 4096 roundings. The reference
-/// takes a few microseconds a cell and operation. Throws InputError for rows and several members, and as Loss::bind.
+/// Uses inputs of f64 if the device supports f64, because f32 hides errors of its size; the bound is 4096 roundings.
+/// The reference takes microseconds per cell and operation. Throws InputError for rows and several members, and as
+/// Loss::bind.
 CheckResult check(const System& system, const Mesh& mesh, const Device& device, const Inputs& inputs,
                   const CheckOptions& options = {});
 

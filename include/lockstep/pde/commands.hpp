@@ -25,7 +25,7 @@ struct TrajectoryRunOptions {
 };
 struct FileRun {
   RunResult result;
-  std::filesystem::path out, residuals;  // as asked for
+  std::filesystem::path out, residuals;  // as requested
   std::vector<StageRecord> host_stages;  // "read" and "write"
 };
 /// Arrays of types that nothing here has a use for are left out with a warning. Stages as of run_loss() and run_trajectory().

@@ -5,7 +5,7 @@
 //   bound.run();
 //   loss.terms(bound);                                        // every rank: the terms of the whole grid
 //   loss.own_planes(bound.gradient("t", 0));                  // of loss.own() planes
-//   loss.refresh(device, arrays);                             // every rank: what neighbours changed
+// every rank: what neighbours changed
 //
 // Arrays of the own planes alone are bound by
 //
@@ -23,15 +23,15 @@ namespace lockstep::pde {
 
 struct Discretisation;
 
-/// A divided loss on arrays of a rank's own planes.
+/// A divided loss on arrays with only the planes of this rank.
 class BoundPlanes {
  public:
   /// Fetches the planes of neighbours, launches everything and adds the terms of all ranks. Collective.
   void run() const;
-  /// Of the whole grid, at the last run.
+  /// Terms of the whole grid at the last run.
   const std::vector<double>& terms() const;
   const std::vector<std::string>& term_names() const;
-  /// A copy of the own planes' gradient; empty where not asked for.
+  /// A copy of the gradient of this rank's planes; empty if not requested.
   Buffer gradient(std::string_view field, int level) const;
   Path path() const;
 
@@ -44,8 +44,8 @@ class BoundPlanes {
 
 class DividedLoss {
  public:
-  /// Every rank with the same system and mesh. Throws as Loss, UnsupportedError for grids of fewer than three
-  /// dimensions, and GroupError on every rank for more ranks than blocks of planes.
+  /// Every rank has the same system and mesh. Throws as Loss, UnsupportedError for fewer than three dimensions, and
+  /// GroupError on every rank for more ranks than blocks of planes.
   DividedLoss(const System& system, const Mesh& mesh, const parallel::Group& group);
 
   /// Of the whole grid.
@@ -53,22 +53,22 @@ class DividedLoss {
   /// The planes that a rank computes.
   parallel::Range own(int rank) const;
   parallel::Range own() const;
-  /// The planes of this rank's arrays: its own and those that they depend on. Where z is periodic they may begin below 0 and
-  /// end beyond the grid.
+  /// The planes of this rank's arrays: its own and those that they depend on. If z is periodic, they may begin below
+  /// 0 and end beyond the grid.
   parallel::Range held() const;
 
-  /// As Loss::bind, with fields, mask and gradients of the held planes; profiles are those of the whole grid's sides.
-  /// Gradients are those of the whole loss, and have no meaning outside of the own planes. The value of the loss comes
-  /// from terms(). Throws UnsupportedError for several members and for rows.
+  /// As Loss::bind, with fields, mask and gradients of the held planes; profiles are those of the boundaries of the
+  /// whole grid. Gradients are those of the whole loss, valid only in this rank's planes. terms() returns the value
+  /// of the loss. Throws UnsupportedError for several members and for rows.
   BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
-  /// As Loss::bind_trajectory, by two kernels.
+  /// As Loss::bind_trajectory, by the two-kernel path.
   BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                             const LossOptions& options = {}) const;
-  /// As Loss::residuals, of the own planes.
+  /// As Loss::residuals, for this rank's planes.
   Buffer residuals(const Device& device, const Inputs& inputs) const;
 
-  /// The same for fields and masks of the own planes. Collective: throws GroupError on every rank where systems, meshes,
-  /// options, types or levels differ, or one of the ranks throws.
+  /// The same for fields and masks of this rank's planes. Collective: throws GroupError on every rank if systems,
+  /// meshes, options, types or levels differ, or if a rank throws.
   BoundPlanes bind_planes(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
   BoundPlanes bind_planes(const Device& device, const TrajectoryInputs& inputs,
                           const LossOptions& options = {}) const;
@@ -77,7 +77,7 @@ class DividedLoss {
                                                                    const Inputs& inputs) const;
   Loss::Numbers number_gradients_of_planes(const Device& device, const Inputs& inputs) const;
 
-  /// Sums of parts of the planes, from which the terms follow.
+  /// Sums of parts of the planes, from which the terms are computed.
   struct Sums {
     int64_t rows = 0;                   // residuals, level by level
     std::vector<double> values, scale;  // (rows, parts); by row, to the weighted mean square
@@ -85,22 +85,24 @@ class DividedLoss {
   };
   /// Those of this rank's planes, after a run.
   Sums sums(const BoundLoss& bound) const;
-  /// Every rank's: collective. Throws GroupError on every rank where devices or paths of the ranks sum in other orders.
+  /// Those of every rank: collective. Throws GroupError on every rank if devices or paths of the ranks use different
+  /// orders of summation.
   Sums gather(Sums mine) const;
   /// The terms from the sums of all planes.
   std::vector<double> terms(const Device& device, const Sums& all) const;
   /// Collective: all three.
   std::vector<double> terms(const BoundLoss& bound) const;
 
-  /// Shares of the own planes in the derivatives by the values of sides, for fields of the held planes: numbers of each
-  /// part of a side. The derivatives follow from every rank's, with the bits of Loss::boundary_gradients: collective.
+  /// Contributions of this rank's planes to the derivatives by boundary values, for fields of the held planes:
+  /// numbers of each part of a boundary. With those of every rank they give the bits of Loss::boundary_gradients:
+  /// collective.
   using SideCells = std::vector<std::vector<double>>;
   SideCells side_cells(const Device& device, const Inputs& inputs) const;
   std::vector<Loss::BoundaryGradient> boundary_gradients(const SideCells& mine) const;
 
-  /// The own planes of an array (…, held planes, ny, nx).
+  /// This rank's planes of an array (…, held planes, ny, nx).
   Buffer own_planes(const Buffer& array) const;
-  /// Overwrites all but the own planes of such arrays by those of the ranks that own them. Collective.
+  /// Overwrites all other planes of such arrays by those of the ranks that own them. Collective.
   void refresh(const Device& device, std::span<const Buffer> arrays) const;
   /// The same, while the host goes on: work that the device is given afterwards runs after it, and terms() waits for it.
   void begin_refresh(const Device& device, std::span<const Buffer> arrays) const;

@@ -1,4 +1,4 @@
-// Equations that ship with Lockstep, written with pde::System as a user would.
+// Shipped equations, written with pde::System as a user would.
 #pragma once
 
 #include <filesystem>
@@ -19,35 +19,35 @@ namespace lockstep::pde {
 /// pressure); a constant one stays as it starts. An example whose fields are all steady has no time.
 enum class Advance { forward, central, second, diagnostic, constant, steady };
 
-/// An equation with everything that makes it a problem on a grid.
+/// An equation with all data of a problem on a grid.
 struct Example {
   std::string name, description;
   System system;
-  Mesh mesh;  // of `cells` cells along its axes
+  Mesh mesh;  // with `cells` cells along its axes
   std::map<std::string, double> parameters;
   std::vector<std::pair<std::string, Advance>> fields;  // in the order of the system
-  std::string shown;                                    // the field whose first component a picture shows
+  std::string shown;                                    // field whose first component is drawn
   int windows =
-      12;  // of 8 levels, until there is something to see; of steady fields: grids, each twice as fine
-  /// Start values of a field at a point of the unit box.
+      12;  // default number of windows of 8 levels; for steady fields the number of grids, each twice as fine
+  /// Initial values of a field at a point of the unit box.
   std::function<double(const std::string& field, int component, double x, double y, double z)> start;
   bool steady() const { return !fields.empty() && fields[0].second == Advance::steady; }
-  double tolerance = 1e-6;              // a window has converged when its loss is this share of that at rest
-  int iterations = 500;                 // of L-BFGS for a window, at most
-  std::map<std::string, double> units;  // in which steady fields are searched, 1 where none is named
+  double tolerance = 1e-6;  // a window has converged when its loss is this share of that of the initial state
+  int iterations = 500;     // maximum of L-BFGS iterations per window
+  std::map<std::string, double> units;  // of the box in which steady fields are searched, 1 if none is given
 };
 
 /// heat, advection_diffusion, burgers, wave, navier_stokes, maxwell, gray_scott, shallow_water, cavity, channel.
 std::vector<std::string> example_names();
-/// Throws InputError for an unknown name. `cells` along each axis; 0: the example's own number.
+/// Throws InputError for an unknown name. `cells` along each axis; 0: the default of the example.
 Example make_example(std::string_view name, int64_t cells = 0);
 
 /// How an example's fields are found: windows of levels, each minimised over all levels but its first two.
 struct TrainOptions {
   int levels = 0;        // of a window, 4 or more; 0: 8, and none where there is no time
-  int windows = 0;       // 0: as many as the example has; grids where there is no time
-  int iterations = 0;    // of L-BFGS for a window, at most; 0: the example's
-  double tolerance = 0;  // 0: the example's
+  int windows = 0;       // 0: the default of the example; grids for steady fields
+  int iterations = 0;    // maximum of L-BFGS iterations per window; 0: the default of the example
+  double tolerance = 0;  // 0: the default of the example
 };
 struct TrainResult {
   std::vector<double> losses_first, losses_last;  // of each window, with all rates 0 and at the end
@@ -63,9 +63,9 @@ TrainResult train(const Device& device, const Example& example, const TrainOptio
 
 struct ExampleOptions {
   std::string name;
-  int64_t cells = 0;                         // along each axis; 0: the example's own number
-  std::map<std::string, double> parameters;  // instead of the example's
-  std::filesystem::path folder;  // is made if missing; the fields as NAME.npy, a picture as EXAMPLE.png
+  int64_t cells = 0;                         // along each axis; 0: the default of the example
+  std::map<std::string, double> parameters;  // instead of those of the example
+  std::filesystem::path folder;  // created if missing; the fields as NAME.npy, a picture as EXAMPLE.png
   TrainOptions train;
   std::function<void(int64_t done, int64_t windows)> progress;
 };
@@ -73,14 +73,14 @@ struct ExampleResult {
   std::string name, description;
   std::array<int64_t, 2> cells{};  // ny, nx
   int levels = 0;
-  TrainResult train;  // a window that did not converge: train.converged < train.windows
+  TrainResult train;  // a window did not converge: train.converged < train.windows
   std::filesystem::path picture;
   std::vector<StageRecord> host_stages;
   bool converged() const { return train.converged == train.windows; }
 };
 /// Solves an example and writes its fields and its picture. Stage "pde.example".
 ExampleResult run_example(Context& context, const ExampleOptions& options);
-/// The result's members as the program's JSON has them, in one object.
+/// Members of the program's JSON, in one object.
 std::string to_json(const ExampleResult& result);
 
 }  // namespace lockstep::pde

@@ -1,5 +1,5 @@
-// Losses of the transport equations from named arrays, as `lockstep pde loss` and `pde trajectory` compute them:
-// stages, CPU fallback and telemetry inside. For programs that hold their own buffers there is pde::Loss.
+// Losses of the transport equations from named arrays, as `lockstep pde loss` and `pde trajectory`, with stages, CPU
+// fallback and telemetry. Programs with their own buffers use pde::Loss.
 #pragma once
 
 #include <map>
@@ -36,31 +36,32 @@ struct RunOptions {
   Gradients gradients = Gradients::all;
   Path path = Path::automatic;
   bool reference = false;  // the plain reference on the host instead of a path
-  bool any_path = true;    // where the asked path cannot do the problem, two kernels take it; false: an error
-  std::string where = "pde";  // the arrays' source, for errors
+  bool any_path =
+      true;  // if the requested path does not support the problem, use two kernels; false: an error
+  std::string where = "pde";  // source of the arrays, for errors
 };
 
 struct RunResult {
   std::vector<std::pair<std::string, double>> terms;  // weighted losses by name
   double loss = 0;                                    // their sum
   std::vector<std::pair<std::string, Array>>
-      gradients;  // d_sigma0 … d_u2, or d_sigma and d_u of a trajectory; d_NAME of what boundaries name
-  /// r_sigma (nz, ny, nx), r_u (3, nz, ny, nx), r_divergence, r_speed, where they were asked for.
+      gradients;  // d_sigma0 … d_u2, or d_sigma and d_u of a trajectory; d_NAME of named boundary values
+  /// r_sigma (nz, ny, nx), r_u (3, nz, ny, nx), r_divergence, r_speed, if requested.
   std::vector<std::pair<std::string, Array>> residuals;
-  /// Derivatives of the loss by single numbers: by name what boundaries name, and "viscosity".
+  /// Derivatives of the loss with respect to single numbers: named boundary values, and "viscosity".
   std::vector<std::pair<std::string, double>> by_number;
   Mesh mesh;
   int64_t levels = 3;
-  std::string kernel;        // the path taken, or "reference"
-  std::string path_refused;  // why the asked path was not taken, or empty
+  std::string kernel;        // the path used, or "reference"
+  std::string path_refused;  // reason why the requested path was not used, or empty
 };
 
-/// Stage "pde.loss" (or "pde.reference" on the host). Throws InputError for arrays that are missing, misshapen,
-/// mixed or not finite, for a negative mask, and for a loss that is not finite; UnsupportedError for a path that
-/// cannot do the problem where `any_path` is off.
+/// Stage "pde.loss" (or "pde.reference" on the host). Throws InputError for arrays that are missing, of inconsistent
+/// shapes or types, or not finite, for a negative mask, and for a loss that is not finite; UnsupportedError for a
+/// path that does not support the problem if `any_path` is false.
 RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options);
-/// Over ranks that all have the whole arrays: each computes some planes (lockstep/pde/divided.hpp), rank 0 has the result.
-/// Collective. Throws GroupError for ranks that differ, the reference, and derivatives by values of sides.
+/// Over ranks that all have the whole arrays: each computes some planes (lockstep/pde/divided.hpp), rank 0 has the
+/// result. Collective. Throws GroupError for ranks that differ, the reference, and derivatives by boundary values.
 RunResult run_loss(Context& context, const NamedArrays& arrays, const RunOptions& options,
                    const parallel::Group& group);
 
@@ -70,7 +71,7 @@ RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunO
 RunResult run_trajectory(Context& context, const NamedArrays& arrays, const RunOptions& options,
                          const parallel::Group& group);
 
-/// The members of the result as the program's JSON has them, in one object.
+/// The members of the program's JSON, in one object.
 std::string to_json(const RunResult& result);
 
 }  // namespace lockstep::pde

@@ -1,5 +1,5 @@
-// Studies of the losses of pde: how fast residuals of exact solutions vanish with the cell size, and how long an
-// evaluation takes over sizes, boundaries, kernels and orders. What `lockstep pde convergence` and `pde study` print.
+// Studies of the losses of pde, as `lockstep pde convergence` and `pde study`: convergence of residuals of exact
+// solutions with the cell size, and times over sizes, boundaries, kernels and orders.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace lockstep::pde {
 
-/// Residuals of solutions that are known: "wave", sigma = sin(x + y + z) carried by u = (1, 1, 1), and "vortices",
-/// those of Taylor and Green, steady under their pressure; orders 2, 4, 6, 8 in f64 on (2 pi)^3, periodic.
+/// Residuals of exact solutions: "wave", sigma = sin(x + y + z) advected by u = (1, 1, 1), and "vortices", the steady
+/// Taylor-Green vortices with their pressure; orders 2, 4, 6, 8 in f64 on (2 pi)^3, periodic.
 struct ConvergencePoint {
   std::string field;
   int order = 0;
@@ -29,17 +29,17 @@ struct ConvergenceOptions {
 struct ConvergenceSlope {
   std::string field;
   int order = 0;
-  double observed = 0;  // order by the last two sizes
+  double observed = 0;  // observed order of the last two sizes
 };
 struct ConvergenceResult {
   std::vector<ConvergencePoint> points;
   std::vector<ConvergenceSlope> slopes;
-  std::filesystem::path csv, plot;  // as asked for
+  std::filesystem::path csv, plot;  // as requested
 };
 /// Stage "pde.convergence". Throws InputError for sizes out of range.
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
 
-/// Requested rows: all combinations of the lists, f32, random fields on cubes.
+/// Rows: all combinations of the lists, f32, random fields on cubes.
 struct StudyOptions {
   std::vector<int64_t> sizes;  // cells along each axis, 4 to 1024; empty: by the device
   std::vector<std::string> boundaries{"periodic", "clamp", "x=free_slip,y=dirichlet_face:1,z=no_slip"};
@@ -57,20 +57,20 @@ struct StudyRow {
   std::string size, boundary, kernel, tile, gradients;
   int order = 2;
   std::vector<double> ms;  // of each run
-  double bytes = 0;        // each datum once
-  std::string skipped;     // why there are no times
+  double bytes = 0;        // each datum counted once
+  std::string skipped;     // reason why there are no times
   double mean_ms = 0, median_ms = 0, p95_ms = 0, gbps = 0, share_of_copy = 0;
   double speedup_over_two_kernel = 0;  // 0: that row is missing
 };
 struct StudyResult {
   std::string device;
-  bool flow = false;     // the system that was timed
+  bool flow = false;     // the system that was measured
   double copy_gbps = 0;  // measured in the same run
   std::vector<StudyRow> rows;
-  std::filesystem::path csv;  // as asked for
+  std::filesystem::path csv;  // as requested
 };
-/// Throws InputError for names and numbers out of range. Sizes that do not fit the free memory are left out with a
-/// warning. `progress` is called after each row.
+/// Throws InputError for invalid names and numbers. Sizes that exceed the free memory are left out with a warning.
+/// `progress` is called after each row.
 StudyResult run_study(const Device& device, const StudyOptions& options,
                       const std::function<void(int64_t done, int64_t rows)>& progress = {});
 

@@ -13,30 +13,30 @@
 
 namespace lockstep::solve {
 
-/// An instance, and the line of the file that it comes from; 0: no file.
+/// An instance, and its line in the file; 0: no file.
 struct ReportedInstance {
   std::string terms;
   int64_t instance = 0;
   int64_t line = 0;
 };
 
-/// The part of an instance in the linear least squares problem that the terms make at the values, with their losses and weights. At a
-/// minimum its residuals are the terms'; elsewhere they are those after a full step.
+/// The influence of an instance in the linear least-squares problem at the current values, with losses and weights.
+/// At a minimum its residuals are those of the terms; elsewhere they are those after a full step.
 struct InstanceInfluence : ReportedInstance {
-  /// Mean over its residuals of the diagonal of J (J^T J)^+ J^T: 0 where it moves nothing, 1 where nothing else
-  /// measures what it does.
+  /// Mean over its residuals of the diagonal of J (J^T J)^+ J^T: 0 if it has no influence, 1 if nothing else
+  /// determines what it measures.
   double leverage = 0;
-  int checked = 0;  // directions of its residuals that other instances check
-  /// Root mean square, over these, of its residuals in units of their standard deviations, which the other instances
-  /// give (externally studentised); 0 where there are too few.
+  int checked = 0;  // directions of its residuals that other instances also determine
+  /// Root mean square, over these, of its residuals in units of their standard deviations according to the other
+  /// instances (externally studentised); 0 if there are too few.
   double studentized = 0;
-  double probability = 1;  // of one as large or larger, where errors are normal (an F test)
+  double probability = 1;  // of one at least as large, for normal errors (an F test)
   double cook =
-      0;  // Cook's distance: what its removal moves the estimate by, in the estimate's own uncertainty
+      0;  // Cook's distance: the change of the estimate by its removal, relative to the estimate's uncertainty
 };
 struct Influence {
-  std::vector<InstanceInfluence> instances;  // that count, in the order of adding
-  /// By how much of its half sum of squares a full step lowers the linear problem: 0 at a minimum.
+  std::vector<InstanceInfluence> instances;  // enabled instances, in the order of adding
+  /// Share of half the sum of squares that a full step of the linear problem removes: 0 at a minimum.
   double step_gain = 0;
   int64_t rank = 0, rows = 0;
 };
@@ -51,17 +51,17 @@ struct ProblemReport {
     std::string set;
     int64_t number = 0;
   };
-  /// Blocks that residuals connect through blocks that move.
+  /// Blocks that residuals connect through free blocks.
   struct Piece {
     int64_t blocks = 0, unknowns = 0;
     Block first;
-    bool touches_held = false;  // a residual connects it with a block that is held
+    bool touches_held = false;  // a residual connects it with a fixed block
     /// Directions of its unknowns along which no residual changes to first order; none: not computed.
     std::optional<int64_t> free_directions;
-    bool gauge = false;           // all of its blocks take part in them: it may move as a whole
-    std::vector<Block> carriers;  // the blocks that take part most, where it is no gauge
+    bool gauge = false;           // all of its blocks take part: it has a gauge freedom
+    std::vector<Block> carriers;  // the blocks with the largest components, if it is not a gauge
   };
-  /// A tangent coordinate of a set of which columns of J are far longer or shorter than the median column.
+  /// A tangent coordinate of a set whose columns of J are much longer or shorter than the median column.
   struct Scale {
     std::string set;
     int coordinate = 0;
@@ -85,22 +85,22 @@ struct ProblemReport {
   double median_column = 0;
   std::vector<Scale> badly_scaled;
   int64_t idle_count = 0;
-  std::vector<Idle> idle;  // instances that no unknown changes
+  std::vector<Idle> idle;  // instances that depend on no unknown
   int64_t duplicate_count = 0;
-  std::vector<Duplicate> duplicates;  // instances with the blocks and the data of an earlier one
-  std::string influence_note;         // why the lists below are not computed
+  std::vector<Duplicate> duplicates;  // instances with the blocks and data of an earlier one
+  std::string influence_note;         // reason why the lists below are not computed
   int64_t outlier_count = 0;
   std::vector<InstanceInfluence>
       outliers;  // improbable at 5 % over all instances (Bonferroni), largest first
   int64_t influential_count = 0;
   std::vector<InstanceInfluence> influential;  // Cook's distance above 1
   int64_t lever_count = 0;
-  /// Leverage above 1/2 and three times the mean, or 1, where an error does not show at all.
+  /// Leverage above 1/2 and three times the mean, or 1, at which an error has no visible effect.
   std::vector<InstanceInfluence> levers;
   double step_gain = 0;  // Influence::step_gain
 
-  /// Nothing that a minimisation would stumble over: one piece, nothing free, badly scaled, idle or double. Says
-  /// nothing about the influence of instances.
+  /// True if nothing impedes a minimisation: one part, no free directions, bad scaling, idle or duplicate instances.
+  /// Influence is not considered.
   bool well() const;
 };
 
@@ -120,7 +120,7 @@ struct DoctorRun : FitModel {
   std::string influence;  // CSV by instance: terms, instance, line, leverage, studentized, cook
 };
 void describe(Schema<DoctorRun>& schema);
-/// Parameters of a fit, and those that its data leave open.
+/// Parameters of a fit, and those that its data do not determine.
 struct FitReport {
   std::vector<std::string> parameters;
   std::vector<double> values;

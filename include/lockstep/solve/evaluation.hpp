@@ -1,8 +1,8 @@
 // Evaluation of a problem at its values: cost, residuals, gradient, Jacobian, J^T J, without a minimisation.
 //
-// Rows are the residuals in the order of adding: the term sets as they were added, their instances in order, each
-// with its residuals; disabled instances and energies have none. Columns are the tangent coordinates that move,
-// set after set, block after block.
+// Rows are the residuals in the order of adding: term sets as they were added, their instances in order, each with
+// its residuals; disabled instances and energies have none. Columns are the free tangent coordinates, set after set,
+// block after block.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct SparseRows {
 
 struct EvaluateOptions {
   bool residuals = true, gradient = true, jacobian = true, normal = false;
-  /// Residuals and Jacobian times sqrt(rho'(|r|^2)), so that J^T r is the gradient; else plain r and its J, and
-  /// cost and gradient are 1/2 |r|^2 and J^T r as if there were no losses and weights.
+  /// Residuals and Jacobian times sqrt(rho'(|r|^2)), so that J^T r is the gradient; otherwise plain r and J, and cost
+  /// and gradient are 1/2 |r|^2 and J^T r without losses and weights.
   bool apply_loss = true;
 };
 
@@ -36,13 +36,13 @@ struct Evaluation {
   SparseRows jacobian;            // (rows, columns)
   SparseRows normal;              // J^T J and the energies' Hessians, both triangles
 };
-/// In f64, on the context's device where it has f64, with the same bits on all. Throws InputError for a problem
+/// In f64, on the context's device if it supports f64, bit-identical on all. Throws InputError for a problem
 /// without blocks or residuals.
 Evaluation evaluate(const Problem& problem, Context& context, const EvaluateOptions& options = {});
 
-/// The same left on a device, for programs that go on there: `residuals` (rows) and `values` (entries) f64;
-/// `first` (rows + 1) and `column` (entries) i32; `gradient` (columns) f64. Throws InputError for 2^31 entries or
-/// more, UnsupportedError for a device without f64.
+/// The same with the results on a device: `residuals` (rows) and `values` (entries) f64; `first` (rows + 1) and
+/// `column` (entries) i32; `gradient` (columns) f64. Throws InputError for 2^31 entries or more, UnsupportedError for
+/// a device without f64.
 struct DeviceEvaluation {
   double cost = 0;
   int64_t rows = 0, columns = 0;
@@ -50,7 +50,7 @@ struct DeviceEvaluation {
 };
 DeviceEvaluation evaluate_on(const Problem& problem, const Device& device);
 
-/// The column of the first coordinate of a block that moves; -1 where none does.
+/// The column of the first free coordinate of a block; -1 if there is none.
 int64_t first_column(const Problem& problem, BlockSet set, int64_t block);
 
 /// An instance, for finding outliers.
@@ -60,14 +60,14 @@ struct InstanceResidual {
   int64_t instance = 0;
   bool enabled = true;
   double norm = 0;    // |r| without loss; of an energy its value
-  double weight = 1;  // rho'(|r|^2) times the instance's weight: what the loss leaves of it
+  double weight = 1;  // rho'(|r|^2) times the weight of the instance
   double scale = 0;   // of a loss that has one, else 0
 };
-/// All instances in the order of adding; those that are disabled have norm and weight 0.
+/// All instances in the order of adding; disabled ones have norm and weight 0.
 std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Context& context);
 
-/// A derivative of an instance that is not the slope of what it derives: at a kink, a jump, a stop_gradient, or not
-/// finite where the residual is.
+/// A derivative of an instance that differs from the slope: at a kink, a jump, a stop_gradient, or not finite where
+/// the residual is.
 struct DerivativeFault {
   std::string name;  // of the term type; "loose"
   int64_t instance = 0;
@@ -79,13 +79,13 @@ struct DerivativeFault {
 };
 struct DerivativeCheck {
   int points = 3;           // of each instance
-  double spread = 0.1;      // of the tangent coordinates around the problem's values; 0: there alone
+  double spread = 0.1;      // of the tangent coordinates around the current values; 0: only there
   double tolerance = 1e-5;  // |derivative - difference| over the largest derivative of the row, or 1
   int64_t most = 100;       // instances of a topology
   uint64_t seed = 1;
 };
-/// Derivatives of residuals (without loss) and energies as minimisations take them, along x [+] delta at delta = 0,
-/// compared with central differences with extrapolation, at random points. The first fault of each instance.
+/// Derivatives of residuals (without loss) and energies as used by minimisations, along x [+] delta at delta = 0,
+/// compared with extrapolated central differences at random points. Returns the first fault of each instance.
 std::vector<DerivativeFault> check_derivatives(const Problem& problem, const DerivativeCheck& check = {});
 
 }  // namespace lockstep::solve

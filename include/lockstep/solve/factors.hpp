@@ -1,4 +1,5 @@
-// Residuals ready for use: relative poses, priors, points, bearings, ranges, planes, lines and cameras. Poses are blocks of se2()
+// Ready-made residuals: relative poses, priors, points, bearings, ranges, planes, lines and cameras. Poses are blocks
+// of se2()
 // (x, y, angle) or se3() (translation, quaternion w x y z), from the body's frame to the world's. W is upper
 // triangular with information W^T W, by rows: three numbers of a 2 x 2 matrix, six of 3 x 3, 21 of 6 x 6.
 #pragma once
@@ -50,9 +51,9 @@ TermType se2_pose_prior_log(const RobustLoss& loss = {});
 TermType se3_between_log(const RobustLoss& loss = {});
 TermType se3_pose_prior_log(const RobustLoss& loss = {});
 
-/// W of n errors by what is known of them: their standard deviations (n), their covariance (n, n) or its inverse, the
-/// information. Gives the n (n + 1) / 2 numbers of the data rows. Throws InputError where a deviation is not positive or a
-/// matrix is not symmetric and positive definite.
+/// W of n errors from their standard deviations (n), their covariance (n, n) or its inverse, the information. Returns
+/// the n (n + 1) / 2 numbers of the data rows. Throws InputError if a deviation is not positive or a matrix is not
+/// symmetric and positive definite.
 std::vector<double> w_from_standard_deviations(std::span<const double> deviations);
 std::vector<double> w_from_covariance(std::span<const double> covariance);
 std::vector<double> w_from_information(std::span<const double> information);
@@ -60,8 +61,8 @@ std::vector<double> w_from_information(std::span<const double> information);
 std::vector<double> se2_between_data(std::span<const double> z, std::span<const double> w);
 /// Rows of data of se3_between_log() and se3_pose_prior_log(). `w`: (21), rotations in radians.
 std::vector<double> se3_between_log_data(std::span<const double> z, std::span<const double> w);
-/// Rows of data of se3_between() and se3_pose_prior(), whose residuals are half as large: `w` (21) is given for rotations in
-/// radians, and its numbers for vec q are doubled.
+/// Rows of data of se3_between() and se3_pose_prior(), whose residuals are half as large: `w` (21) refers to
+/// rotations in radians, and its numbers for vec q are doubled.
 std::vector<double> se3_between_data_from_radians(std::span<const double> z, std::span<const double> w);
 
 // ── points seen from poses ──
@@ -98,7 +99,7 @@ TermType se2_point_to_point_between(const RobustLoss& loss = {});
 TermType se3_point_to_point_between(const RobustLoss& loss = {});
 TermType se2_point_to_line_between(const RobustLoss& loss = {});
 TermType se3_point_to_plane_between(const RobustLoss& loss = {});
-/// Their rows of data. `normal` need not have length 1. Throws InputError for sizes that are not those of one dimension, a
+/// Rows of data. `normal` need not have length 1. Throws InputError for sizes that are not those of one dimension, a
 /// normal without length and a deviation that is not positive.
 std::vector<double> point_to_point_data(std::span<const double> p, std::span<const double> q,
                                         std::span<const double> w);
@@ -109,8 +110,9 @@ std::vector<double> point_to_plane_data(std::span<const double> p, std::span<con
 
 /// (n, d): the plane n . x = d, n a unit vector of space.
 Manifold plane_landmark();
-/// In the plane (angle, d): the line cos(angle) x + sin(angle) y = d. In space (quaternion, d): that along z through
-/// (d, 0, 0), turned by the quaternion; one through the origin may turn about itself, so keep the origin off lines.
+/// In the plane (angle, d): the line cos(angle) x + sin(angle) y = d. In space (quaternion, d): the line along z
+/// through (d, 0, 0), rotated by the quaternion. A line through the origin may rotate about itself, so keep the
+/// origin off lines.
 Manifold line_landmark(int dimension);
 /// W (direction of the normal seen from the pose, less z's, as se3_bearing_to; distance from the pose, less z's). Slots: pose,
 /// plane. Data: normal, distance, W: 10 numbers.
@@ -120,7 +122,7 @@ TermType se3_point_on_plane(const RobustLoss& loss = {});
 TermType se2_point_on_line(const RobustLoss& loss = {});
 /// W (the two distances of X p across the line). Slots: pose, line of space. Data: p, W: 6 numbers.
 TermType se3_point_on_line(const RobustLoss& loss = {});
-/// Their rows of data. `normal` need not have length 1, and `distance` is divided by it too.
+/// Rows of data. `normal` need not have length 1, and `distance` is divided by its length too.
 std::vector<double> plane_data(std::span<const double> normal, double distance, std::span<const double> w);
 std::vector<double> landmark_point_data(std::span<const double> p, double standard_deviation);
 std::vector<double> line_point_data(std::span<const double> p, std::span<const double> w);
@@ -141,17 +143,17 @@ int intrinsics(CameraModel model);
 /// Pixel of a point P in the camera's frame.
 autodiff::Vec2 project(CameraModel model, std::span<const Value> intrinsics, const autodiff::Vec3& point);
 TermType projection(CameraModel model, const RobustLoss& loss = {});
-/// Its row of data.
+/// The row of data.
 std::vector<double> projection_data(double u, double v, double standard_deviation);
 
 // ── by name ──
 
-/// A factor of this file or of imu.hpp, with how its rows of data are made.
+/// A factor of this file or of imu.hpp, and the construction of its rows of data.
 struct Factor {
   std::string_view name;
   TermType (*make)(const RobustLoss& loss);
   int measured = 0;  // numbers of a measurement, in the order of the function that makes the row
-  int errors = 0;    // that W weighs; 1: one standard deviation
+  int errors = 0;    // number of errors weighted by W; 1: one standard deviation
   std::vector<double> (*row)(std::span<const double> measured, std::span<const double> w);
 };
 std::span<const Factor> factors();

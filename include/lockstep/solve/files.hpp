@@ -1,5 +1,5 @@
 // Problems from the usual files: pose graphs of g2o, bundle adjustment of BAL, models of COLMAP, trajectories of TUM.
-// Files may be packed by gzip or bzip2. Errors name file and line; what is written appears whole or not at all.
+// Files may be compressed by gzip or bzip2. Errors name file and line; files are written atomically.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace lockstep::solve {
 
 /// A g2o file as a problem: blocks of se2() or se3(), landmarks Euclidean; docs/solve.md has the tags and errors.
-/// Where the file has no poses, the tree of its edges gives the start.
+/// If the file has no poses, the start is the tree of its edges.
 struct PoseGraphFile {
   int dimension = 3;
   std::vector<int64_t> pose_ids, landmark_ids;  // the file's numbers, block by block
@@ -53,10 +53,10 @@ struct ColmapModel {
     int64_t id = 0;
     std::array<double, 7> pose =
         {};              // of the world in the camera's frame: translation, quaternion (w, x, y, z)
-    int32_t camera = 0;  // place in `cameras`
+    int32_t camera = 0;  // index in `cameras`
     std::string name;
     std::vector<double> pixels;   // (k, 2)
-    std::vector<int32_t> points;  // (k): place in `points`, -1 for none
+    std::vector<int32_t> points;  // (k): index in `points`, -1 for none
   };
   struct Point {
     int64_t id = 0;
@@ -72,8 +72,9 @@ ColmapModel read_colmap(const std::filesystem::path& folder);
 /// Into a folder that exists; tracks of points follow from the images.
 void write_colmap(const std::filesystem::path& folder, const ColmapModel& model);
 
-/// The model's bundle adjustment: residuals in pixels, poses se3(), a set of intrinsics for each camera. Parameters
-/// that a camera's model does not have are held at 0. The first image is held, and so is what nothing depends on.
+/// The bundle adjustment of the model: residuals in pixels, poses se3(), a set of intrinsics for each camera.
+/// Parameters that the camera model does not have are fixed at 0. The first image is fixed, and so are blocks without
+/// residuals.
 struct Reconstruction {
   Problem problem;
   BlockSet poses, points;

@@ -20,26 +20,28 @@ struct ImuNoise {
   double gyroscope = 0, accelerometer = 0;
 };
 
-/// The sum of the rates and accelerations of a body between two poses: rotation, velocity and position in the frame of
-/// the first, without gravity, with covariance and derivatives to the biases. Each sample holds for its time; the motion is
-/// exact for it.
+/// The integrated rates and accelerations of a body between two poses: rotation, velocity and position in the frame
+/// of the first, without gravity, with covariance and derivatives with respect to the biases. Each sample is constant
+/// over its duration; the integration is exact for it.
 class ImuPreintegration {
  public:
-  /// `bias`: of gyroscope and accelerometer, 6 numbers, that samples are corrected by. Throws InputError where densities are
-  /// not positive or numbers are not finite, as the next ones do.
+  /// `bias`: 6 numbers of gyroscope and accelerometer that are subtracted from samples. Throws InputError if
+  /// densities are not positive or numbers are not finite, as do the following functions.
   explicit ImuPreintegration(const ImuNoise& noise, std::span<const double> bias = {});
-  /// rad / s and m / s^2, of the body, and how long they hold.
+  /// rad / s and m / s^2 in the body frame, and their duration.
   void add(std::span<const double> gyroscope, std::span<const double> accelerometer, double seconds);
 
   double seconds() const { return seconds_; }
   const std::array<double, 4>& rotation() const { return rotation_; }  // quaternion w x y z
   const std::array<double, 3>& velocity() const { return velocity_; }
   const std::array<double, 3>& position() const { return position_; }
-  /// (9, 9) of (rotation vector, velocity, position), row-major, and (9, 6) to the biases. Rotations are turned on the right.
+  /// (9, 9) of (rotation vector, velocity, position), row-major, and (9, 6) with respect to the biases. Rotations are
+  /// perturbed on the right.
   std::vector<double> covariance() const { return {covariance_.begin(), covariance_.end()}; }
   std::vector<double> bias_jacobian() const { return {to_bias_.begin(), to_bias_.end()}; }
 
-  /// The row of data of imu_preintegrated(). Throws InputError for less than two samples, which determine no covariance.
+  /// The row of data of imu_preintegrated(). Throws InputError for fewer than two samples, which determine no
+  /// covariance.
   std::vector<double> data(std::span<const double> gravity) const;
 
  private:
@@ -58,7 +60,7 @@ class ImuPreintegration {
 TermType imu_preintegrated(const RobustLoss& loss = {});
 /// W (b2 - b1): the biases' random walk. Slots: two blocks of 6. Data: W, 21 numbers.
 TermType imu_bias_walk(const RobustLoss& loss = {});
-/// Its row of data, by densities in rad / s^2 / sqrt(Hz) and m / s^3 / sqrt(Hz).
+/// The row of data, from densities in rad / s^2 / sqrt(Hz) and m / s^3 / sqrt(Hz).
 std::vector<double> imu_bias_walk_data(double seconds, const ImuNoise& walk);
 
 }  // namespace lockstep::solve

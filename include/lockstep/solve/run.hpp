@@ -1,12 +1,12 @@
-// `lockstep solve` for programs: a file in, a minimisation, files out. Stages, CPU fallback and
-// telemetry are inside; to_json() has the members of the program's JSON, to_text() its lines for people.
+// `lockstep solve` for programs: a file in, a minimisation, files out, with stages, CPU fallback and telemetry.
+// to_json() returns the members of the program's JSON, to_text() its text.
 //
 //   Context context;
 //   solve::PoseGraphRun run;
 //   run.file = "sphere2500.g2o", run.out = "solved.g2o";
 //   const solve::PoseGraphResult result = solve::run(context, run);
 //
-// All of them throw InputError for files and options that do not meet the descriptions below, before anything is written.
+// All functions throw InputError for invalid files and options before anything is written.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace lockstep::solve {
 
-/// Options of all runs. Folders of files to be written must exist.
+/// Options of all runs. Folders of output files must exist.
 struct RunOptions {
   Options options;
   RobustLoss loss;   // of every residual; none of NIST's datasets and of sketches
@@ -39,7 +39,7 @@ struct RunResult {
 };
 /// Members of every result: costs, counts, termination, linear solver given and used, batches, trace.
 std::string to_json(const Summary& summary);
-/// report(summary), which shows ten iterations, with `rows` of them at most: the first and the last ones.
+/// report(summary), which shows ten iterations, with at most `rows` of them: the first and the last ones.
 std::string report(const Summary& summary, int rows);
 
 // ── reference datasets of NIST ──
@@ -55,7 +55,7 @@ struct NistRunResult : RunResult {
   int start = 1;
   std::vector<std::string> names;  // of the parameters
   std::vector<double> parameters, certified;
-  double lre = 0;  // digits that agree, least of all parameters
+  double lre = 0;  // agreeing digits, least of all parameters
   double residual_sum_of_squares = 0, certified_residual_sum_of_squares = 0;
 };
 NistRunResult run(Context& context, const NistRun& options);
@@ -69,21 +69,21 @@ struct FitTable {
   std::vector<std::string> names;
   std::vector<std::vector<double>> columns;
 };
-/// A model and the data it is fitted to.
+/// A model and the data to which it is fitted.
 struct FitModel {
   std::string file;                 // CSV with a header
   std::vector<std::string> others;  // further data sets
   std::vector<FitTable> given;      // all data sets, instead of files
   std::string model;                // over columns and parameters
   std::string y, sigma;
-  std::vector<std::string> x;  // columns that the model names; empty: all of them
+  std::vector<std::string> x;  // columns in the model; empty: all of them
   std::map<std::string, double> initial;
   std::map<std::string, std::pair<double, double>> bounds;
   std::map<std::string, std::string> constraints;  // parameters as formulas of others
   std::vector<std::string> shared;                 // parameters that all data sets have in common
 };
 struct FitRun : RunOptions, FitModel {
-  bool absolute_sigma = false;  // sigma is right as it is: errors are not scaled
+  bool absolute_sigma = false;  // sigma is absolute: errors are not scaled
   bool correlations = false, profile = false, bands = false;
   std::string at;  // CSV with the columns of x: points at which curve and bands are evaluated
   std::optional<FitTable> at_given;  // instead of a file
@@ -94,18 +94,18 @@ struct FitRun : RunOptions, FitModel {
 };
 void describe(Schema<FitRun>& schema);
 
-/// Statements about weighted residuals.
+/// Tests of weighted residuals.
 struct FitResidualTests {
   int64_t runs = 0;          // of equal signs along the first column of x (Wald and Wolfowitz 1940)
-  double runs_expected = 0;  // if signs follow each other by chance
-  std::optional<double> runs_probability;                  // of runs that are as far from that number
+  double runs_expected = 0;  // expected if signs are independent
+  std::optional<double> runs_probability;                  // of a number of runs as far from the expected one
   std::optional<double> normality, normality_probability;  // D'Agostino and Pearson 1973; from 20 rows on
   std::optional<double> akaike, bayes;  // n log(S / n) + 2 p, and + p log(n); no loss, S above 0
 };
 /// Probabilities of one, two and three standard deviations of a normal number.
 std::array<double, 3> profile_levels();
-/// Where the least sum of squares with this parameter held is so large that an F test refuses it at profile_levels() (with
-/// absolute sigma a chi-squared test); infinite where it never is.
+/// Limits at which the least sum of squares with this parameter fixed fails an F test at profile_levels() (with
+/// absolute sigma a chi-squared test); infinite if there is none.
 struct FitProfile {
   std::string parameter;
   std::array<double, 3> lower{}, upper{};
@@ -115,8 +115,8 @@ struct FitBands {
   double level = 0.95;
   std::vector<double> confidence, prediction;
 };
-/// The model of each data set at `rows` points that were asked for, data set after data set; half widths are empty where no bands
-/// are known, those of measurements also where the points have no sigma and the data do.
+/// The model of each data set at the `rows` requested points, data set after data set; half widths are empty if no
+/// bands are known, those of measurements also if the data have a sigma and the points do not.
 struct FitCurve {
   int64_t rows = 0;
   std::vector<double> fitted, confidence, prediction;
@@ -129,7 +129,7 @@ struct FitRunResult : RunResult {
   std::map<std::string, std::string> constraints;  // of `parameters`, as they were resolved
   std::vector<double> initial, values, fitted;
   std::vector<double> standard_errors, covariance;  // as FitResult has them
-  std::vector<double> correlations;                 // (parameters, parameters), if asked for and known
+  std::vector<double> correlations;                 // (parameters, parameters), if requested and known
   std::vector<std::string> at_bound, undetermined;
   double residual_sum_of_squares = 0, residual_standard_deviation = 0, r_squared = 0;
   std::optional<double> chi_squared, chi_squared_probability;  // as FitResult has them
@@ -151,7 +151,7 @@ std::span<const Choice<PoseStart>> choices(PoseStart);
 struct PoseGraphRun : RunOptions {
   PoseGraphRun();  // 500 iterations: noisy odometry starts far from the minimum, and steps are cheap
   std::string file;
-  PoseStart start = PoseStart::file;  // tree where the file has no poses
+  PoseStart start = PoseStart::file;  // tree if the file has no poses
   std::string out;
   std::string residuals;  // CSV by instance at the end: term, instance, norm, weight
 };
@@ -177,7 +177,7 @@ struct SyntheticScene {
 struct BundleRun : RunOptions {
   BundleRun();               // function tolerance 1e-6, as is usual
   std::string file;          // BAL's text format, or
-  SyntheticScene synthetic;  // this instead
+  SyntheticScene synthetic;  // this scene
   std::string out, ply;
   std::string residuals;  // as PoseGraphRun::residuals
 };
@@ -201,7 +201,7 @@ std::span<const Choice<UpAxis>> choices(UpAxis);
 struct MeshPictureRun {
   std::string file;
   MeshColor color = MeshColor::plain;
-  std::optional<std::array<double, 3>> view;  // from the mesh to the eye; usually from the right and above
+  std::optional<std::array<double, 3>> view;  // from the mesh to the eye; default from the right and above
   UpAxis up = UpAxis::z;
   int width = 900;  // pixels
   bool edges = false, smooth = false, compare = false;
@@ -214,11 +214,11 @@ struct MeshArrays {
 };
 
 struct MeshRun : RunOptions {
-  std::string mesh;                 // a file, or "icosphere:4" and the like
+  std::string mesh;                 // a file, or a generated mesh such as "icosphere:4"
   std::optional<MeshArrays> given;  // instead of `mesh`
   std::string energy;
-  std::optional<Method> method;            // by the energy
-  std::optional<int> iterations;           // by the energy
+  std::optional<Method> method;            // default by the energy
+  std::optional<int> iterations;           // default by the energy
   std::string fix, handles, handles_file;  // texts of selection.hpp, and a file of handles
   std::optional<double> attach, stiffness, bend, gravity, rest_scale;
   std::optional<uint64_t> seed;
@@ -242,7 +242,7 @@ struct MeshRunResult : RunResult {
   struct Curvature {
     int64_t hinges = 0, seams = 0, boundary = 0;
   };
-  std::optional<Curvature> curvature_before, curvature_after;         // but for parameterize
+  std::optional<Curvature> curvature_before, curvature_after;         // except for parameterize
   std::optional<double> developability_before, developability_after;  // of its energies
   struct Flat {
     double symmetric_dirichlet = 0, largest_stretch = 1;
@@ -260,8 +260,8 @@ std::string to_text(const MeshRunResult& result);
 struct SketchRun : RunOptions {
   SketchRun();  // function tolerance 1e-12
   std::string file;
-  bool allow_conflicts = false;  // else constraints that contradict each other throw InputError
-  std::string out;               // a drawing, or .toml: the sketch as found
+  bool allow_conflicts = false;  // otherwise contradicting constraints throw InputError
+  std::string out;               // a drawing, or .toml: the solved sketch
 };
 void describe(Schema<SketchRun>& schema);
 struct SketchRunResult : RunResult {

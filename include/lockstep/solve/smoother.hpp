@@ -27,12 +27,12 @@
 namespace lockstep::solve {
 
 struct SmootherOptions {
-  /// Blocks whose time is further back than this leave, and a prior keeps what their terms said of the others. Infinite:
+  /// Age at which blocks are removed; a prior keeps the information of their terms about the others. Infinite:
   /// none leave.
   double lag = std::numeric_limits<double>::infinity();
-  /// A block is linearised anew where a coordinate of its step is larger than this many units of its set.
+  /// A block is relinearised if a coordinate of its step exceeds this many units of its set.
   double relinearize = 0.05;
-  /// Steps are passed on to blocks further away where they change by more than this many units.
+  /// Changes of steps above this many units are propagated to further blocks.
   double propagate = 1e-5;
 };
 
@@ -45,36 +45,36 @@ struct FactorKind {
 /// Counts of an update.
 struct SmootherUpdate {
   int64_t relinearized = 0;  // blocks
-  int64_t eliminated = 0;    // blocks of the part of the tree that was eliminated again
+  int64_t eliminated = 0;    // blocks of the part of the tree that was re-eliminated
   int64_t cliques = 0;       // of the whole tree
-  int64_t left = 0;          // blocks that left the window
+  int64_t left = 0;          // blocks that were removed
 };
 
-/// The minimiser of a growing problem by Gauss-Newton steps. The square-root factor is kept as a tree of cliques (Kaess et
-/// al., iSAM2, IJRR 31, 2012): an update linearises blocks that moved, and eliminates the cliques from what changed up to
-/// the root. In f64 on the CPU, with the same bits for any number of threads. Every call that throws leaves the smoother
-/// as it was; terms and blocks that update() could not take stay for the next one.
+/// The minimiser of a growing problem by Gauss-Newton steps. The square-root factor is a tree of cliques (Kaess et
+/// al., iSAM2, IJRR 31, 2012): an update relinearises blocks that moved, and eliminates the cliques from the changed
+/// ones up to the root. In f64 on the CPU, bit-identical for any number of threads. A call that throws leaves the
+/// smoother unchanged; terms and blocks that update() rejects remain for the next one.
 class Smoother {
  public:
   explicit Smoother(Context& context, const SmootherOptions& options = {});
   ~Smoother();
   Smoother(Smoother&&) noexcept;
 
-  /// A set without blocks. `unit`: the size of a coordinate that the options' thresholds are multiples of.
+  /// An empty set of blocks. `unit`: unit of a coordinate, for the thresholds of the options.
   BlockSet add_set(std::string name, Manifold manifold, double unit = 1);
-  /// Blocks at the end of a set, with guesses of their values; gives the number of the first. Times do not decrease; NaN:
-  /// the latest so far.
+  /// Appends blocks with initial values to a set; returns the number of the first. Times must not decrease; NaN: the
+  /// latest so far.
   int64_t append_blocks(BlockSet set, std::span<const double> values,
                         double time = std::numeric_limits<double>::quiet_NaN());
-  /// Gives a block a later time, so that it stays longer, such as a landmark that is seen again.
+  /// Assigns a later time to a block, so that it stays longer, such as a landmark that is seen again.
   void touch(BlockSet set, int64_t block, double time);
-  /// Holds a block at its value. Throws InputError for one that an update moved.
+  /// Fixes a block at its value. Throws InputError for one that an update has moved.
   void fix(BlockSet set, int64_t block);
 
-  /// Holds tangent coordinates of a block at its estimate, or frees them, as Problem::fix_coordinates() does.
+  /// Fixes tangent coordinates of a block at its estimate, or frees them, as Problem::fix_coordinates().
   void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
-  /// Bounds as Problem::bound() takes them; infinities: none. A block that leaves while it is at a bound is held there by
-  /// the prior, others leave as if they had none.
+  /// Bounds as in Problem::bound(); infinities: none. If a block is at a bound when it is removed, the prior keeps it
+  /// there; bounds of other removed blocks have no effect.
   void bound(BlockSet set, int64_t block, int component, double lower, double upper);
 
   FactorKind add_kind(const TermType& type, std::span<const BlockSet> sets);
@@ -85,35 +85,35 @@ class Smoother {
   FactorKind add_kind(const HostTerm& type, std::initializer_list<BlockSet> sets) {
     return add_kind(type, std::span<const BlockSet>(sets.begin(), sets.size()));
   }
-  /// Instances as Problem::add_terms() takes them.
+  /// Instances as in Problem::add_terms().
   TermSet add_terms(FactorKind kind, std::span<const int32_t> indices, std::span<const double> data);
-  /// Takes the instances out. Those whose blocks left are in the prior and stay there.
+  /// Removes the instances. Information already in the prior remains.
   void erase(TermSet terms);
-  /// Each instance counts w 1/2 rho(|r|^2) from now on, w >= 0; one number, or one by instance. Those whose blocks left keep
-  /// the weight that they had. Throws InputError where none is left.
+  /// Weights of instances: each contributes w 1/2 rho(|r|^2), w >= 0; one number, or one per instance. Instances in
+  /// the prior keep their weight. Throws InputError if none is left.
   void weigh(TermSet terms, std::span<const double> weights);
   void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
 
-  /// Takes in what was added. Throws InputError for blocks that the terms do not determine.
+  /// Processes what was added. Throws InputError for blocks that the terms do not determine.
   SmootherUpdate update();
-  /// Takes in what was added and iterates with all blocks linearised anew until no step is left but rounding; by minimize()
-  /// where Gauss-Newton steps do not lower the cost. Gives the number of iterations.
+  /// Processes what was added, relinearises all blocks and iterates until steps reach rounding level; uses minimize()
+  /// if Gauss-Newton steps do not reduce the cost. Returns the number of iterations.
   int solve(int max_iterations = 100);
 
   /// Estimates: linearisation points moved by the last steps.
   std::vector<double> value(BlockSet set, int64_t block) const;
   std::vector<double> values(BlockSet set) const;  // (count, ambient), by number
   std::vector<int64_t> block_numbers(BlockSet set) const;
-  int64_t instance_count() const;  // priors of blocks that left included
-  /// Cost at the estimates, with what is waiting for update().
+  int64_t instance_count() const;  // including priors of removed blocks
+  /// Cost at the estimates, including what is waiting for update().
   double cost() const;
-  /// Joint covariance of blocks' tangent coordinates at the linearisation points of the last update, row-major; zeros for
-  /// coordinates that are held or at a bound.
+  /// Joint covariance of the blocks' tangent coordinates at the linearisation points of the last update, row-major;
+  /// zeros for coordinates that are fixed or at a bound.
   std::vector<double> covariance(std::span<const std::pair<BlockSet, int64_t>> blocks) const;
-  /// The same problem for minimize() and others: sets with the ids that they have here, blocks by number, a term set of each
+  /// The same problem for minimize() and other functions: sets with their ids, blocks by number, a term set of each
   /// kind, priors.
   Problem problem() const;
-  /// Of tree, blocks and instances.
+  /// Memory of tree, blocks and instances.
   int64_t bytes() const;
 
   struct State;

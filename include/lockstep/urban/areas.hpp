@@ -15,16 +15,16 @@ namespace lockstep::urban {
 enum class AreaGroups { none, land_cover, stress };
 std::span<const Choice<AreaGroups>> choices(AreaGroups);
 
-/// The span of a row: a step, the mean over a day's steps, the mean over all.
+/// The period of a row: a step, the mean over a day's steps, the mean over all.
 enum class AreaPeriod { hour, day, period };
 std::span<const Choice<AreaPeriod>> choices(AreaPeriod);
 
-/// Hours of the day, of which the intervals within count.
+/// Hours of the day; the intervals within them count.
 struct HourWindow {
   int from = 0, to = 24;
 };
 
-/// A bound of an output, "utci>38".
+/// A threshold of an output, "utci>38".
 struct AreaThreshold {
   std::string text, output;
   bool above = true, equal = false;
@@ -51,18 +51,18 @@ struct AreaStatisticsOptions {
   std::filesystem::path file;  ///< .csv or .gpkg
 };
 
-/// A row of the table. Statistics are of the pixels' values, weighted by the area that counts; NaN where there is none.
+/// A row of the table. Statistics of the pixels' values, weighted by the covered area; NaN if there is none.
 struct AreaRow {
   std::string area, group, output, unit, time;
   double m2 = 0, mean = 0, deviation = 0, minimum = 0, maximum = 0;
   std::vector<double> percentiles;
-  /// By threshold, of the row's output: ground where it holds (mean over the steps), and hours (mean over the ground).
+  /// By threshold of the row's output: area beyond it (mean over the steps), and hours (mean over the ground).
   std::vector<double> threshold_m2, threshold_hours;
 };
 
 struct AreaStatisticsResult {
   int64_t areas = 0, steps = 0;
-  int64_t outside = 0, partly = 0;  ///< areas that lie outside of the raster, or with a part of them
+  int64_t outside = 0, partly = 0;  ///< areas outside the raster, or with a part outside
   std::vector<double> percentiles;
   std::vector<std::string> thresholds;
   std::vector<std::string> warnings;
@@ -71,8 +71,8 @@ struct AreaStatisticsResult {
   std::vector<StageRecord> host_stages;  ///< "read", "areas", "write"
 };
 
-/// Throws InputError for what is no run, for areas that no file gives, that cross themselves or are all outside, and for
-/// outputs and thresholds that the run does not have.
+/// Throws InputError for a folder that is not a run, files without areas, self-intersecting areas, areas that are all
+/// outside, and outputs and thresholds that the run does not have.
 AreaStatisticsResult area_statistics(const AreaStatisticsOptions& options);
 
 void describe(Schema<AreaStatisticsOptions>& s);

@@ -30,34 +30,34 @@ struct Person {
 };
 
 /// Physiologically Equivalent Temperature (°C) by the balance of MEMI (Höppe 1999, doi:10.1007/s004840050118): the
-/// indoor air at which core and skin would be as warm. Wind is that at 1.1 m. The clothes' temperature is walked to in
-/// steps as published, which end up to 0.001 K past the balance: PET as a function of Tmrt has teeth of 0.03 K, in hot
-/// wind of 0.1 K. NaN where an argument is NaN, for a wind below 0, and where no state of the body balances. Throws
-/// InputError for a person out of range.
+/// indoor air temperature at which core and skin are equally warm. Wind is that at 1.1 m. As published, the clothing
+/// temperature is searched for in steps that end up to 0.001 K beyond the balance, so PET as a function of Tmrt has
+/// steps of 0.03 K, in hot wind of 0.1 K. NaN for an argument that is NaN, for a negative wind, and if no state of
+/// the body balances. Throws InputError for an invalid person.
 double pet(double ta_c, double rh_percent, double tmrt_c, double wind_1m1, const Person& person = {});
 
-/// Wind at a height from one measured at another (m) over the ground, by the power law of exponent 0.2.
+/// Wind at one height from the wind at another (m) above the ground, by the power law with exponent 0.2.
 double wind_at(double height_m, double wind, double measured_at_m);
 inline constexpr double kUtciWindHeight = 10, kPetWindHeight = 1.1;
 
 enum class ComfortIndex { utci, pet };
 
-/// A class: its name as published, and its upper bound, which belongs to it; infinite for the last.
+/// A class: its published name, and its upper bound, inclusive; infinite for the last.
 struct StressClass {
   std::string_view name;
   double upper_c;
 };
-/// From the coldest up: the ten of UTCI (Błażejczyk et al. 2013) and the nine of PET (Matzarakis & Mayer 1996).
+/// From the coldest: the ten of UTCI (Błażejczyk et al. 2013) and the nine of PET (Matzarakis & Mayer 1996).
 std::span<const StressClass> stress_classes(ComfortIndex index);
-/// Place in stress_classes(); -1 for NaN.
+/// Index in stress_classes(); -1 for NaN.
 int stress_class(ComfortIndex index, double value_c);
 
-// ---- One place, as the commands `urban utci` and `urban pet` compute it ----
+// ---- One place, as in the commands `urban utci` and `urban pet` ----
 
 struct AirOptions {
   double ta_c = 20, rh_percent = 50, wind = 1, tmrt_c = 20;
   std::optional<double>
-      wind_height_m;  ///< of the sensor, from which the wind is carried over; else the index's own
+      wind_height_m;  ///< of the sensor, from which the wind is converted; default: that of the index
 };
 struct UtciOptions : AirOptions {};
 struct PetOptions : AirOptions {
@@ -74,7 +74,7 @@ struct UtciResult : ComfortResult {
 };
 struct PetResult : ComfortResult {};
 
-/// Throw InputError for options out of range, and where no state of the body balances.
+/// Throw InputError for invalid options, and if no state of the body balances.
 UtciResult run(const UtciOptions& options);
 PetResult run(const PetOptions& options);
 

@@ -1,4 +1,4 @@
-// Two runs of `urban run` that differ in their scenario: what changes, where, when, and for how much ground.
+// Compares two runs of `urban run` that differ in their scenario: what changes, where, when, and on how much ground.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct CompareOptions {
   std::filesystem::path before, after;  ///< folders of `urban run`
   /// Options, by their names in run.json, that may differ in addition to those of the surface.
   std::vector<std::string> differing;
-  bool include_roofs = false;  ///< in statistics and maps; else what is ground in both runs
+  bool include_roofs = false;  ///< in statistics and maps; otherwise pixels that are ground in both runs
   GridFormat format = GridFormat::tif;
   bool pictures = true;
   std::filesystem::path folder;  ///< of results
@@ -28,7 +28,7 @@ struct RunDifference {
   std::string option, before, after;
 };
 
-/// A pixel, its centre, and when.
+/// A pixel with its centre and time.
 struct ChangePlace {
   int64_t row = 0, col = 0;
   double x = 0, y = 0;
@@ -62,7 +62,7 @@ struct ClassChange {
   double upper_c = 0;
   double before_m2 = 0, after_m2 = 0;  ///< mean over the steps
   double before_percent = 0, after_percent = 0;
-  double hottest_before_m2 = 0, hottest_after_m2 = 0;  ///< at the step that is hottest before
+  double hottest_before_m2 = 0, hottest_after_m2 = 0;  ///< at the step with the highest mean before
 };
 struct StressChange {
   ComfortIndex index = ComfortIndex::utci;
@@ -85,7 +85,7 @@ struct CompareResult {
 };
 
 /// Reads both runs, compares their records, and writes the differences of their summaries, maps and a page. Throws
-/// InputError where the runs differ in more than the surface and `differing`, in their grids or in their steps.
+/// InputError if the runs differ in more than the surface and `differing`, in their grids or in their steps.
 CompareResult compare(const CompareOptions& options);
 
 void describe(Schema<CompareOptions>& s);

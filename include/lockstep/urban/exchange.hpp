@@ -1,4 +1,5 @@
-// Sky view factors as UMEP and SOLWEIG exchange them: svfs.zip, shadowmats.npz, SkyViewFactor.tif. `lockstep urban umep`.
+// Sky view factors in the formats of UMEP and SOLWEIG: svfs.zip, shadowmats.npz, SkyViewFactor.tif. `lockstep urban
+// umep`.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +10,8 @@
 namespace lockstep::urban {
 
 struct UmepOptions {
-  /// A folder of `urban svf`, of which UMEP's files are made, or an svfs.zip, which becomes such a folder.
+  /// A folder of `urban svf`, which is converted to UMEP's files, or an svfs.zip, which is converted to such a
+  /// folder.
   std::filesystem::path from;
   double transmissivity = 0.03;         ///< of plants, in SkyViewFactor.tif
   GridFormat format = GridFormat::tif;  ///< of the grids of an svfs.zip
@@ -17,21 +19,21 @@ struct UmepOptions {
 };
 struct UmepExchange {
   int64_t rows = 0, cols = 0;
-  int patches = 0;  ///< of the sky states; 0: there were none
+  int patches = 0;  ///< of the sky states; 0: none
   std::vector<std::filesystem::path> files;
   std::vector<StageRecord> host_stages;  ///< "convert"
 };
-/// to_umep() or from_umep(), as `from` ends.
+/// to_umep() or from_umep(), by the extension of `from`.
 UmepExchange run(const UmepOptions& options);
 
-/// From the grids of `urban svf` (and its sky_states.npz where that is there) in `from`: `to`/svfs.zip, shadowmats.npz,
-/// and SkyViewFactor.tif, svf − (1 − svf_veg)(1 − transmissivity), the total with plants that let light pass. Throws
-/// InputError for grids that are missing or differ in size, and where GDAL is absent.
+/// From the grids of `urban svf` (and its sky_states.npz if present) in `from`: `to`/svfs.zip, shadowmats.npz, and
+/// SkyViewFactor.tif, svf − (1 − svf_veg)(1 − transmissivity), the total with translucent plants. Throws InputError
+/// for grids that are missing or differ in size, and without GDAL.
 UmepExchange to_umep(const std::filesystem::path& from, const std::filesystem::path& to,
                      double transmissivity);
 
-/// The reverse: converts `zip`, and shadowmats.npz next to it if it exists, to the files of `urban svf --save-patches`.
-/// Missing grids of plants are 1. Throws InputError for any other archive.
+/// The reverse: converts `zip`, and shadowmats.npz next to it if it exists, to the files of `urban svf
+/// --save-patches`. Missing grids of plants are 1. Throws InputError for any other archive.
 UmepExchange from_umep(const std::filesystem::path& zip, const std::filesystem::path& to, GridFormat format);
 
 void describe(Schema<UmepOptions>& s);

@@ -1,4 +1,4 @@
-// Where trees help most: greedy choice of sites by what each tree changes. `lockstep urban plant`.
+// Where trees help most: greedy selection of sites by the effect of each tree. `lockstep urban plant`.
 #pragma once
 
 #include <cstdint>
@@ -11,33 +11,33 @@
 
 namespace lockstep::urban {
 
-/// A tree as its crown's dome over a trunk.
+/// A tree: half an ellipsoid on a trunk.
 struct TreeSpecies {
   double height_m = 0, trunk_m = 0,
-         crown_m = 0;  ///< top and begin of the crown above the ground; its diameter
+         crown_m = 0;  ///< top and base of the crown above the ground; its diameter
 };
-/// "10,3,6". Throws InputError for another text, and for a crown that does not begin below its top.
+/// "10,3,6". Throws InputError for other text, and for a crown base that is not below the top.
 TreeSpecies parse_species(const std::string& text);
 
-/// exact: each candidate in reach of a new tree is evaluated again. lazy: those alone whose last gain is above the best one,
-/// which is the same answer where gains only fall as trees are added.
+/// exact: each candidate in reach of a new tree is re-evaluated. lazy: only those whose last gain exceeds the best
+/// one, with the same result if gains only fall as trees are added.
 enum class PlantSearch { exact, lazy };
 std::span<const Choice<PlantSearch>> choices(PlantSearch);
 
-/// As `run`, of which it takes the inputs and the model.
+/// As `run`, with the same inputs and model.
 struct PlantOptions : SeriesOptions {
   PlantOptions() { trees_follow = true; }
   int64_t trees = 1;
   std::optional<TreeSpecies> species;
   std::filesystem::path allowed;  ///< areas allowed for trees; empty: anywhere on the ground
   std::string layer, areas_crs;   ///< of `allowed`, and of areas with people
-  /// "hours>38": hours of UTCI above a bound, a square metre of ground. "mean-utci": its mean over ground and time. A file:
-  /// the same mean over people, areas with a field `people` or a raster of people a pixel.
+  /// "hours>38": hours of UTCI above a threshold per square metre of ground. "mean-utci": its mean over ground and
+  /// time. A file: the same mean over people, areas with a field `people` or a raster of people per pixel.
   std::string objective = "hours>38";
-  std::optional<double> spacing_m;  ///< between candidates; else the crown's diameter
+  std::optional<double> spacing_m;  ///< between candidates; default: the crown's diameter
   PlantSearch search = PlantSearch::exact;
-  /// A tree is evaluated on the pixels that see it before the sun or a patch of the sky at this altitude or above; 0: on
-  /// all that it can change.
+  /// A tree is evaluated on the pixels that see it in front of the sun or a patch of the sky at this altitude or
+  /// above; 0: on all that it can change.
   double least_altitude_deg = 6;
   bool before_after = true;  ///< runs without and with the trees, and their comparison
 };
@@ -56,25 +56,25 @@ struct PlantCandidate {
   int64_t tree = 0;       ///< its number among the trees; 0: not chosen
 };
 
-/// Why positions of the grid are no candidates.
+/// Why positions of the grid are not candidates.
 struct PlantRefusals {
   int64_t positions = 0, not_allowed = 0, no_ground = 0, no_room = 0, edge = 0;
 };
 
 struct PlantResult : RunResult {
   std::string objective, unit;   ///< the unit of gains
-  double before = 0, after = 0;  ///< the objective, by the evaluations
+  double before = 0, after = 0;  ///< the objective according to the evaluations
   std::vector<PlantedTree> trees;
   std::vector<PlantCandidate> candidates;
   PlantRefusals refusals;
   double reach_m = 0;          ///< half of the widest window of a candidate
-  int64_t evaluations = 0;     ///< of a candidate, the first ones included
-  double evaluated_share = 0;  ///< pixels that they computed, over those of as many whole grids
-  int64_t raised = 0;          ///< evaluations that found a higher gain than the one before
+  int64_t evaluations = 0;     ///< of a candidate, including the first ones
+  double evaluated_share = 0;  ///< pixels computed by them, relative to the same number of whole grids
+  int64_t raised = 0;          ///< evaluations that found a higher gain than before
   std::filesystem::path cdsm, tdsm, places, curve, curve_picture, before_run, after_run, comparison;
 };
 
-/// Throws InputError for bad inputs, and where no tree has room. Writes nothing before the trees are chosen.
+/// Throws InputError for invalid inputs, and if there is no candidate. Writes nothing before the trees are selected.
 PlantResult plant(Context& context, const PlantOptions& options);
 
 void describe(Schema<PlantOptions>& s);

@@ -1,4 +1,4 @@
-// Results of runs as the program's JSON has them.
+// Results of runs as in the program's JSON.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ class Group;
 
 namespace lockstep::urban {
 
-/// A grid a time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1. The last
-/// eight are what vertical planes that face a side receive.
+/// Grids of each time step. Temperatures in °C, fluxes in W/m², `shadow` 0 … 1 (1 = sun), `gvf` a share of 0 … 1. The
+/// last eight are the fluxes on vertical planes that face a direction.
 enum class SeriesOutput {
   tmrt,
   utci,
@@ -49,7 +49,7 @@ inline std::string_view name(SeriesOutput output) { return name_among(choices(ou
 enum class SeriesFormat { nc, tif, npy };
 std::span<const Choice<SeriesFormat>> choices(SeriesFormat);
 
-/// umep: UMEP-processing 2025a. solweig: the Rust solweig 0.1.0b84. corrected: what the cited papers say.
+/// umep: UMEP-processing 2025a. solweig: the Rust solweig 0.1.0b84. corrected: the cited papers.
 enum class Preset { umep, solweig, corrected };
 std::span<const Choice<Preset>> choices(Preset);
 inline std::string_view name(Preset preset) { return name_among(choices(preset), preset); }
@@ -61,30 +61,31 @@ std::span<const Choice<SkyModel>> choices(SkyModel);
 std::span<const Choice<Body>> choices(Body);
 std::span<const Choice<Posture>> choices(Posture);
 
-/// A place whose values are written as a row a step.
+/// A point whose values are written as one row per step.
 struct SeriesPoint {
   std::string id;
   double x = 0, y = 0;       ///< in the raster's coordinates
   int64_t row = 0, col = 0;  ///< the pixel
 };
 
-/// The moment that a time of the weather names: the start, the middle or the end of its interval.
+/// The part of the interval that a time of the weather denotes: its start, middle or end.
 enum class IntervalLabel { start, middle, end };
 std::span<const Choice<IntervalLabel>> choices(IntervalLabel);
 
-/// The wind of each pixel, as URock and CFD programs give it: a band, or a step of a NetCDF dimension, a direction of the wind.
+/// The wind of each pixel, as computed by URock and CFD programs: one band, or step of a NetCDF dimension, per wind
+/// direction.
 struct WindFieldOptions {
   std::filesystem::path file;  ///< of the raster's grid; empty: the weather's wind everywhere
   std::vector<double>
       directions_deg;  ///< of its bands, clockwise from north, where the wind comes from; else the file's
   bool speeds =
-      false;  ///< values are speeds (m/s) in a wind of `reference_speed_m_s`, else shares of the wind
+      false;  ///< values are speeds (m/s) for a wind of `reference_speed_m_s`, else shares of the wind
   std::optional<double> reference_speed_m_s;
   double height_m = 1.5;           ///< of its values above the ground
-  double reference_height_m = 10;  ///< of the wind that its values are shares of
+  double reference_height_m = 10;  ///< of the reference wind of its values
 };
 
-/// The air temperature of each pixel: one band for all steps, a band a step of the run, or bands of named times.
+/// The air temperature of each pixel: one band for all steps, one band per step of the run, or bands with times.
 struct AirFieldOptions {
   std::filesystem::path file;  ///< of the raster's grid; empty: the weather's air everywhere
   bool absolute = false;       ///< °C, else K above the weather's air
@@ -95,16 +96,16 @@ struct LeafDays {
   int first = 1, last = 366;
 };
 
-/// Ends of the colours of a picture.
+/// Range of the colours of a picture.
 struct PictureRange {
   double low = 0, high = 1;
 };
 
 struct SeriesOptions {
-  CityFiles city;  ///< the DSM alone is enough: its lowest pixel is then the ground, and a line says so
+  CityFiles city;  ///< the DSM is sufficient: its lowest pixel is then the ground, and a line reports this
   std::filesystem::path land_cover;                ///< classes of the parameters' table
-  std::filesystem::path wall_height, wall_aspect;  ///< both or none: found
-  std::filesystem::path svf_folder;                ///< what `urban svf --save-patches` left; empty: computed
+  std::filesystem::path wall_height, wall_aspect;  ///< both or none: computed
+  std::filesystem::path svf_folder;                ///< folder of `urban svf --save-patches`; empty: computed
   std::filesystem::path parameters;  ///< UMEP's parameter file (JSON); empty: the standard values
   std::filesystem::path weather;     ///< EPW, UMEP's 24 columns, CSV, or ERA5's NetCDF
   std::filesystem::path points;      ///< CSV with id,x,y or id,lat,lon, or GeoJSON; empty: none
@@ -116,31 +117,31 @@ struct SeriesOptions {
   IntervalLabel interval = IntervalLabel::end;  ///< of the weather's times; results name the interval's end
   bool horizontal_direct = false;               ///< Kdirect is the beam on the horizontal (ERA5's fdir)
   std::optional<double> wind_height_m;          ///< of the sensor; else the parameters', else 10
-  bool nearest_cell = false;  ///< of gridded weather (ERA5); else between the four around the place
+  bool nearest_cell = false;  ///< of gridded weather (ERA5); else interpolated between the four nearest
   WindFieldOptions wind_field;
   AirFieldOptions air_field;
-  /// First and last day of the year with leaves, over the turn of the year where the first is the later; else the
-  /// parameters', else by preset and latitude (docs/urban.md).
+  /// First and last day of the year with leaves, across the end of the year if the first is later; default: those of
+  /// the parameters, else by preset and latitude (docs/urban-runs.md).
   std::optional<LeafDays> leaf_days;
   bool evergreen = false;     ///< leaves on all days
-  bool trees_follow = false;  ///< leaves matter although the city has no plants yet
+  bool trees_follow = false;  ///< warn about leaves although the city has no plants yet
 
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
   std::filesystem::path folder;  ///< of results
   bool pictures = true;          ///< a PNG a step
-  bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
-  bool include_roofs = false;    ///< in statistics and pictures; else the ground alone, as ground.tif has it
+  bool video = true;             ///< day.mp4, one frame per step; a warning without FFmpeg
+  bool include_roofs = false;    ///< in statistics and pictures; default: only the ground, as in ground.tif
   std::string place, scenario;   ///< names on pictures and in the report
   MapOptions map;
   std::optional<PictureRange>
-      picture_range;  ///< of outputs that have no classes; else that of each picture's values
+      picture_range;  ///< of outputs without classes; default: the range of each picture
   std::optional<double>
-      daylight_saving_h;  ///< that pictures add to the weather's clock; else by date and place
+      daylight_saving_h;  ///< added to the weather's clock in pictures; default: by date and place
 
   Preset preset = Preset::corrected;
-  /// Parts of an interval, each with its own position of the sun; results are means over them. 0: as many as give parts of
-  /// about 10 minutes, and one in the presets umep and solweig.
+  /// Parts of an interval, each with its own position of the sun; results are means over them. 0: parts of about 10
+  /// minutes; one in the presets umep and solweig.
   int substeps = 0;
   SkyModel sky = SkyModel::anisotropic;
   Body body = Body::cylinder;
@@ -149,24 +150,24 @@ struct SeriesOptions {
   RayOptions rays;
   WallOptions walls;
   TileOptions tiles;  ///< its resume_folder is not used
-  /// Rows that are put together at a time where NetCDF is the only format, a multiple of 256; 0: all, or as many as
-  /// memory holds. Parts of the rows get no pictures and no film.
+  /// Number of rows assembled together if NetCDF is the only format, a multiple of 256; 0: all, or as many as fit the
+  /// memory. Parts of the rows have no pictures and no film.
   int64_t rows_at_a_time = 0;
-  bool resume = true;  ///< take over finished tiles of a killed run
-  Wording words;       ///< how warnings and the rows of check() name options; without functions: as C++ does
+  bool resume = true;  ///< reuse finished tiles of a killed run
+  Wording words;       ///< spelling of options in warnings and rows of check(); default: as in C++
 };
 
-/// Mean and upper tail of what was timed.
+/// Mean and upper tail of times.
 struct SeriesTimes {
   double timestep_wall_time_s = 0;  ///< mean
   double timestep_wall_time_p95_s = 0;
   double tile_turnaround_ms = 0, tile_turnaround_p95_ms = 0;
   /// Time of the stages, over all tiles: "shadow", "gvf", "radiation", "sky", "comfort"; and of that on a GPU.
   std::map<std::string, double> stage_time_ms, gpu_stage_time_ms;
-  double stitch_ms = 0;  ///< putting tiles together
+  double stitch_ms = 0;  ///< assembling tiles
   double copy_ms = 0;    ///< device to host
   double write_ms = 0;   ///< of the writing thread
-  double wait_ms = 0;    ///< computation that waited for the writer
+  double wait_ms = 0;    ///< waiting of the computation for the writer
 };
 
 /// Ground in a class of thermal stress, of a mean or a maximum over the run.
@@ -183,24 +184,24 @@ struct SeriesResult : RunResult {
   double latitude_deg = 0, longitude_deg = 0, utc_offset_h = 0;
   std::filesystem::path netcdf, points_file, report, video;
   std::vector<SeriesPoint> points;
-  std::vector<StressArea> stress;  ///< classes that occur, the hottest first; none of grids written by bands
-  /// By the columns of poi.csv: a value a point and step (point by point).
+  std::vector<StressArea> stress;  ///< classes that occur, the hottest first; none for grids written in bands
+  /// By the columns of poi.csv: a value per point and step (point by point).
   std::map<std::string, std::vector<double>> point_values;
   SeriesTimes metrics;
 };
 
-/// Reads, computes with stages ("urban.walls", "urban.svf", "urban.step"), fallback, tiles and telemetry
-/// inside, and writes. Throws InputError for bad files and options, naming file, line or pixel, and
-/// UnsupportedError where a module or memory is wanting.
+/// Reads, computes with stages ("urban.walls", "urban.svf", "urban.step"), fallback, tiles and telemetry, and writes.
+/// Throws InputError for invalid files and options, naming file, line or pixel, and UnsupportedError if a library or
+/// memory is missing.
 SeriesResult run(Context& context, const SeriesOptions& options);
-/// Each rank of the group calls it with its own context and the same options; the folder and the inputs are the same files for
-/// all. Tiles are handed out to the ranks, and rank 0 writes the results, whose bits are those of one rank. The results of
-/// the other ranks are empty.
+/// Every rank of the group calls it with its own context and the same options; the folder and the inputs are the same
+/// files for all. Tiles are distributed over the ranks, and rank 0 writes the results, which are bit-identical to
+/// those of one rank. The results of the other ranks are empty.
 SeriesResult run(Context& context, const SeriesOptions& options, const parallel::Group& group);
 
 enum class Verdict { ok, warning, error };
 
-/// A finding about an input. A run says its warnings and refuses the first error; `check` lists all.
+/// A finding about an input. A run prints its warnings and fails with the first error; `check` lists all.
 struct InputCheck {
   std::string check;  ///< "calm hours"
   std::optional<double> value;
@@ -209,10 +210,10 @@ struct InputCheck {
   std::string text;
 };
 
-/// As `run`, but that no folder for results is needed.
+/// As `run`, without a folder for results.
 struct CheckOptions : SeriesOptions {};
 
-/// Reads and doubts the inputs of `run` without computing or writing anything. Errors of inputs are rows of the result.
+/// Reads and checks the inputs of `run` without computing or writing. Errors of inputs are rows of the result.
 std::vector<InputCheck> check(Context& context, const SeriesOptions& options);
 
 struct ValidationOptions {
@@ -220,7 +221,7 @@ struct ValidationOptions {
   /// CSV with `time` (or `hour`, of the series' day) and columns Tmrt, Kdown, Kup, Kside (or Kn Ke Ks Kw),
   /// Ldown, Lup, Lside (or Ln Le Ls Lw).
   std::filesystem::path measured;
-  std::optional<double> measured_utc_offset_h;  ///< of its clock; else the weather's
+  std::optional<double> measured_utc_offset_h;  ///< of its clock; default: the weather's
 };
 
 /// Agreement of computed with measured values.
@@ -241,7 +242,7 @@ ValidationResult validate(Context& context, const ValidationOptions& options);
 
 /// Two runs of the same series, value by value over all outputs and steps.
 struct GridDifference {
-  double mean_abs_diff = 0, max_abs_diff = 0;  ///< of the values that both have; in the outputs' units
+  double mean_abs_diff = 0, max_abs_diff = 0;  ///< of common values, in the units of the outputs
   double finite_equal_percent = 100;           ///< values that are finite in both or in neither
 };
 
@@ -250,23 +251,23 @@ struct Gate {
   double value = 0, limit = 0;
   bool pass = false;
   std::string unit, note;
-  std::optional<GridDifference> difference;  ///< where the gate compares values
+  std::optional<GridDifference> difference;  ///< if the gate compares values
 };
-/// As `run`, but that nothing is kept, and nothing is needed: without a city it is the sample.
+/// As `run`, without results and required inputs: the default city is the sample.
 struct GateOptions : SeriesOptions {};
 
 /// The acceptance gates on the user's own city, or on the sample where `options.city.dsm` is empty: parity with
 /// the CPU, tiled = untiled, a domain of more groups than one dispatch holds, tiles in flight, worker scaling.
 std::vector<Gate> run_gates(Context& context, const SeriesOptions& options);
 
-/// Effect of a point where the presets differ on the mean radiant temperature (K), all pixels and steps.
+/// Effect of a difference between the presets on the mean radiant temperature (K), all pixels and steps.
 struct QuirkEffect {
-  std::string quirk, value;                 ///< what was set in `corrected`, alone
-  double mean_day_k = 0, mean_night_k = 0;  ///< mean change, sun up and down
+  std::string quirk, value;                 ///< the setting that was changed in `corrected`
+  double mean_day_k = 0, mean_night_k = 0;  ///< mean change by day and at night
   double mean_abs_k = 0, max_abs_k = 0;
 };
-/// Each of them toggled alone, last whole presets, on the user's own city and weather, or where `options.city.dsm`
-/// is empty on the sample and a clear day. The preset and outputs of the options are not used.
+/// Effects of all settings, each changed alone, and of the whole presets, on the user's own city and weather, or, if
+/// `options.city.dsm` is empty, on the sample and a clear day. The preset and outputs of the options are not used.
 std::vector<QuirkEffect> quirk_effects(Context& context, const SeriesOptions& options);
 
 void describe(Schema<WindFieldOptions>& s);

@@ -1,4 +1,4 @@
-// Single stages of the model on arrays, f64, on the host: for people who compare codes. `lockstep urban stage`.
+// Single stages of the model on arrays, f64, on the host, for comparisons with other codes. `lockstep urban stage`.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@
 
 namespace lockstep::urban {
 
-/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, or a scalar in
-/// its place; otherwise as written.
+/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, or a scalar in its place; otherwise
+/// literal.
 struct StageArray {
   std::string name, shape, unit, about;
   bool optional = false;
@@ -27,19 +27,19 @@ struct Stage {
 const std::vector<Stage>& urban_stages();
 
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
-/// Runs the stage `name`. Throws InputError for an unknown one and for wrong arrays.
+/// Runs the stage `name`. Throws InputError for an unknown one and for invalid arrays.
 NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays);
 
 /// The same from file to file.
 struct StageOptions {
   std::string name;
-  std::filesystem::path input, out;  ///< .npz; an empty `out`: nothing is written
+  std::filesystem::path input, out;  ///< .npz; an empty `out`: not written
 };
 struct StageOutput {
   std::string name;
   Sizes shape;
   size_t elements = 0;
-  double minimum = 0, maximum = 0, mean = 0;  ///< NaN counts in the mean alone
+  double minimum = 0, maximum = 0, mean = 0;  ///< NaN counts in the mean only
 };
 struct StageRun {
   std::string stage;

@@ -1,5 +1,5 @@
-// Hours of sun of a day or a period, without weather: of pixels and facades, with and without plants, and what rules for daylight
-// say of them. `lockstep urban sun`.
+// Hours of sun on a day or in a period, without weather, on pixels and facades, with and without plants, and grades
+// of daylight rules. `lockstep urban sun`.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct SunlightOptions {
   std::string date;                                   ///< "2026-03-21"
   std::string from, to;                               ///< or the first and the last day
   SunRule rule = SunRule::none;                       ///< or the days of a rule
-  std::optional<double> latitude_deg, longitude_deg;  ///< else the raster's centre
-  std::optional<double> utc_offset_h;                 ///< of the days; else the whole hours of the longitude
-  int minutes = 10;                                   ///< between two positions of the sun
-  std::optional<double> least_altitude_deg;           ///< a lower sun does not count; else the rule's, or 0
-  bool facades = false;                               ///< hours of walls too
-  double floor_height_m = 3;                          ///< of the bands of a facade, about
+  std::optional<double> latitude_deg, longitude_deg;  ///< default: the raster's centre
+  std::optional<double> utc_offset_h;        ///< of the days; default: the whole hours of the longitude
+  int minutes = 10;                          ///< between two positions of the sun
+  std::optional<double> least_altitude_deg;  ///< a lower sun does not count; default: that of the rule, or 0
+  bool facades = false;                      ///< hours of walls too
+  double floor_height_m = 3;                 ///< approximate height of the bands of a facade
   WallOptions walls;
   RayOptions rays;
   TileOptions tiles;
@@ -75,10 +75,10 @@ struct SunlightResult : RunResult {
   std::optional<RuleResult> rule;
 };
 
-/// Casts shadows from the sun of the middle of each part of a day (stage "urban.sun") and adds up the parts in which a pixel
-/// sees it: sun_hours, past plants too, and sun_hours_buildings, past buildings and terrain alone. Missing pixels are NaN. With a
-/// rule the hours are those of its day with the fewest, and sun_grade and sun_grade_buildings the grades. With facades the same
-/// of the middle of each band of each wall: facades.gpkg.
+/// Casts shadows from the sun in the middle of each part of a day (stage "urban.sun") and adds the parts in which a
+/// pixel sees it: sun_hours, past buildings and plants, and sun_hours_buildings, past buildings and terrain only.
+/// Missing pixels are NaN. With a rule the hours are those of its day with the fewest, and sun_grade and
+/// sun_grade_buildings the grades. With facades the same for the middle of each band of each wall: facades.gpkg.
 SunlightResult run(Context& context, const SunlightOptions& options);
 
 void describe(Schema<SunlightOptions>& s);

@@ -1,9 +1,9 @@
-"""Forecasts of training runs: learning curves, rollouts of recurrent ensembles, states as features, training.
+"""Forecasts of training runs: learning curves, rollouts of recurrent ensembles, state features, training.
 
     found = forecast.curve(steps, losses, horizon=20_000)
     found["prediction"][-1], found["advice"]
 
-lockstep.forecast.torch holds the predictive trainer for PyTorch, which is imported with it. Methods: docs/forecast.md.
+lockstep.forecast.torch contains the predictive trainer for PyTorch and imports PyTorch. Methods: docs/forecast.md.
 """
 import importlib as _importlib
 import os as _os
@@ -20,12 +20,12 @@ _LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
 
 
 def read_log(path):
-    """{column: (steps, values)} of a log: CSV, JSON lines or TensorBoard's events. Columns that cannot be used are left out."""
+    """{column: (steps, values)} of a log in CSV, JSON lines or TensorBoard format. Unusable columns are left out."""
     return _core.forecast_read_log(_os.fsdecode(path))
 
 
 def _column(log, column, where):
-    """(steps, values) of a column; the usual name of a loss where none is asked for."""
+    """(steps, values) of a column; the usual name of a loss where none is requested."""
     name = column or next((n for n in _LOSSES if n in log), next(iter(log)) if len(log) == 1 else None)
     if name not in log:
         raise _InputError(f"column {column or 'loss'}", where, "one of " + ", ".join(log))
@@ -34,10 +34,10 @@ def _column(log, column, where):
 
 @_described("forecast.curve")
 def curve(log, losses=None, *, column=None, **options):
-    """Where the loss of a running training will be, with bands and advice.
+    """Forecasts the loss of a running training, with bands and advice.
 
-    log: a log's path, or the steps (rising, from 0) of `losses`. Gives prediction [{step, mean, low, high, …}], members,
-    backtest, advice …
+    log: path of a log, or the steps (increasing, from 0) of `losses`. Returns prediction [{step, mean, low, high,
+    …}], members, backtest, advice …
     """
     where = "loss"
     if losses is None:
@@ -51,17 +51,19 @@ def curve(log, losses=None, *, column=None, **options):
 
 @_described("forecast.compute_sweep")
 def sweep(steps, losses, **options):
-    """What stopping early would have saved, and lost, on finished runs: losses (runs, len(steps)), a row a policy."""
+    """Savings and losses of stopping runs early, from finished runs with losses (runs, len(steps)): one row per
+    policy.
+    """
     return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], options)
 
 
 @_described("forecast.rollout")
 def rollout(model=None, *, device=None, **options):
-    """Forecasts of a loss by an ensemble of recurrent networks, all steps in one launch.
+    """Forecasts a loss by an ensemble of recurrent networks, all steps in one launch.
 
-    model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S), features
-    (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights. Gives trajectory, final, sigma,
-    aleatoric, epistemic, entropy, confidence and members.
+    model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S),
+    features (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights. Returns trajectory,
+    final, sigma, aleatoric, epistemic, entropy, confidence and members.
     """
     device = _chosen(device)
     arrays = {name: _np.ascontiguousarray(array) for name, array in model.items()} if isinstance(model, dict) else {}
@@ -72,8 +74,9 @@ def rollout(model=None, *, device=None, **options):
 
 @_described("forecast.train")
 def train(task, *, out=None, device=None, progress=None, **options):
-    """Trains a network on this engine: xor, mnist, charlm or a task's TOML file. out: a folder for log.csv, log.jsonl and
-    loss.png. progress: called with the steps done and their number. Gives val_loss, accuracy, steps, seconds, runs …
+    """Trains a network: xor, mnist, charlm or a TOML file with a task. out: folder for log.csv, log.jsonl and
+    loss.png. progress: called with the completed and the total number of steps. Returns val_loss, accuracy, steps,
+    seconds, runs …
     """
     device = _chosen(device)
     found = _core.forecast_train(device._core, {**options, "task": task, "out": out, "progress": progress})
@@ -83,10 +86,11 @@ def train(task, *, out=None, device=None, progress=None, **options):
 
 @_described("forecast.compute_encode")
 def encode(log, *, column=None, device=None, **options):
-    """The states of a logged training as 64 features: a log's path, or {column: (steps, values)} or {column: values}.
+    """Computes 64 features of each state of a logged training: path of a log, or {column: (steps, values)} or
+    {column: values}.
 
-    Gives step (rows,), features and normalised (rows, 64) in the order of FEATURES, and filled: signals that the log
-    lacks, with what stands for them.
+    Returns step (rows,), features and normalised (rows, 64) in the order of FEATURES, and filled: signals that the
+    log lacks, with their replacements.
     """
     if isinstance(log, (str, _os.PathLike)):
         columns = read_log(log)
@@ -115,7 +119,7 @@ class StateEncoder:
         self._core = _core.StateEncoder(self.device._core, _whole(history, "history", "lockstep.forecast.StateEncoder", 1), precision)
 
     def push(self, signals):
-        """A row: numbers by name of SIGNALS (others are 0), or all of them in order."""
+        """Appends a row: numbers by name of SIGNALS (missing ones are 0), or all of them in order."""
         if isinstance(signals, dict):
             table = [row[0] for row in _core.forecast_signals()]
             unknown = sorted(set(signals) - set(table))
@@ -131,7 +135,7 @@ class StateEncoder:
         return _Array(self._core.features, self.device)
 
     def normalised(self):
-        """The same by their running mean and deviation."""
+        """The features normalised by their running mean and deviation."""
         return _Array(self._core.normalised, self.device)
 
 

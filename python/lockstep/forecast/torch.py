@@ -39,13 +39,15 @@ MOST_REWARD, QUIET_SPACINGS = 8.0, 5
 
 @dataclass
 class Options:
-    """control: none (jumps), zero (moves nothing), random (as far, any direction), lr (all steps after the warm-up at
-    rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place). snapshots: K, spacing: steps
-    between them. horizons: steps ahead, one arm of the bandit each. held_out_cost: of a held-out loss, in gradient
-    steps: examples / examples of a batch / 3. moments: what a jump does to the optimiser's running means. bf16_snapshots:
-    differences of snapshots in bfloat16, half the memory of f32; the newest snapshot stays as it is. directions: ridge
-    (a linear recursion for each tensor) or mlp (one small network for every parameter, of mlp_units, fitted at each jump
-    to the differences of mlp_samples parameters)."""
+    """control: none (jumps), zero (jumps of length 0), random (jumps of equal length in a random direction), lr (all
+    steps after the warm-up at rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place).
+    snapshots: their number K; spacing: steps between them. horizons: lengths of jumps in steps, one arm of the bandit
+    each. held_out_cost: cost of a held-out loss in gradient steps: examples / examples of a batch / 3. moments:
+    effect of a jump on the optimiser's running means. bf16_snapshots: stores differences of snapshots in bfloat16,
+    half the memory of f32; the newest snapshot is exact. directions: ridge (a linear recursion for each tensor) or
+    mlp (one small network with mlp_units for all parameters, fitted at each jump to the differences of mlp_samples
+    parameters).
+    """
     control: str = "none"
     snapshots: int = 5
     spacing: int = 10
@@ -94,8 +96,9 @@ class Options:
 
 @dataclass
 class Totals:
-    """overhead_steps: fits and searches in gradient steps; gain_steps: what judged jumps were worth, before their
-    cost; overhead_seconds: wall clock of all that is not a training step."""
+    """overhead_steps: cost of fits and searches in gradient steps. gain_steps: gain of evaluated jumps before their
+    cost. overhead_seconds: wall-clock time of everything except training steps.
+    """
     steps: int = 0
     jumps: int = 0
     accepted: int = 0
@@ -127,9 +130,11 @@ _PARTS = (_core.Bandit, _core.Monitor, _core.Corrector, Path, Mlp)
 
 class PredictiveTrainer:
     """model: a torch.nn.Module, or an iterable of parameters. optimizer: any torch.optim.Optimizer over them.
-    held_out: a function without arguments that gives the mean loss (a number or a scalar tensor) of the same examples
-    each time, which no training batch has; it is called without gradients, in the mode the model is in. options: fields
-    of Options. A loss that is not finite, or diverges, is rolled back; after max_rollbacks an InputError."""
+    held_out: a function without arguments that returns the mean loss (a number or a scalar tensor) of the same
+    examples each time, which are not in any training batch; it is called without gradients, in the current mode of
+    the model. options: fields of Options. A loss that is not finite or diverges causes a rollback; after
+    max_rollbacks an InputError is raised.
+    """
 
     def __init__(self, model, optimizer, held_out, **options):
         try:
@@ -167,8 +172,9 @@ class PredictiveTrainer:
     # ── steps ──
 
     def step(self, closure):
-        """A training step, then a jump where it is time. closure: zeroes gradients, computes the loss, calls backward()
-        and returns the loss. Gives the loss as a float."""
+        """Makes a training step, then a jump if one is due. closure: zeroes gradients, computes the loss, calls
+        backward() and returns the loss. Returns the loss as a float.
+        """
         faster = self.options.control == "lr" and self.totals.steps >= self.options.warm_up
         with torch.enable_grad():
             loss = _number(closure())
@@ -360,7 +366,7 @@ class PredictiveTrainer:
         rates = [group["lr"] for group in self.optimizer.param_groups]
         self.optimizer.load_state_dict(copy.deepcopy(optimizer))
         for group, rate in zip(self.optimizer.param_groups, rates):
-            group["lr"] = rate  # the schedule goes on
+            group["lr"] = rate  # the schedule continues
         if self._pending is not None:
             self._bandit.learn(self._pending.arm, np.array(self._pending.features), -MOST_REWARD)
             self._last_reward, self._pending = -MOST_REWARD, None
@@ -401,7 +407,7 @@ class PredictiveTrainer:
 
     @contextlib.contextmanager
     def evaluating(self):
-        """A context in which the averaged parameters of ema and lawa are in place; others are left as they are."""
+        """A context with the averaged parameters of ema and lawa; otherwise the parameters are unchanged."""
         average = self._path.average() if self.options.control == "lawa" and self._path.count else self._average
         kept = None if average is None else [p.detach().clone() for p in self.parameters]
         try:
@@ -422,7 +428,7 @@ class PredictiveTrainer:
         return state
 
     def load_state_dict(self, state):
-        """Goes on where the state was taken. Throws InputError for other options and other parameters."""
+        """Continues from a state. Raises InputError for other options or other parameters."""
         now = asdict(self.options)
         for name, value in state["options"].items():
             if now.get(name) != value and list(np.atleast_1d(now.get(name))) != list(np.atleast_1d(value)):

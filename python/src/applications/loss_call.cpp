@@ -62,7 +62,7 @@ void LossCall::run(const Addresses& at) {
 
 namespace {
 
-/// A slot as Python gives it: field, level, shape, whether its gradient is asked for.
+/// A slot as Python gives it: field, level, shape, whether its gradient is requested.
 using GivenSlot = std::tuple<std::string, int, std::vector<int64_t>, bool>;
 
 void scale_gradients(const OpenDevice& open, const std::vector<std::pair<uint64_t, int64_t>>& arrays,

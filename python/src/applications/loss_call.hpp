@@ -14,7 +14,7 @@ namespace lockstep::python {
 
 class LossCall {
  public:
-  /// An array that is given at every call: a level (-1, 0, +1) of a field, and whether its gradient is asked for.
+  /// An array that is given at every call: a level (-1, 0, +1) of a field, and whether its gradient is requested.
   struct Slot {
     std::string field;
     int level;
@@ -29,11 +29,11 @@ class LossCall {
     pde::LossOptions options;
   };
   struct Addresses {
-    std::vector<uint64_t> fields, gradients;  // by slots; gradients that are not asked for are 0
+    std::vector<uint64_t> fields, gradients;  // by slots; gradients that are not requested are 0
     uint64_t mask = 0, value = 0;             // mask: 0 where there is none
     Storage value_storage = Storage::f32;
     std::map<std::string, double> parameters;
-    /// Asks for the derivatives by all parameters (without the seed), which waits for the device.
+    /// Requests the derivatives by all parameters (without the seed), which waits for the device.
     std::map<std::string, double>* by_parameter = nullptr;
     std::optional<NativeStream> stream;  // CUDA: what the call is ordered with
   };

@@ -31,7 +31,7 @@ inline bool touches_shared(const ir::Instruction& i) {
   return i.op == ir::Op::shared_load || i.op == ir::Op::shared_store;
 }
 
-/// Varied and muted values alone: what forward mode asks for. Buffers that are varied: inputs and outputs.
+/// Varied and muted values alone: what forward mode requests. Buffers that are varied: inputs and outputs.
 Activity find_varied(const ir::Function& f, const Roles& roles);
 /// All of it, of a plain form.
 Activity find_activity(const ir::Function& f, const Roles& roles);

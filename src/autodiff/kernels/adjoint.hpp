@@ -3,7 +3,7 @@
 // The reverse of a block is its statements, so that their values are visible, then their adjoints from last to first.
 // Before an if_ or a loop the variables that it reads are kept; its adjoint restores them and replays it. The first run
 // of a loop records, at the entry of each pass, the variables that the pass changes and its replay needs; its adjoint
-// takes the passes from last to first, restores, replays and reverses each. A loop inside records anew in each replay, so
+// takes the passes from last to first, restores, replays and reverses each. A loop inside records again in each replay, so
 // that records take the sum over the levels of nesting.
 //
 // The lanes of a group share arrays: their contents are kept, recorded and restored by all lanes together, between

@@ -236,7 +236,7 @@ Case loops_case() {
   return c;
 }
 
-/// A product by tiles in shared arrays, which each pass of a loop fills anew.
+/// A product by tiles in shared arrays, which each pass of a loop fills again.
 constexpr int kTile = 8;
 const Gradient& tiles_gradient() {
   static const Gradient g = differentiate(

@@ -27,7 +27,7 @@ size_t body_start(const Function& f, const Instruction& loop) {
 
 namespace {
 
-/// Writes a function anew without jumps and accesses of several elements.
+/// Writes a function again without jumps and accesses of several elements.
 class Straightener {
  public:
   explicit Straightener(const Function& from)

@@ -139,7 +139,7 @@ GradientRow check(const NamedLaunch& launch, const Device& device, const Device&
     row.rejected = std::isfinite(c.reverse) ? "forward mode passes an infinite slope at these inputs"
                                             : "the derivative is not finite at these inputs";
   constexpr double kWide = std::numeric_limits<double>::epsilon();
-  // In f32 only beside f64: rounding of slopes of one would hide wrong ones that are small.
+  // In f32 only together with f64: rounding of slopes of one would hide wrong ones that are small.
   const double narrow_rounding = row.wide ? double(std::numeric_limits<float>::epsilon()) : 0;
   row.pass = row.same_bits &&
              modes_agree(c, narrow ? kMostNarrow : kMostWide, narrow ? narrow_rounding : kWide) &&

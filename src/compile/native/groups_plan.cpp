@@ -56,7 +56,7 @@ bool GroupsPlan::recomputable(Id id, const std::function<bool(Id)>& given) const
   return within_budget(id, given, budget);
 }
 
-/// A division is dear unless it is by a power of two.
+/// A division is expensive unless it is by a power of two.
 bool GroupsPlan::within_budget(Id id, const std::function<bool(Id)>& given, int& budget) const {
   if (given(id)) return true;
   const Instruction& i = f_[id];

@@ -33,7 +33,7 @@ class GroupsPlan {
   int largest_region() const { return largest_; }
   /// Pure, the same for the whole group, from values of the group's level only.
   bool hoisted(ir::Id id) const;
-  /// Some return_ ends lanes of a region while others go on.
+  /// Some return_ ends lanes of a region while others continue.
   bool lanes_return() const;
   /// Cheap index arithmetic, which each region does again rather than keep. `given`: values of the group's level at hand.
   bool recomputable(ir::Id id, const std::function<bool(ir::Id)>& given) const;

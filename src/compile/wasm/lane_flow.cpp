@@ -68,7 +68,7 @@ bool LaneCode::statements(std::span<const Id> ids, Label end) {
   return open;
 }
 
-/// False where control does not go on behind the statement.
+/// False where control does not continue behind the statement.
 bool LaneCode::statement(Id id, Label end) {
   const Instruction& i = f_[id];
   switch (i.op) {
@@ -120,7 +120,7 @@ void LaneCode::branch_unless(const Value& condition, Label to) {
   body_.branch_if(to);
 }
 
-/// Behind a statement that may have parted lanes: go on with those of `before` that remain, else skip to `end`.
+/// Behind a statement that may have parted lanes: continue with those of `before` that remain, else skip to `end`.
 void LaneCode::continue_with_remaining(const Value& before, Label end) {
   mask_ = before;
   const auto drop = [&](const Value& lost) {

@@ -28,7 +28,7 @@ struct SystemMemory {
 SystemMemory system_memory();
 /// The same read from other places than /proc and /sys/fs/cgroup, for tests.
 SystemMemory system_memory(const std::string& proc, const std::string& cgroups);
-/// Asks for huge pages behind a block that begins and ends on their bounds.
+/// Requests huge pages behind a block that begins and ends on their bounds.
 void prefer_huge_pages(void* memory, size_t bytes);
 /// Keeps the bytes after a block of foreign memory readable. Usually they are in the page of its last byte, else an
 /// empty page is mapped after it as long as the result lives. `readable` is false if neither is possible.

@@ -7,7 +7,7 @@
 //   if (const auto lines = stored.differences(now); !lines.empty()) …
 //
 // A checkpoint stores to_json() and compares what it finds with the identity of the run that reads it. The hash of an
-// identity names a result; options that only say how long a run goes on, or where its files are, are no part of it.
+// identity names a result; options that only say how long a run continues, or where its files are, are no part of it.
 #pragma once
 
 #include <cstdint>

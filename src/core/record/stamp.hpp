@@ -13,7 +13,7 @@ struct Stamp {
 
 /// For writers, when a file is complete: the inputs that were read until then are part of the identity.
 Stamp stamp();
-/// Of the run that begins; asked for once, by the first file. Empty: no record is kept.
+/// Of the run that begins; requested once, by the first file. Empty: no record is kept.
 void set_run(std::function<std::string()> identity);
 
 /// The name of the run in GeoTIFF, NetCDF, PNG and in the comment of an archive.

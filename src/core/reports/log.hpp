@@ -47,7 +47,7 @@ std::string fallback_line(std::string_view stage, std::string_view reason);
 /// Prints that line, also under `--quiet`.
 void fallback(std::string_view stage, std::string_view reason);
 
-/// The line that stays below the log while work goes on; empty removes it. Nothing unless stderr is a
+/// The line that stays below the log while work continues; empty removes it. Nothing unless stderr is a
 /// terminal.
 void set_status(std::string_view text);
 /// True if stderr is a terminal that can redraw a line.

@@ -279,7 +279,7 @@ Address Core::allocate(int64_t bytes) {
     driver_.memory_info(&free, &total);
     throw DeviceError(
         DeviceFault::allocation,
-        fmt::format("cuda:{}: {} bytes of device memory asked for, {} free", number_, bytes, free));
+        fmt::format("cuda:{}: {} bytes of device memory requested, {} free", number_, bytes, free));
   }
   check(result, DeviceFault::allocation, "allocating");
   if (pool_) {

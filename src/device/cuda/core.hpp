@@ -79,7 +79,7 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The work of `then` from now on begins after what `first` was given so far.
   void begin_after(StreamHandle first, StreamHandle then);
   void end_before(StreamHandle foreign);
-  /// Returns memory once the work that all streams have been given so far is done; `bytes` as they were asked for.
+  /// Returns memory once the work that all streams have been given so far is done; `bytes` as they were requested.
   void release(Address address, int64_t bytes) noexcept;
   MemoryInfo memory() const;
 

@@ -21,7 +21,7 @@ class WebgpuModule final : public Module {
   WebgpuModule(std::shared_ptr<Core> core, ir::Function lowered, clike::WgslOptions options);
   ~WebgpuModule() override;
 
-  /// The shader for these ways of binding; compiled when first asked for.
+  /// The shader for these ways of binding; compiled when first requested.
   const Variant& variant(const std::vector<clike::WgslBuffer>& buffers);
   const ir::Function& function() const { return lowered_; }
   void describe(KernelReport& report) const override { report.group_lanes = lanes_; }

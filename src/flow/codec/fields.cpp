@@ -101,7 +101,7 @@ std::vector<uint8_t> take_block(std::span<const uint8_t>& from, const char* wher
 
 constexpr int64_t kFramesOfCut = 16;
 
-/// v2's cut of a series: the largest that one of its frames asks for, of up to 16 from the first to the last.
+/// v2's cut of a series: the largest that one of its frames requests, of up to 16 from the first to the last.
 CodecOptions with_cut_of_series(const Device& device, const CodecOptions& options, const Array& fields) {
   CodecOptions cut = options;
   if (options.kind != CodecKind::v2 || options.cut > 0) return cut;

@@ -45,7 +45,7 @@ int64_t exchange_bytes(const LineSpread& s) {
   return fft::FftExchange<T>::bytes({s.length, s.lanes, s.radices}, s.lines, s.buffers, s.planes, s.sets);
 }
 
-/// Where a limit asks for it: fewer lines in a group, then less memory at the price of barriers.
+/// Where a limit requests it: fewer lines in a group, then less memory at the price of barriers.
 template <class T>
 void fit(LineSpread& s, const Limits& limits) {
   while (s.lines > 1 &&

@@ -1,5 +1,5 @@
 // Moments of a run on the device: sums over modes and the largest speeds, row by row in a ring that the host reads
-// when it asks for them.
+// when it requests them.
 #pragma once
 
 #include <vector>

@@ -25,7 +25,7 @@ struct Solver::State {
 
   Buffer w, y, one, two, sum, weights,
       good;           // spectra of the state, of stages, ETD's weights, the last valid state
-  Buffer derivative;  // of w, where it was asked for
+  Buffer derivative;  // of w, where it was requested
   Buffer clock, status, keys;
   std::vector<Launch> advances;  // one a stage
   Launch look, tick_one, tick_block, keep, right_hand_side;
@@ -49,7 +49,7 @@ struct Solver::State {
   /// `looking`: measures the speed first, as every adaptive step does.
   void step(bool looking) const;
   void run_block() const;
-  /// Time starts anew from the spectrum that is there.
+  /// Time starts again from the spectrum that is there.
   void begin() const;
   /// Blocks, then single steps.
   void advance(int64_t steps);
@@ -66,7 +66,7 @@ struct Solver::State {
   Array field_of(const Buffer& spectrum) const;
   std::vector<double> clock_column(int column) const;
   void make_rings();
-  /// (members, rings, kRingColumns); transfers are 0 unless asked for.
+  /// (members, rings, kRingColumns); transfers are 0 unless requested.
   std::vector<double> ring_sums(bool transfers);
 };
 

@@ -56,7 +56,7 @@ constexpr int64_t kRelays = 8;   // times that finished frames are passed on to 
   throw schema_of<PipelineOptions>().error({OptionError::Kind::invalid, option, what, expected, ""});
 }
 
-/// Ends a part whose stage begins anew.
+/// Ends a part whose stage begins again.
 struct Abandoned {};
 
 class Pipeline {
@@ -169,7 +169,7 @@ class Pipeline {
   bool overlaps() const {
     return o_.overlap.value_or(o_.place != Place::cpu && capabilities_of(context_.device()).warp_lanes > 0);
   }
-  /// Until something fails: stages that are not done then begin anew, one after the other.
+  /// Until something fails: stages that are not done then begin again, one after the other.
   void run_at_once() {
     on_ = o_.place == Place::cpu ? context_.cpu() : context_.device();
     side_ = on_.stream();
@@ -234,7 +234,7 @@ class Pipeline {
       context_.run_stage(kStepNames[int(s)], work);
     done_[size_t(p)] = true;
   }
-  /// Another thread's part, from which this one's goes on.
+  /// Another thread's part, from which this one's continues.
   void follow(int64_t part) {
     if (relay_ && !relay_->follow(part)) throw Abandoned();
   }
@@ -571,7 +571,7 @@ class Pipeline {
   std::unique_ptr<Relay> relay_;
   int64_t batch_ = 0;  // frames that are passed on together
   std::array<bool, std::size(kStepOf)> done_{};
-  std::exception_ptr failure_;  // of a device, thrown again as its stage begins anew
+  std::exception_ptr failure_;  // of a device, thrown again as its stage begins again
   Step failed_at_ = Step::simulate;
   Mutex failing_;
   Ledger ledger_{kStepNames};

@@ -31,7 +31,7 @@ class Relay {
     stopped_ = true;
     changed_.notify_all();
   }
-  /// This thread's stream goes on after that part. Waits until the part was given to the device; false where it never
+  /// This thread's stream continues after that part. Waits until the part was given to the device; false where it never
   /// will be.
   bool follow(int64_t part) {
     {

@@ -161,7 +161,7 @@ std::string latents_table(const std::vector<PipelineResult>& runs) {
       "\n## Latents, and how long the surrogate is worth anything\n\nHorizon of latents: frames before their "
       "error reaches that of persistence; 0 says that it loses from the first. Of fields: frames in which "
       "the "
-      "surrogate is nearer to the truth than persistence, climatology, a line and a parabola through the "
+      "surrogate is closer to the truth than persistence, climatology, a line and a parabola through the "
       "last "
       "training frames and the zero field, with an anomaly correlation of at least 0.6. Turnovers: the time "
       "of "

@@ -10,7 +10,7 @@ namespace lockstep::flow {
 
 using SolverState = std::vector<std::pair<std::string, Array>>;
 
-/// Everything that fixes the fields of a run; how long it goes on and what is saved of it may change. `initial` is the
+/// Everything that fixes the fields of a run; how long it continues and what is saved of it may change. `initial` is the
 /// content of a field from a file.
 record::Identity identity_of(const RunOptions& options, const Array& initial);
 

@@ -37,7 +37,7 @@ class Members {
  private:
   parallel::Group group_;
   int64_t count_;
-  parallel::Group dealt_;  // the ranks that members are dealt out to
+  parallel::Group dealt_;  // the ranks that members are distributed to
   parallel::Range own_;
 };
 

@@ -18,7 +18,7 @@ double color_range(const Array& omega);
 /// Member 0, y upwards, in colours from -range to range.
 io::Image picture_of(const Array& omega, double time, double range);
 
-/// Pictures of one scale, that of the first, drawn and written by threads of their own while the caller goes on.
+/// Pictures of one scale, that of the first, drawn and written by threads of their own while the caller continues.
 class PictureWriter {
  public:
   /// Writes `omega_NNNNNN.png` of the folder and returns its name at once. Throws what an earlier picture threw.

@@ -286,7 +286,7 @@ class Runner {
     write_checkpoint(options_.checkpoint, identity_, state, *series_);
   }
 
-  /// A run that goes on draws the fields of the first part again: one scale, and the run that the pictures name.
+  /// A run that continues draws the fields of the first part again: one scale, and the run that the pictures name.
   void draw(const Array& omega, int64_t number, double time) {
     if (options_.pictures) result_.files.push_back(pictures_.draw(options_.folder, omega, number, time));
   }

@@ -1,4 +1,4 @@
-// Whether a training is worth going on with.
+// Whether a training is worth continuing with.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace lockstep::forecast {
 
-/// The fall of the trend a step that is worth going on for: as given, else by the loss and the horizon.
+/// The fall of the trend a step that is worth continuing for: as given, else by the loss and the horizon.
 double least_gain(const CurveForecast& forecast, const CurveOptions& options);
 
 /// `trend` is the loss by the step; everything but the advice is already in the forecast.

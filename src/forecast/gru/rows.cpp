@@ -17,7 +17,7 @@ struct RowTile {
 };
 constexpr RowTile kTiles[2] = {{4, 1}, {2, 4}};  // of one sequence, of several
 
-/// A group's rows and sequences. After the sums lane i goes on with row i / sequences of sequence i % sequences; what lies
+/// A group's rows and sequences. After the sums lane i continues with row i / sequences of sequence i % sequences; what lies
 /// beyond the last stands for the last.
 struct TilePlace {
   RowTile tile;

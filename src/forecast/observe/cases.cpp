@@ -92,7 +92,7 @@ Case observe_case(const ObserveCase& o) {
         return std::vector{Array::of(std::move(all)).to(o.storage)};
       };
     p.bind = [=](const Device& device) {
-      // Each run starts anew: an ensemble remembers.
+      // Each run starts again: an ensemble remembers.
       const auto ensemble = std::make_shared<std::unique_ptr<OnlineEnsemble>>();
       return CaseRun{[=] {
                        *ensemble = std::make_unique<OnlineEnsemble>(device, model, options);

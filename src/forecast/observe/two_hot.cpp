@@ -237,7 +237,7 @@ void TwoHotHead::launch_prior(const Buffer& h, const Buffer& loss, const Buffer&
   launch_bins<T>(h, logits_, probability_, kLearningDraws, loss, observation, found);
 }
 
-/// The state is drawn anew, now that the loss is known; what the bins miss then is what is learnt from.
+/// The state is drawn again, now that the loss is known; what the bins miss then is what is learnt from.
 template <class T>
 void TwoHotHead::launch_posterior(const Buffer& h, const Buffer& loss, const Buffer& observation) const {
   const TwoHotKernels<T>& k = TwoHotKernels<T>::all();

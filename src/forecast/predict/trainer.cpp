@@ -213,7 +213,7 @@ void PredictiveTrainer::Impl::decide(StepReport& report) {
     }
     jump.before = found.before;
     jump.slope = slope;
-    // The loss goes on to fall at the same relative rate.
+    // The loss continues to fall at the same relative rate.
     const double share = std::max(slope, 0.0) / std::max(std::abs(found.before), 1e-300);
     jump.uncorrected = found.after - (1 - std::exp(-share * walked)) * std::abs(found.after);
     jump.predicted = jump.uncorrected + corrector.correction(totals.steps, features) * std::abs(found.before);

@@ -30,7 +30,7 @@ std::vector<std::vector<Val<T>>> chain_sums(const Grid<W, 3>& u, int count, cons
   return totals;
 }
 
-/// Which rows a group has. After the sums lane r goes on with row r; rows beyond the member's last stand for it.
+/// Which rows a group has. After the sums lane r continues with row r; rows beyond the member's last stand for it.
 struct RowGroup {
   Val<i32> lane, group, part, hidden;
   RowGroup(const Group<1>& g, const Val<i32>& rows)

@@ -20,7 +20,7 @@ struct LoggedSignals {
   SignalTable table;
 };
 
-/// The column of the loss: as asked for, else by the usual names.
+/// The column of the loss: as requested, else by the usual names.
 const io::LogColumn& loss_of(const io::TrainingLog& log, const LoggedLoss& wanted) {
   const io::LogColumn& loss = wanted.column.empty() ? log.loss() : log.column(wanted.column);
   journal::found("column", loss.name);

@@ -102,7 +102,7 @@ void describe(Schema<CurveOptions>& s) {
       .shown("SHARE");
   s.option("target", &CurveOptions::target, "target loss; the advice says when it is reached").shown("LOSS");
   s.option("least_gain", &CurveOptions::least_gain,
-           "stop where the trend decreases by less than this per step")
+           "stop when the trend decreases by less than this per step")
       .at_least(0)
       .at_most(1e300)
       .or_else("1 % of the loss up to the horizon")
@@ -257,8 +257,7 @@ void describe(Schema<SweepRunOptions>& s) {
   s.option("runs", &SweepRunOptions::runs, "runs of a synthetic sweep").at_least(4).at_most(1000);
   s.option("seed", &SweepRunOptions::seed, "seed of the first synthetic sweep").at_most(1e9).shown("S");
   s.include(&SweepRunOptions::sweep);
-  s.option("checkpoint", &SweepRunOptions::checkpoint,
-           "of finished fits; a run that finds it goes on from there")
+  s.option("checkpoint", &SweepRunOptions::checkpoint, "finished fits; a run resumes from an existing file")
       .file(Use::output_file, {".npz"})
       .shown("FILE")
       .effect(Effect::display);
@@ -289,7 +288,8 @@ void describe(Schema<TrainOptions>& s) {
       .at_least(1)
       .at_most(kMostSteps)
       .off(0);
-  s.option("parts", &TrainOptions::parts, "parts of each batch, whose gradients are added; ranks share them")
+  s.option("parts", &TrainOptions::parts,
+           "parts into which each batch is divided; distributed over the ranks")
       .at_least(1)
       .at_most(1024);
   s.option("evaluate_every", &TrainOptions::evaluate_every,

@@ -1,4 +1,4 @@
-// Policies on sweeps: fits are handed out over ranks, rank 0 decides which ones the policies need.
+// Policies on sweeps: fits are assigned over ranks, rank 0 decides which ones the policies need.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ record::Identity identity_of(const SweepRunOptions& options, const std::optional
   return id;
 }
 
-/// The rows of these sweeps, on rank 0. Each round has the fits without which no policy can go on.
+/// The rows of these sweeps, on rank 0. Each round has the fits without which no policy can continue.
 std::vector<std::vector<SweepRow>> run_policies(const parallel::Group& group,
                                                 const std::vector<SweepPolicies>& sweeps, int64_t first,
                                                 KeptEnds& kept) {

@@ -1,4 +1,4 @@
-// Fits of sweeps in a file, from which a run that was killed goes on.
+// Fits of sweeps in a file, from which a run that was killed continues.
 #pragma once
 
 #include <chrono>

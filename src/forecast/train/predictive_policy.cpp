@@ -40,7 +40,7 @@ class PredictivePolicy final : public StepPolicy, private Trainee {
   nn::TrainableModel& model() override { return view_.model; }
   void launch_step(uint64_t step, double rate_factor, const Buffer& loss) override {
     view_.model.launch_gradient(view_.batch(int64_t(step)), loss, step);
-    // By the number of the step: a rollback takes the optimiser's count back, the schedule goes on.
+    // By the number of the step: a rollback takes the optimiser's count back, the schedule continues.
     view_.optimizer.launch_step(view_.model.gradient(),
                                 rate_factor * view_.optimizer.options().schedule.at(int64_t(step)));
   }

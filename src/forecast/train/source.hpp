@@ -8,7 +8,7 @@
 namespace lockstep::forecast {
 
 /// The examples of a step, by number. Epochs are permutations, each by itself; windows of a text begin anywhere. They
-/// follow from seed and step alone, so that a run can go on in the middle.
+/// follow from seed and step alone, so that a run can continue in the middle.
 class Sampler {
  public:
   Sampler(const Dataset& data, uint64_t seed, int64_t batch);

@@ -40,7 +40,7 @@ class Keys {
     return v ? v->text(where_) : std::move(otherwise);
   }
   const std::string& where() const { return where_; }
-  /// Throws InputError for a key that nothing asked for.
+  /// Throws InputError for a key that nothing requested.
   void finish() const {
     for (const auto& [key, value] : table_) {
       std::string known;

@@ -14,7 +14,7 @@ namespace lockstep::io {
 /// Of an open .npy file; none where its elements lie otherwise, or there is no array, which the reader of whole arrays judges.
 std::optional<StoredArray> find_stored(const InputFile& file, std::string_view where);
 
-/// Frames of NetCDF variables, of .npy files and of stored members of .npz archives are read when they are asked for.
+/// Frames of NetCDF variables, of .npy files and of stored members of .npz archives are read when they are requested.
 /// Other arrays (deflated, in Fortran order, of another byte order) are held as a whole.
 class FrameFile {
  public:

@@ -22,7 +22,7 @@ namespace {
 // Deflate cannot shrink data below about 1/1032, so a larger claim is a lie.
 constexpr uint64_t kDeflateRatio = 1032;
 
-// Little-endian words with bounds checks, of bytes in memory or of a file, which is read where it is asked for.
+// Little-endian words with bounds checks, of bytes in memory or of a file, which is read where it is requested.
 class Bytes {
  public:
   Bytes(std::span<const std::byte> bytes, std::string_view where)

@@ -32,7 +32,7 @@ struct PartChecksum {
 };
 PartChecksum checksum_of(std::span<const std::byte> bytes);
 
-/// The directory is read at once, a member when it is asked for. All functions throw InputError for what is malformed
+/// The directory is read at once, a member when it is requested. All functions throw InputError for what is malformed
 /// and for members of types that Lockstep does not have.
 class NpzFile {
  public:

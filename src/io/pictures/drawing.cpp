@@ -166,7 +166,7 @@ std::string Drawing::svg() const {
                          std::abs(a->sweep) > std::numbers::pi ? 1 : 0, a->sweep > 0 ? 0 : 1, svg_number(e.x),
                          svg_number(e.y), svg_look(std::nullopt, a->pen));
     } else {
-      // Anchored as it was asked for: the reader's face may be of another width.
+      // Anchored as it was requested: the reader's face may be of another width.
       const auto& w = std::get<Words>(item);
       const Align align = w.lettering.align;
       const double x = align == Align::left    ? w.box.left

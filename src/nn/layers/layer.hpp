@@ -32,7 +32,7 @@ struct TensorSpec {
   }
 };
 
-/// Memory of a layer that grows to what is asked for.
+/// Memory of a layer that grows to what is requested.
 class Scratch {
  public:
   Buffer get(const Device& device, Storage storage, const Shape& shape) {
@@ -64,7 +64,7 @@ class Layer {
   /// `x` holds pass.examples inputs; so many outputs come back in memory of the layer's. Both are contiguous, of any
   /// shape, and stay as they are until backward() has run.
   virtual Buffer forward(const Pass& pass, const Buffer& x) = 0;
-  /// Writes the gradients of the layer's tensors and, where asked for, gives that of the last forward's input;
+  /// Writes the gradients of the layer's tensors and, where requested, gives that of the last forward's input;
   /// `dy` may be overwritten.
   virtual Buffer backward(const Pass& pass, const Buffer& dy, bool input_gradient) = 0;
 

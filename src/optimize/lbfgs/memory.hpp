@@ -53,7 +53,7 @@ class LbfgsMemory {
   LineResult search(const LinePoint& start, double rounding, LbfgsTrial& trial);
 
   /// Everything that directions depend on, except the point; restored bit for bit. At a point that was
-  /// accepted. `restore` begins anew where the numbers are of another history.
+  /// accepted. `restore` begins again where the numbers are of another history.
   void save(std::vector<double>& scalars, std::vector<std::vector<double>>& vectors) const;
   void restore(const std::vector<double>& scalars, const std::vector<std::vector<double>>& vectors);
 

@@ -10,7 +10,7 @@ namespace lockstep::pde {
 
 /// Why the fused kernel cannot do a problem, or an empty text.
 std::string fused_refusal(const Discretisation& d, const Device& device, const KernelForm& form);
-/// The path for options.path; UnsupportedError where fused was asked for and cannot be.
+/// The path for options.path; UnsupportedError where fused was requested and cannot be.
 const variants::Computation& loss_computation();
 Path choose_path(const Discretisation& d, const Device& device, const KernelForm& form,
                  const std::vector<FieldLevel>& outputs, int64_t members, const LossOptions& options);

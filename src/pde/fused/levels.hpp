@@ -42,7 +42,7 @@ LevelShape choose_levels(const Discretisation& whole, const Device& device, cons
 struct LevelsProblem {
   std::shared_ptr<const Discretisation> d;
   KernelForm form;
-  std::vector<int> fields;  // whose gradients are asked for
+  std::vector<int> fields;  // whose gradients are requested
   int64_t levels, members;
 };
 

@@ -30,7 +30,7 @@ struct BoundLoss::State {
   std::vector<Buffer> partials;
   bool fixed = false;  // several members or levels: its arrays cannot be replaced
 
-  /// Gradient of a field at a level, or of all fields where the inputs are rows; empty where not asked for.
+  /// Gradient of a field at a level, or of all fields where the inputs are rows; empty where not requested.
   Buffer gradient_of(int field, int64_t level) const;
 };
 

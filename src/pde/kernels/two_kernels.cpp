@@ -86,7 +86,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
   const Slabs slabs(*d, members, sweeps ? nz : choose_slab(*d, device, form, options.slab));
   const int64_t slab = slabs.slab, shift = slabs.shift, ring = slabs.ring, held = slabs.held;
   form.whole = slabs.whole;
-  // Cotangents of whole grids outlive a run: their squares are summed when the value is asked for.
+  // Cotangents of whole grids outlive a run: their squares are summed when the value is requested.
   const bool lazy = form.whole && !bound.outputs.empty();
   const KernelForm back = without_mask(form);
   const std::vector<FieldLevel>& outputs = bound.outputs;

@@ -23,7 +23,7 @@ void bind_two_kernels(BoundLoss::State& bound, Loss::State& loss, const Checked&
 void bind_total(BoundLoss::State& bound, const Loss::State& loss, const Kernel& total, const Buffer& sums,
                 const Buffer& totals);
 
-/// Gradients that are asked for.
+/// Gradients that are requested.
 std::vector<FieldLevel> wanted_outputs(const Plan& plan, const LossOptions& options);
 std::string outputs_key(const std::vector<FieldLevel>& outputs);
 

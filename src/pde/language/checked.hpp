@@ -17,7 +17,7 @@ struct Loss::State {
   Memo<std::string, Kernel> kernels;
   Memo<std::string, std::shared_ptr<const Discretisation>> parts;  // of trajectories
   Memo<std::tuple<>, std::shared_ptr<State>>
-      of_second_order;                   // the derivative of this one's way back, when asked for
+      of_second_order;                   // the derivative of this one's way back, when requested
   std::shared_ptr<const GridPart> part;  // the grid is a part of another one
 
   /// The grid that the loss is a mean over, which also decides about paths and tiles.

@@ -16,7 +16,7 @@ namespace lockstep::pde {
 using Offset = std::array<int, 3>;  // of a neighbour: x, y, z
 using Cell = std::array<Index, 3>;  // coordinates, or numbers of cells, along x, y, z
 
-/// A value in memory that a tracer asks for: a field, a tangent, a cotangent or a carried value at a
+/// A value in memory that a tracer requests: a field, a tangent, a cotangent or a carried value at a
 /// neighbour.
 struct Datum {
   Access::Kind kind;
@@ -129,7 +129,7 @@ class Tracer {
     /// Whether the row differs from the inner one even when that is read with clamped coordinates.
     bool changes(const Row& row) const;
   };
-  /// Whether the term's g, asked for beyond an edge, is that of the edge's cell: what is stored is read there, but
+  /// Whether the term's g, requested beyond an edge, is that of the edge's cell: what is stored is read there, but
   /// differences along the term's own axis would be those of a cell that does not exist.
   bool extends(const Term& term) const;
   Taken taken(const Access& a, const Offset& at);

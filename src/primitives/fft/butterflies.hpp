@@ -69,7 +69,7 @@ void fold(Complex<T>& u, Complex<T>& v) {
 
 /// log2(size) stages of spans 2 before, 4 before … size * before on values in natural order. `first`: before
 /// = 1 (the roots are constants). `root(at, of)` gives w(k0 + at * before, of * before), where k0 is the
-/// number of the butterfly among those `before`; it is asked for at < max(1, of / 4) only.
+/// number of the butterfly among those `before`; it is requested at < max(1, of / 4) only.
 template <class T, class Roots>
 void power_of_two_stages(ComplexValues<T>& y, bool first, Roots root) {
   const int size = int(y.size());

@@ -215,7 +215,7 @@ struct Layout {
 /// The body of a line kernel: place, memory, scale and number of the step's part.
 template <class T, class Place>
 using LineBody = std::function<void(const Place&, const Memory<T>&, const Val<T>&, const Val<i32>&)>;
-/// A kernel with the parameters from, to, table, factors, scale, number, traced when it is first asked for by
+/// A kernel with the parameters from, to, table, factors, scale, number, traced when it is first requested by
 /// its name, line, layout and group.
 template <class T, class Place>
 Kernel line_kernel(const std::string& name, const Line& line, const Layout& layout,

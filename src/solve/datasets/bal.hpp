@@ -38,7 +38,7 @@ struct SyntheticBal {
 };
 
 /// A ring of cameras 12 m from the axis of a bumpy column of radius 5 m. A point is seen by 2 to 12 of the
-/// cameras within 45 degrees of its side, spread over them; as many observations in all as asked for. The
+/// cameras within 45 degrees of its side, spread over them; as many observations in all as requested. The
 /// same seed gives the same numbers. Throws InputError for fewer than 3 cameras, fewer than 30 observations
 /// per camera or more than can be indexed.
 io::BalProblem synthetic_bal(const SyntheticBal& options);

@@ -27,7 +27,7 @@ class Expression {
 
   /// Free names in the order of their first use; pi is not among them.
   const std::vector<std::string>& names() const { return names_; }
-  /// The formula over `leaf(name)`, asked for once for each free name.
+  /// The formula over `leaf(name)`, requested once for each free name.
   autodiff::Value build(autodiff::Tape& graph,
                         const std::function<autodiff::Value(const std::string&)>& leaf) const;
   /// The value on the host. Throws InputError for a name that `values` lacks.

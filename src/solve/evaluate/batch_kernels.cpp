@@ -179,7 +179,7 @@ void set_uniforms(Arguments& arguments, std::span<const double> uniforms, const 
 
 namespace {
 
-/// Kernels that a process-wide term was asked for, without the names that tell them apart elsewhere: small
+/// Kernels that a process-wide term was requested, without the names that tell them apart elsewhere: small
 /// problems would spend most of a launch on those.
 using KernelsOfTerms = Memo<std::pair<std::shared_ptr<const TermDerivatives>, uint64_t>, Kernel>;
 constexpr size_t kMostKept = 4096;

@@ -52,7 +52,7 @@ class Evaluator {
             const EvaluatorOptions& options = {});
   ~Evaluator();
 
-  /// Takes over the problem as it is now, not in parts, with the bits of an evaluator built anew. Tables of terms whose
+  /// Takes over the problem as it is now, not in parts, with the bits of an evaluator built again. Tables of terms whose
   /// instances are the same stay; so does everything else where only values, data, weights and bounds differ.
   /// An evaluator whose update threw is of no use.
   void update(const Problem& problem);

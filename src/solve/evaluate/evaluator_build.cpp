@@ -167,7 +167,7 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 // While a batch is uploaded, the tables of the next ones are made and kernels are compiled; what is left of
-// that goes on while the first evaluation runs.
+// that continues while the first evaluation runs.
 bool Evaluator::State::build_batches(const Problem::State& problem) {
   constexpr int64_t kFewInstances = 4096;  // their tables take less time than a thread's beginning
   ahead = std::make_unique<CompileAhead>(CompileAhead::threads_for(device.info()));

@@ -41,7 +41,7 @@ struct PlainTables {
 
 /// Instances of one expression that are evaluated at once. Where `assembly` is there, cost, gradient, diagonal
 /// and products go through it; the tables of the plain path are laid out when stored Jacobians are first
-/// asked for.
+/// requested.
 struct BatchState {
   std::string name;
   std::shared_ptr<const TermDerivatives> term;
@@ -65,7 +65,7 @@ struct BatchState {
   Buffer costs;      // (n), part of all costs
   Buffer jacobian;   // (stored, n), real; after linearize()
   Buffer residuals;  // (rows, n), of the compute type; after linearize(), where the uses have kUseHost
-  mutable std::vector<int64_t> columns;  // of host_batches(), once it was asked for
+  mutable std::vector<int64_t> columns;  // of host_batches(), once it was requested
   // In scratch memory that all batches share, so of no meaning once another batch is launched.
   Buffer gradient_slots;  // (slot_rows, n), of the compute type
   Buffer slots;           // (slot_rows, n), real; the same memory where the types agree

@@ -36,8 +36,8 @@ struct FitResult {
   std::vector<std::string> undetermined;  // may move without a change of the model
   bool singular = false;                  // some are undetermined
   FitResidualTests tests;
-  std::vector<FitProfile> profile;  // if asked for
-  std::optional<FitBands> bands;    // if asked for
+  std::vector<FitProfile> profile;  // if requested
+  std::optional<FitBands> bands;    // if requested
   std::optional<FitCurve> at;       // at FitOptions::at
   Summary summary;
 };

@@ -36,7 +36,7 @@ class LinearSolver {
   virtual void hold(std::vector<uint8_t> held) = 0;
   /// Compiles on other threads what the first solve() will launch.
   virtual void compile_ahead(const Evaluator&) const {}
-  /// The evaluator was linearised anew at its state. What depends on its structure alone stays for as long as its
+  /// The evaluator was relinearised at its state. What depends on its structure alone stays for as long as its
   /// State::id does.
   virtual void prepare(Evaluator& evaluator) = 0;
   /// step (tangent, on the evaluator's device) = -(J^T J + lambda D)^-1 g; an

@@ -12,7 +12,7 @@ namespace lockstep::solve {
 /// Pivots below this part of their diagonal element mean a singular matrix.
 inline constexpr double kLeastPivot = 1e-16;
 
-/// The Cholesky factor of a matrix (n, n; column-major) in place, by threads where that is asked for. False where a pivot squared is not
+/// The Cholesky factor of a matrix (n, n; column-major) in place, by threads where that is requested. False where a pivot squared is not
 /// above the part `least` of `whole`, the diagonal element that it came from.
 bool dense_cholesky(std::vector<double>& matrix, std::span<const double> whole, double least, bool threads);
 

@@ -1,4 +1,4 @@
-// The file that a minimisation, or several that follow each other, goes on from.
+// The file that a minimisation, or several that follow each other, continues from.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ Hash128 fingerprint(const Problem& problem, const Options& options);
 Hash128 settings_hash(const Options& options);
 
 /// The minimisations of one run, in their order: a run that starts again takes over those that had ended and
-/// goes on in the one that had not, so that it gives the same result. Written next to the file, then renamed
+/// continues in the one that had not, so that it gives the same result. Written next to the file, then renamed
 /// over it; little-endian numbers under a version and a checksum.
 class CheckpointFile {
  public:
@@ -47,7 +47,7 @@ class CheckpointFile {
   /// The next minimisation as the file has it, with an outcome where nothing is left to do; nothing where it
   /// was not begun. Throws InputError where the file's is another one.
   std::optional<Checkpoint> next(const Hash128& problem, const Hash128& settings, int max_iterations);
-  /// Replaces what the file has of the minimisation that next() was asked for last.
+  /// Replaces what the file has of the minimisation that next() was requested last.
   void write(const Checkpoint& now);
 
  private:

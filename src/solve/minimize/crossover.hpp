@@ -31,7 +31,7 @@ const variants::Computation& placement_computation();
 /// A device's row, to be put into a table of variants: the device from so many residuals on.
 variants::TableRow placement_row(const DeviceInfo& device, int64_t residuals);
 
-/// Whether a minimisation runs on the CPU from the outset by Options::backend and Options::threshold, else by the table of
+/// Whether a minimisation runs on the CPU from the start by Options::backend and Options::threshold, else by the table of
 /// variants.
 bool prefers_cpu(const Problem& problem, const Device& device, const Options& options);
 

@@ -32,7 +32,7 @@ class Stopwatch {
   double start_;
 };
 
-/// The state that a minimisation goes on from, after a device failed or in another process. Everything else follows.
+/// The state that a minimisation continues from, after a device failed or in another process. Everything else follows.
 struct Snapshot {
   std::vector<double> state;                 // the accepted point
   std::vector<double> scalars;               // of the method; empty at the start
@@ -109,7 +109,7 @@ class Run {
   std::string message;                            // why a method gave up
 
  private:
-  /// Throws GroupError where other ranks would go on without this one.
+  /// Throws GroupError where other ranks would continue without this one.
   void refuse_fallback() const;
   /// The method's requests to the evaluator.
   unsigned uses() const;
@@ -127,7 +127,7 @@ class Run {
   std::unique_ptr<PartedProblem> parted_;  // of several parts
   std::shared_ptr<KeptTables> tables_;
   DeviceCounters before_;              // at open()
-  bool on_cpu_;                        // from the outset, or since a device failed
+  bool on_cpu_;                        // from the start, or since a device failed
   std::vector<double> lower_, upper_;  // by tangent coordinate; empty without any
   std::vector<uint8_t> held_;          // by tangent coordinate; empty where none is held on its own
   std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1

@@ -32,7 +32,7 @@ constexpr int diagonal_parts(int width) { return width <= kWidestInverse ? width
 class TermDerivatives {
  public:
   TermDerivatives(std::shared_ptr<const ExpressionKey> expression, std::vector<ConstantUse> constants);
-  /// The one of the process for this key, derived when it is first asked for: small problems whose expressions
+  /// The one of the process for this key, derived when it is first requested: small problems whose expressions
   /// were seen before derive nothing.
   static std::shared_ptr<const TermDerivatives> shared(const std::shared_ptr<const ExpressionKey>& expression,
                                                        std::vector<ConstantUse> constants);

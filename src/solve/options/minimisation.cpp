@@ -185,11 +185,11 @@ void describe(Schema<Options>& s) {
            "weight decay of " + optimize::first_order_names(" or ", &optimize::FirstOrderRow::has_decay))
       .at_least(0)
       .shown("X");
-  s.option("time_limit", &Options::time_limit, "seconds after which no iteration begins; 0: no limit")
+  s.option("time_limit", &Options::time_limit, "seconds after which no iteration is started; 0: no limit")
       .at_least(0)
       .shown("SECONDS")
       .effect(Effect::extent);
-  s.option("parts", &Options::parts, "parts of the residuals, whose sums are added; ranks share them")
+  s.option("parts", &Options::parts, "parts into which the residuals are divided; distributed over the ranks")
       .at_least(1)
       .at_most(1024)
       .in_shell(false);

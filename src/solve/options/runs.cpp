@@ -94,7 +94,7 @@ void add_fit_model(Schema<Run>& s) {
   s.option("model", &Run::model,
            "formula over columns and parameters, also of line shapes: gaussian(t) + linear(t)")
       .shown("FORMULA");
-  s.option("x", &Run::x, "columns in the model").shown("NAMES").or_else("all such but {y}");
+  s.option("x", &Run::x, "columns in the model").shown("NAMES").or_else("all columns of the model but {y}");
   s.option("y", &Run::y, "column of the response").shown("NAME");
   s.option("sigma", &Run::sigma, "column of the response's standard deviations").shown("NAME");
   s.text("initial", &Run::initial, "initial parameters, a=1,b=2; others are searched for",
@@ -283,8 +283,7 @@ void describe(Schema<MeshRun>& s) {
       .file(Use::input)
       .positional()
       .required();
-  s.option("energy", &MeshRun::energy, "what is minimised; docs/mesh.md has the formulas", energies())
-      .required();
+  s.option("energy", &MeshRun::energy, "the energy; docs/mesh.md has the formulas", energies()).required();
   s.option("fix", &MeshRun::fix, "fixed vertices: 12,20-29,boundary,z<0.1,z>90%,x<0&y<0")
       .parts()
       .shown("SELECTION");
@@ -324,7 +323,7 @@ void describe(Schema<MeshRun>& s) {
       .at_most(1e9)
       .effect(Effect::extent);
   s.option("seed", &MeshRun::seed, "seed of partition-sampled").or_else("0");
-  s.option("repair", &MeshRun::repair, "weld, drop, turn, cut: first makes the mesh of the file manifold");
+  s.option("repair", &MeshRun::repair, "first make the mesh manifold: weld, drop, flip and cut");
   add_output(s, "out", &MeshRun::out, "the optimised mesh: .obj (parameterize: with u, v), .ply or .stl",
              {".obj", ".ply", ".stl"});
   s.include(&MeshRun::picture);

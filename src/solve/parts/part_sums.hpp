@@ -8,7 +8,7 @@
 
 namespace lockstep::solve {
 
-/// The sums that an evaluator asks for; made by PartLayout::make_sums, so that programs without ranks need none of it. Vectors
+/// The sums that an evaluator requests; made by PartLayout::make_sums, so that programs without ranks need none of it. Vectors
 /// that instances add to are the first `shared` numbers, which are the same on every rank, and others that belong to one part
 /// each.
 class PartSums {

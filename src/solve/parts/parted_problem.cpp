@@ -36,7 +36,7 @@ class Cut {
     seen_ = 0;
   }
 
-  /// To be asked for all instances in their order.
+  /// To be requested all instances in their order.
   int64_t part_of(const Batch& batch, size_t segment, int64_t instance) {
     const int64_t number = seen_++;
     if (const int64_t block = split_block(batch, segment, instance); block >= 0)

@@ -15,7 +15,7 @@ namespace lockstep::solve::sketch {
 ///   coincident       (a, b): b - a                      concentric: the same of the centres
 ///   midpoint         (p, a, b): p - (a + b) / 2
 ///   angle            (a, b, c, d), data (cos, sin) of the angle: the angle missing, -pi to pi
-///   parallel         as angle, of 0 or 180 degrees, whichever is nearer at the start
+///   parallel         as angle, of 0 or 180 degrees, whichever is closer at the start
 ///   perpendicular    as angle, of 90 or -90 degrees
 ///   collinear        (a, b, c, d), data as parallel: the angle missing, u_ab x (c - a)
 ///   point_on_line    (p, a, b): u_ab x (p - a)
@@ -32,7 +32,7 @@ namespace lockstep::solve::sketch {
 ///                    for arcs with a common end p (c, d, p): unit(c - p) x unit(d - p)
 ///   symmetry         (p, q, a, b): u_ab . (q - p), u_ab x ((p + q) / 2 - a)
 ///   radius           (r), data R: r - R
-/// `at_end` asks for the second form of tangent and circles_tangent.
+/// `at_end` requests the second form of tangent and circles_tangent.
 TermType constraint_term(ConstraintKind kind, bool at_end = false);
 
 /// One term of a constraint.

@@ -108,7 +108,7 @@ struct Smoother::State {
   /// Quadratics of factors at the linearisation points.
   void linearise(const Device& device, std::span<const int32_t> which);
   void linearise_prior(SmoothFactor& factor) const;
-  /// x [-] from of a prior's variables and, where asked for, its slopes to steps at x: by variable (width, width).
+  /// x [-] from of a prior's variables and, where requested, its slopes to steps at x: by variable (width, width).
   std::vector<double> prior_offset(const SmoothFactor& factor, const std::vector<BlockValues>& at,
                                    std::vector<std::vector<double>>* slopes) const;
   double longest_step() const;

@@ -1,4 +1,4 @@
-// Updates: blocks that moved are linearised anew, the affected part of the tree is eliminated, old blocks leave.
+// Updates: blocks that moved are relinearised, the affected part of the tree is eliminated, old blocks leave.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ class SmootherChange {
     }
   }
 
-  /// Blocks to be linearised anew.
+  /// Blocks to be relinearised.
   void find_moved(bool all) {
     const auto far = [&](int32_t v) {
       const double most =

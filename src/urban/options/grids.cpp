@@ -141,12 +141,12 @@ void describe(Schema<TileOptions>& s) {
       .off(0)
       .or_else("2 on a GPU, 1 on the CPU")
       .effect(Effect::speed);
-  s.text("memory", &TileOptions::memory_bytes, "largest host memory of the process, such as 8G", kBytesForm,
-         &print_bytes, &read_bytes)
+  s.text("memory", &TileOptions::memory_bytes, "limit of the host memory of the process, such as 8G",
+         kBytesForm, &print_bytes, &read_bytes)
       .example("8G")
       .member("memory_bytes")
       .shown("SIZE")
-      .or_else("0.8 of what is free")
+      .or_else("0.8 of the free memory")
       .effect(Effect::speed);
 }
 

@@ -125,7 +125,8 @@ void describe_inputs(Schema<SeriesOptions>& s) {
   };
   file("land_cover", &O::land_cover,
        "classes of the ground (0 cobble, 1 asphalt, 2 roofs, 5 grass, 6 soil, 7 water)");
-  file("wall_height", &O::wall_height, "heights of walls (m), as 'urban walls' writes them").or_else("found");
+  file("wall_height", &O::wall_height, "heights of walls (m), as 'urban walls' writes them")
+      .or_else("computed");
   file("wall_aspect", &O::wall_aspect, "directions of walls, with {wall_height}");
   s.option("svf", &O::svf_folder, "folder of 'urban svf --save-patches'")
       .member("svf_folder")
@@ -400,7 +401,7 @@ void describe(Schema<GateOptions>& s) {
     s.useless(
         name, [](const GateOptions& o) { return o.city.dsm.empty(); }, "of a city, next to the sample",
         "{dsm} too");
-  add_shell_flag(s, "quirks", "instead: effect of each difference between the presets on Tmrt, set alone");
+  add_shell_flag(s, "quirks", "print the effect of each difference between the presets on Tmrt instead");
 }
 
 }  // namespace lockstep::urban

@@ -15,7 +15,7 @@ namespace lockstep::urban {
 /// Evaluates candidates, several at a time where that keeps a device busy. Each has a city of its own for it.
 class PlantEvaluation {
  public:
-  /// `inputs` outlives it and has grids of plants. The city counts as high as the highest tree from the outset, so that the
+  /// `inputs` outlives it and has grids of plants. The city counts as high as the highest tree from the start, so that the
   /// reach of rays does not depend on where trees are.
   PlantEvaluation(Context& context, const SeriesInputs& inputs, const Walls& walls,
                   const PlantObjective& objective, std::vector<CrownPixel> crown,

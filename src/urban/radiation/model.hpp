@@ -99,7 +99,7 @@ class RadiationModel {
   /// A step in parts of equal length, at most RadiationOptions::substeps; results are means over them, of the temperature the
   /// mean of its fourth power.
   void step(std::span<const StepForcing> parts, device::PhaseClock* clock = nullptr);
-  /// With what the planner made of the parts, with sides where find_sides() or find_all_sides() asked for them.
+  /// With what the planner made of the parts, with sides where find_sides() or find_all_sides() requested them.
   void step(std::span<const StepForcing> parts, std::span<const StepPlan> plans, device::PhaseClock* clock);
   /// Output of the last step; valid until the next.
   Buffer output(RadiationOutput which) const;

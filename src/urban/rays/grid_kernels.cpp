@@ -166,7 +166,7 @@ class WallRun {
     Var<i32> angle(start), halves(start * 2);
     if (middle_) {
       found = select(Val<i32>(last_) - Val<i32>(first_) < kWallAngles - 1, Val<i32>(1), Val<i32>(0));
-      // A run that ends at 179 goes on at 0.
+      // A run that ends at 179 continues at 0.
       const Val<bool> around_north = (Val<i32>(first_) == 0) & (Val<i32>(before_) == Val<i32>(best_)) &
                                      (Val<i32>(tail_) > Val<i32>(last_));
       const Val<i32> begin = select(around_north, Val<i32>(tail_), Val<i32>(first_));

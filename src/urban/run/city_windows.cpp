@@ -39,7 +39,7 @@ class FileWindows : public CityWindows {
         throw InputError("a raster that does not fit into memory and cannot be read in parts", layer->where,
                          "a GeoTIFF, or .npy of f32 in C order and native byte order");
     plants_ = city_.cdsm.reader != nullptr;
-    // Heights are raised by what the lowest asks for, which is known at the end: mostly nothing.
+    // Heights are raised by what the lowest requests, which is known at the end: mostly nothing.
     if (const float lowest = pass(band_bytes, true); lowest < 0) {
       shift_ = -lowest;
       pass(band_bytes, false);

@@ -47,7 +47,7 @@ void check(const ShadowRunOptions& o) {
          "{walls}, or {wall_height} and {wall_aspect}");
 }
 
-/// The sun's direction in the grid; its place by time, if that was asked for.
+/// The sun's direction in the grid; its place by time, if that was requested.
 void find_sun(const ShadowRunOptions& options, const LoadedCity& city, ShadowRunResult& result) {
   if (options.azimuth_deg) {
     result.sun = {*options.azimuth_deg, *options.altitude_deg};

@@ -1,4 +1,4 @@
-// Finished steps of a run of one tile on disk, so that a killed run goes on behind them.
+// Finished steps of a run of one tile on disk, so that a killed run continues behind them.
 #pragma once
 
 #include <condition_variable>

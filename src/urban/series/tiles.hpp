@@ -69,7 +69,7 @@ class StepLayout {
 };
 
 /// Gives memory for a step of a tile, and takes it back filled. Steps come in order of time; after a fallback they
-/// begin anew, where one that has begun may not have ended.
+/// begin again, where one that has begun may not have ended.
 struct StepSink {
   std::function<StepMemory(size_t step)> begin;
   std::function<void(size_t step)> end;
@@ -122,7 +122,7 @@ class SeriesTiles {
   /// The same as the job's options, for tile_key.
   std::string key_text() const;
   StepLayout layout(const Tile& tile) const { return {tile, outputs_.size(), inputs_.points}; }
-  /// `own`: null for the device's default stream. `clock`: null where nobody asks for times.
+  /// `own`: null for the device's default stream. `clock`: null where nobody requests times.
   void compute(Context& context, const Tile& tile, TileStream* own, const StepSink& sink,
                const std::function<void(int parts)>& advance, SeriesClock* clock) const;
 

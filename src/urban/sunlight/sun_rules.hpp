@@ -1,4 +1,4 @@
-// Rules for the duration of sunlight: days, sun that counts, hours that are asked for.
+// Rules for the duration of sunlight: days, sun that counts, hours that are requested.
 #pragma once
 
 #include <cstdint>

@@ -278,7 +278,7 @@ TileReport run_tiles(Context& context, const City& city, const TileJob& job, con
   const TilePlan plan = plan_tiles(context, city, job, options, store.side());
   if (store.side() != 0 && store.side() != plan.side)
     logging::info(
-        "{}: tiles of {} pixels are not taken over, for they do not fit or another side was asked for",
+        "{}: tiles of {} pixels are not taken over, for they do not fit or another side was requested",
         job.stage, store.side());
   store.begin(plan.side);
 

@@ -69,7 +69,7 @@ uint64_t tile_device_bytes(int64_t side, int64_t rows, int64_t cols, const Reach
 uint64_t tile_host_bytes(int64_t side, int64_t rows, int64_t cols, const Reach& reach,
                          const TileBudget& budget) {
   const Largest e(side, rows, cols, reach, budget.pad);
-  // A grid is put together for its upload and let go before the first page of a result is written; the allocator may
+  // A grid is assembled for its upload and let go before the first page of a result is written; the allocator may
   // keep its memory. What a CPU device rounds its buffers up by is never touched.
   const uint64_t grid = e.window() * kWindowValue, result = e.core() * budget.cost.host_core_bytes;
   const uint64_t part = e.window() * budget.cost.host_window_bytes;

@@ -118,7 +118,7 @@ AngleRun best_angles(const std::vector<int>& counts) {
   run.last = run.first;
   while (run.last + 1 < angles && counts[static_cast<size_t>(run.last + 1)] == best) ++run.last;
   if (run.first > 0 || run.last == angles - 1) return run;
-  int before = 0;  // angles below 180 that go on below 0
+  int before = 0;  // angles below 180 that continue below 0
   while (counts[static_cast<size_t>(angles - 1 - before)] == best) ++before;
   return before == 0 ? run : AngleRun{angles - before, run.last + angles};
 }

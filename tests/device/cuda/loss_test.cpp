@@ -31,7 +31,7 @@ TEST(DeviceLoss, IsReportedAndWorkGoesOn) {
   } catch (const UnsupportedError& error) {  // a driver that gives the process no second context
     EXPECT_NE(std::string(error.what()).find("start the program again"), std::string::npos) << error.what();
   }
-  // Work goes on elsewhere.
+  // Work continues elsewhere.
   const Device other = Device::open("interp");
   const Buffer out = other.allocate<u32>({10});
   other.launch(fill, {10}, out);

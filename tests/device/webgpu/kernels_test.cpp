@@ -491,7 +491,7 @@ TEST_F(WebgpuKernels, LongLoopsAreRightOrReported) {
       EXPECT_GT(n * m, 65000);
     }
   }
-  // The device goes on.
+  // The device continues.
   same(k, {5}, {Array::of(words(5), {5})}, {Argument(int64_t(2)), Argument(int64_t(100))});
 }
 

@@ -104,7 +104,7 @@ TEST(WebgpuTransfer, TooMuchMemoryIsAnAllocationFault) {
     const Buffer buffer = device.allocate<f32>({int64_t(1) << 30, 1024});
     FAIL() << "4 TiB were allocated";
   } catch (const DeviceError& error) { EXPECT_EQ(error.fault(), DeviceFault::allocation) << error.what(); }
-  // The device goes on.
+  // The device continues.
   const std::vector<float> data{1, 2, 3};
   EXPECT_EQ(device.download<float>(device.upload(data)), data);
 }

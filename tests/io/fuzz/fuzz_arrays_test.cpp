@@ -91,7 +91,7 @@ TEST(Fuzz, Safetensors) {
       [](const Bytes& bytes) { expect_whole(parse_safetensors(bytes, "fuzz")); });
 }
 
-// Every value is asked for as every type: it is of that type, or an error names its path.
+// Every value is requested as every type: it is of that type, or an error names its path.
 void ask(const JsonValue& value) {
   const auto try_to = [](const auto& work) {
     try {

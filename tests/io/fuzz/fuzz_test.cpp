@@ -65,7 +65,7 @@ TEST(Fuzz, Png) {
   fuzz({read_file(folder / "a.png")}, [](const Bytes& bytes) { parse_png(bytes, "fuzz"); });
 }
 
-// Rows far behind the end of a text grid: refused at once, though GDAL would look for each of them anew.
+// Rows far behind the end of a text grid: refused at once, though GDAL would look for each of them again.
 TEST(Fuzz, WindowsBehindTheEndOfATextGrid) {
   if (const std::string reason = gdal_unavailable_reason(); !reason.empty()) GTEST_SKIP() << reason;
   TemporaryFolder folder;

@@ -221,7 +221,7 @@ TEST(PoseGraph, AFileOfEdgesAloneStartsFromThem) {
   EXPECT_THROW(io::parse_g2o("", "edges.g2o"), InputError);
 }
 
-// Under noise the relaxation, which sees every loop, starts nearer to the minimum than a tree.
+// Under noise the relaxation, which sees every loop, starts closer to the minimum than a tree.
 TEST(PoseGraph, AChordalStartIsBetterThanATree) {
   for (const char* name : {"smallGrid3D", "intel"}) {
     const auto path = data_folder() / "solve" / "g2o" / (std::string(name) + ".g2o");

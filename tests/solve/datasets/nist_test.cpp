@@ -130,7 +130,7 @@ TEST_P(Nist, SixDigitsFromBothStarts) {
     EXPECT_GE(result.lre, 6) << "start " << start << "\n" << report(result.summary).substr(0, 1200);
   }
 }
-// A fresh file, a broken run that goes on, and an ended one: the search over dampings is part of all of them.
+// A fresh file, a broken run that continues, and an ended one: the search over dampings is part of all of them.
 TEST(NistCheckpoint, ChangesNoResult) {
   const auto path = lockstep::test::data_folder() / "solve" / "nist" / "BoxBOD.dat";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";

@@ -76,7 +76,7 @@ TEST_P(NistUnits, GiveTheCertifiedDigits) {
   }
 }
 
-// By each method with the usual tolerances, from the second start, which is the nearer one.
+// By each method with the usual tolerances, from the second start, which is the closer one.
 TEST_P(NistUnits, TakeAsManyIterations) {
   for (const Method method : {Method::lm, Method::gn, Method::dogleg, Method::lbfgs}) {
     Options options;

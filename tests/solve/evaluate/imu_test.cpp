@@ -95,7 +95,7 @@ TEST(Imu, IsTheIntegralOfItsSamples) {
   }
 }
 
-// Derivatives to the biases, and the covariance as the sum of what each sample's noise does, by preintegrating anew.
+// Derivatives to the biases, and the covariance as the sum of what each sample's noise does, by preintegrating again.
 TEST(Imu, BiasesAndCovarianceAreThoseOfLogsMadeAnew) {
   std::vector<Sample> samples = wild_samples(20, 3);
   const VectorXd bias = (VectorXd(6) << 0.02, -0.01, 0.03, 0.1, -0.2, 0.05).finished();
@@ -206,7 +206,7 @@ TEST(Imu, RecoversABias) {
   Problem problem = of_flight(f, logged(seen), sets);
   problem.fix(sets[0], 0), problem.fix(sets[0], 1), problem.fix(sets[1], 0), problem.fix(sets[1], 1);
   Context context({.device = "interp"});
-  for (int round = 0; round < 3; ++round) {  // the log is made anew where the bias is believed to be
+  for (int round = 0; round < 3; ++round) {  // the log is made again where the bias is believed to be
     const auto found = problem.values(sets[2]);
     const VectorXd at = Eigen::Map<const VectorXd>(found.data(), 6);
     Problem again = of_flight(f, logged(seen, at), sets);

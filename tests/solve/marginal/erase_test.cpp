@@ -53,7 +53,7 @@ struct Model {
               return r;
             }};
   }
-  /// The same content, built anew, its blocks in the order of their numbers.
+  /// The same content, built again, its blocks in the order of their numbers.
   Problem anew() const {
     Problem p;
     const BlockSet b = p.add_blocks("before", euclidean(3), problem.values(before));

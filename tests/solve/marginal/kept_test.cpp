@@ -1,5 +1,5 @@
 // A problem that is minimised again and again, and changes in between: the tables that it keeps give the bits of tables
-// built anew.
+// built again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

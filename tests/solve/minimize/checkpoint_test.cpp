@@ -60,7 +60,7 @@ TEST_F(Checkpoint, AResumedRunGivesTheSameIterates) {
       seen.push_back(row.iteration);
       return true;
     };
-    Instance fresh = test::net(5);  // another process would build the problem anew
+    Instance fresh = test::net(5);  // another process would build the problem again
     const Summary summary = minimize(fresh.problem, context_, broken);
     EXPECT_EQ(summary.iterations, expected.iterations);
     EXPECT_EQ(summary.termination, expected.termination);

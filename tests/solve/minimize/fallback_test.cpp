@@ -1,4 +1,4 @@
-// A device that fails in the middle of a minimisation: the CPU goes on from the last accepted point, with one
+// A device that fails in the middle of a minimisation: the CPU continues from the last accepted point, with one
 // line, one count and the same answer.
 #include <gtest/gtest.h>
 

@@ -479,7 +479,7 @@ TEST(Minimize, CovarianceIsTheClosedForm) {
   const Eigen::Matrix2d inverse = normal.inverse();
   for (int k = 0; k < 4; ++k) EXPECT_NEAR(c[size_t(k)], inverse.data()[k], 1e-12);
 
-  // Sparse path and dense path, a block that is asked for twice, two blocks.
+  // Sparse path and dense path, a block that is requested twice, two blocks.
   Instance net = test::net(5);
   minimize(net.problem, cpu());
   const std::array<std::pair<BlockSet, int64_t>, 2> two{{{net.set, 12}, {net.set, 7}}};

@@ -1,4 +1,4 @@
-// A smoother compared with problems that are built anew and minimised at once.
+// A smoother compared with problems that are built again and minimised at once.
 #include "lockstep/solve/smoother.hpp"
 
 #include <gtest/gtest.h>

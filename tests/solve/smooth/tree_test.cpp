@@ -105,7 +105,7 @@ class Growing {
                   b = int32_t(engine_() % uint64_t(n));
     if (a != b) add_quadratic({b, a});
   }
-  /// Other numbers for a quadratic, as if it were linearised anew.
+  /// Other numbers for a quadratic, as if it were relinearised.
   void change_one() {
     const size_t k = engine_() % quadratics_.size();
     fill(quadratics_[k]);

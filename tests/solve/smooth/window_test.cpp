@@ -211,7 +211,7 @@ TEST(Window, IsUnchangedAfterErrors) {
 TEST(Window, UpdatesThatFailAreTakenUpLater) {
   Context context = cpu_context();
   SmootherOptions options;
-  options.relinearize = 1e-6;  // the update that fails has linearised blocks anew
+  options.relinearize = 1e-6;  // the update that fails has linearised blocks again
   Drive good(context, options), late(context, options);
   const std::vector<Edge2> edges = streets(90, 8);
   const auto loop = std::ranges::find_if(edges, [](const Edge2& e) { return e.from != e.to - 1; });

@@ -1,4 +1,4 @@
-// A run of one tile that is killed goes on behind its last finished step, with the same bits.
+// A run of one tile that is killed continues behind its last finished step, with the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

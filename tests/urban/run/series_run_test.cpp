@@ -146,7 +146,7 @@ TEST(SeriesRun, TilesChangeNothing) {
   EXPECT_EQ(c.read("summary/tmrt_mean.npy"), tiled.read("summary/tmrt_mean.npy"));
 }
 
-/// Rows put together by bands, over the edges of tiles, hold what whole grids hold.
+/// Rows assembled by bands, over the edges of tiles, hold what whole grids hold.
 TEST(SeriesRun, BandsOfRowsChangeNothing) {
   NEEDS_CPU();
   if (!io::netcdf_unavailable_reason().empty()) GTEST_SKIP() << "netCDF is absent";
@@ -194,7 +194,7 @@ TEST(SeriesRun, BandsOfRowsChangeNothing) {
   EXPECT_TRUE(fs::exists(bands.netcdf));
 }
 
-// Means count the ground alone, unless roofs are asked for; grids and the mask are the same either way.
+// Means count the ground alone, unless roofs are requested; grids and the mask are the same either way.
 TEST(SeriesRun, PeopleStandOnTheGround) {
   NEEDS_CPU();
   Case c;

@@ -149,7 +149,7 @@ class WgslPrinter final : public Printer {
                     : fmt::format("{}.x * {}u + {}.x", builtin("workgroup_id", "vec3<u32>"),
                                   wgsl_group(function(), options_.group_lanes)[0] * plan_.points,
                                   builtin("local_invocation_id", "vec3<u32>"));
-    // A domain of one axis goes on along y, row after row of groups.
+    // A domain of one axis continues along y, row after row of groups.
     if (function().rank == 1)
       id += fmt::format(" + {}.y * {}", builtin("workgroup_id", "vec3<u32>"), word({WgslWord::Kind::row}));
     return fmt::format("{} + i32({})", offset, id);

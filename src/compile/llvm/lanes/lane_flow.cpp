@@ -35,7 +35,7 @@ bool LaneCode::statements(std::span<const Id> ids, BasicBlock* end) {
   return open;
 }
 
-/// False where control does not go on behind the statement.
+/// False where control does not continue behind the statement.
 bool LaneCode::statement(Id id, BasicBlock* end) {
   const Instruction& i = f_[id];
   switch (i.op) {
@@ -86,7 +86,7 @@ void LaneCode::add_to(Value* set, Value* mask) {
   b_.CreateStore(b_.CreateOr(old, mask ? mask : full_mask()), set);
 }
 
-/// Behind a statement that may have parted lanes: go on with those of `before` that remain, else skip to
+/// Behind a statement that may have parted lanes: continue with those of `before` that remain, else skip to
 /// `end`.
 bool LaneCode::continue_with_remaining(Value* before, BasicBlock* end) {
   mask_ = before;

@@ -5,7 +5,7 @@
 // not have x, the others name a row. A row of which the four columns together read all of x … x + 3 is loaded once,
 // and the elements next to it by one load each, with the boundary rule. Each column keeps its own operations in
 // their order, so that no bit changes. Holds where the whole four columns are in the domain and in every extent of
-// `extents`, and rows begin at multiples of four elements (`strides`, `buffers`): the target asks for it and has
+// `extents`, and rows begin at multiples of four elements (`strides`, `buffers`): the target requests it and has
 // the kernel itself for the rest. Buffers that are written must not be read, and the body has no branches. Runs
 // after the other passes, because it needs equal values to be one.
 #pragma once

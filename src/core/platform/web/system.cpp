@@ -20,7 +20,7 @@ std::string host_name() { return "browser"; }
 std::vector<std::string> environment_names() { return {}; }
 std::string processor_description() { return "WebAssembly"; }
 int64_t last_level_cache_bytes() { return 0; }
-bool graphics_node_present() { return true; }  // the browser is asked for an adapter
+bool graphics_node_present() { return true; }  // the browser is requested an adapter
 
 SystemMemory system_memory() {
   constexpr int64_t kPage = 65536, kMost = int64_t(1) << 32;

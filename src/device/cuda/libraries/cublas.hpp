@@ -1,4 +1,4 @@
-// Products of matrices by cuBLAS, which is loaded at run time when one is first asked for.
+// Products of matrices by cuBLAS, which is loaded at run time when one is first requested.
 #pragma once
 
 #include <array>

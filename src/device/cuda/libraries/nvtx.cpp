@@ -14,7 +14,7 @@ namespace lockstep::device::cuda::nvtx {
 
 namespace {
 
-// The program's side of NVTX 3, as NVIDIA's headers have it: the tool's entry point asks for a table of
+// The program's side of NVTX 3, as NVIDIA's headers have it: the tool's entry point requests a table of
 // callbacks, asks that for the slots of each module, and writes its functions into them.
 using Slot = void (*)();
 

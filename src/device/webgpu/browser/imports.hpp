@@ -9,8 +9,8 @@ namespace lockstep::device::webgpu::page {
 
 extern "C" {
 // These three suspend the core; only where may_wait() says so.
-LOCKSTEP_GPU(adapter) uint32_t gpu_adapter();  // asks for one; 1 where there is one
-LOCKSTEP_GPU(device) uint32_t gpu_device();    // asks for one with all of the adapter's limits
+LOCKSTEP_GPU(adapter) uint32_t gpu_adapter();  // requests one; 1 where there is one
+LOCKSTEP_GPU(device) uint32_t gpu_device();    // requests one with all of the adapter's limits
 /// Until the device's submission is done and the buffers that it maps are; 0: until the checks of its objects are known.
 LOCKSTEP_GPU(wait) void gpu_wait(uint32_t device, uint32_t submission);
 LOCKSTEP_GPU(may_wait) uint32_t gpu_may_wait();

@@ -181,7 +181,7 @@ void unmap(WGPUBuffer buffer) {
   mappings().erase(number(buffer));
   gpu_unmap(number(buffer));
 }
-/// Where the call cannot wait, work goes on in the browser's queue all the same.
+/// Where the call cannot wait, work continues in the browser's queue all the same.
 WGPUBool poll(WGPUDevice device, WGPUBool wait, const WGPUSubmissionIndex* submission) {
   if (!wait || !gpu_may_wait()) return true;
   gpu_wait(number(device), submission ? uint32_t(*submission) : UINT32_MAX);

@@ -72,7 +72,7 @@ struct Vulkan {
   void (*memory)(Handle, MemoryProperties2*) = nullptr;
 };
 
-/// One instance for the process, made when first asked for.
+/// One instance for the process, made when first requested.
 const Vulkan& vulkan() {
   static const Vulkan loaded = [] {
     Vulkan v;

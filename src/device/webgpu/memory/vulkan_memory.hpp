@@ -9,7 +9,7 @@
 
 namespace lockstep::device::webgpu {
 
-/// libvulkan.so.1, loaded when first asked for; empty where there is none.
+/// libvulkan.so.1, loaded when first requested; empty where there is none.
 const DynamicLibrary& vulkan_loader();
 /// Largest device-local heap of the physical device with this vendor, device number and name; zeros where not
 /// known.

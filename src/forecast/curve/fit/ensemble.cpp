@@ -13,7 +13,7 @@ constexpr double kModelError = 0.01;  // relative misfit that a right family is 
 constexpr double kLeastShare =
     1e-12;  // of the recent mean: positive losses have a logarithm where a fit passes below 0
 constexpr double kHoldOutShare = 0.25;  // of the bins, for the weights
-// Doubt of extrapolation before any back-test, per unit of log(step). Shares of the slope in logarithms: losses go on
+// Doubt of extrapolation before any back-test, per unit of log(step). Shares of the slope in logarithms: losses continue
 // falling past the floors of fits more often than they stop short of them. Without logarithms a share of the range.
 constexpr double kFallDoubt = 0.7, kStayDoubt = 0.1, kRangeDoubt = 0.4, kWander = 0.5;
 constexpr int kReplicas = 12, kRefinements = 6, kBlock = 4;

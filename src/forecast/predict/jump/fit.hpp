@@ -14,7 +14,7 @@ struct PathFit {
 
 /// Ridge regression of each difference on the `order` ones before it. `gram` (count x count) holds the products of the
 /// differences, newest first. For noiseless linear dynamics of `order` modes this is dynamic mode decomposition, and
-/// exact. Of one difference: it goes on. Modes that grow by more than `max_growth` a spacing are damped to it.
+/// exact. Of one difference: it continues. Modes that grow by more than `max_growth` a spacing are damped to it.
 PathFit fit_path(std::span<const double> gram, int count, int order, double ridge, double max_growth);
 
 /// The move over `intervals` spacings (any share of the last one) as factors of the `count` differences.

@@ -70,7 +70,7 @@ class GdalReader : public RasterReader {
     grid_.cols = api_.GDALGetRasterXSize(dataset_.handle());
     grid_.bands = api_.GDALGetRasterCount(dataset_.handle());
     const int band = options.band.value_or(1);
-    if (band < 1 || band > grid_.bands) fail(fmt::format("band {} of {} was asked for", band, grid_.bands));
+    if (band < 1 || band > grid_.bands) fail(fmt::format("band {} of {} was requested", band, grid_.bands));
     band_ = api_.GDALGetRasterBand(dataset_.handle(), band);
     if (!band_) fail(quiet.message("GDAL cannot open its band"));
     check_cells();

@@ -119,7 +119,7 @@ void check_classic_netcdf(const std::filesystem::path& path) {
         header.fail(fmt::format("dimension {} of {}", number, dimensions));
     header.skip_attributes();
     header.type_size();
-    header.count();  // bytes of the variable, which readers compute anew
+    header.count();  // bytes of the variable, which readers compute again
     header.skip_offset();
   }
 }

@@ -98,7 +98,7 @@ void trace_few(const SumKind& kind, Parameters& p, const Val<i32>& row, const Co
   const auto first = p.read<i32, 1>("first"), entries = p.read<i32, 1>("entries"),
              offsets = p.read<i32, 1>("offsets");
   const AnyGrid local = p.read("local", kind.storage, 2), target = target_of(kind, p);
-  // Sums go on from what the target holds, so that it does not matter how instances are cut into batches.
+  // Sums continue from what the target holds, so that it does not matter how instances are cut into batches.
   const Val<i32> to = offsets[row] + own.first;
   std::vector<AnyVar> sums;
   for (int c = 0; c < own.count; ++c)

@@ -61,7 +61,7 @@ int64_t partial_cholesky(double* panel, int64_t n, int64_t pivots, double* trail
     double* const block = panel + first * n + first;
     const int64_t done = use.factor_block(block, n, width);
     if (done < width) return first + done;
-    // Strips of eight rows below the block; those of pivots and of the trailing triangle begin anew.
+    // Strips of eight rows below the block; those of pivots and of the trailing triangle begin again.
     const int64_t start = first + width, own = (pivots - start + 7) / 8, strips = own + (n - pivots + 7) / 8;
     if (start == n) continue;
     const auto row_of = [&](int64_t s) { return s < own ? start + 8 * s : pivots + 8 * (s - own); };

@@ -19,7 +19,7 @@ std::string named(const char* what) {
   return fmt::format("solve.cg.{}.{}", what, name(lockstep::detail::kType<T>));
 }
 
-/// One group sums what the groups before left and decides how it goes on.
+/// One group sums what the groups before left and decides how it continues.
 template <class T>
 const Kernel& control_kernel(int which) {
   const KernelOptions& one = primitives::kSumGroup;

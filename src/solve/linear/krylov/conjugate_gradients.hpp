@@ -16,7 +16,7 @@ class ConjugateGradients {
   /// q = A p; launches only. `parameters[0]` is what solve() was given as `lambda`.
   using Product = std::function<void(const Buffer& p, const Buffer& q)>;
   /// `size`: elements of the vectors, which the parts cover.
-  /// Products that are `exchanged` with other ranks are launched anew each time, others recorded.
+  /// Products that are `exchanged` with other ranks are launched again each time, others recorded.
   ConjugateGradients(const Device& device, Storage real, int64_t size, std::vector<BlockPart> parts,
                      Product product, bool exchanged);
 

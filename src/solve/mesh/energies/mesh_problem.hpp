@@ -57,7 +57,7 @@ class MeshProblem {
   TriangleMesh result() const;
   /// (n, 2) of parameterize, else empty.
   std::vector<double> uv() const;
-  /// Draws the cuts of partition-sampled anew at the present positions.
+  /// Draws the cuts of partition-sampled again at the present positions.
   void resample(uint64_t round);
 
  private:
@@ -86,7 +86,7 @@ class MeshProblem {
 };
 
 /// Minimises as the energy wants it: partition-sampled looks at all cuts for its first 30 iterations, then
-/// draws anew every 10; all others are one minimisation. The summary spans all of it, as does the checkpoint.
+/// draws again every 10; all others are one minimisation. The summary spans all of it, as does the checkpoint.
 /// Throws InputError for a seed where nothing is drawn.
 Summary minimize_mesh(MeshProblem& mesh, Context& context, const Options& options);
 

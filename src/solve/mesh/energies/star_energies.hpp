@@ -48,7 +48,7 @@ TermType star_term(Developability kind, int valence);
 /// one that is given and a tenth of them.
 int cut_count(int valence);
 int sampled_cut_count(int valence);
-/// Masks of a given cut and of sampled ones: a function of the arguments alone. `round` draws anew.
+/// Masks of a given cut and of sampled ones: a function of the arguments alone. `round` draws again.
 std::vector<double> sampled_masks(std::array<int, 2> given, int valence, uint64_t seed, uint64_t round,
                                   uint64_t vertex);
 /// The cut that gives the partition energy of faces with these unit normals.

@@ -64,7 +64,7 @@ class Lbfgs final : public Minimizer {
   std::optional<Termination> step(Iteration& row) {
     const double before = cost_;
     LinePoint start = find_direction();
-    if (!(start.slope < 0) && trial_.pairs > 0) {  // no descent: begin anew with the gradient
+    if (!(start.slope < 0) && trial_.pairs > 0) {  // no descent: begin again with the gradient
       memory_->begin_again();
       start = find_direction();
     }

@@ -385,7 +385,7 @@ class Newton final : public LeastSquares {
     constexpr double kDescent = 1e-4;
     run_.evaluate([&] { device().copy(step_, whole_); });
     for (int k = 0; k < halvings; ++k) {
-      if (k > 0)  // the whole step anew: bounds may have cut the last one
+      if (k > 0)  // the whole step again: bounds may have cut the last one
         run_.evaluate([&] {
           primitives::scale(device(), 0.5, whole_);
           device().copy(whole_, step_);

@@ -52,7 +52,7 @@ StepPlans::StepPlans(StepPlanner planner, std::span<const WeatherStep> steps, bo
 
 std::shared_ptr<const StepPlans::Stretch> StepPlans::make(size_t first) const {
   const auto stretch = std::make_shared<Stretch>(std::min(kStretchSteps, steps_.size() - first));
-  // Isolated: a thread that waits here holds the mutex and must not take up work that asks for it.
+  // Isolated: a thread that waits here holds the mutex and must not take up work that requests it.
   tbb::this_task_arena::isolate([&] {
     tbb::parallel_for(size_t{0}, stretch->size(), [&](size_t k) {
       for (const StepForcing& part : steps_[first + k].parts())

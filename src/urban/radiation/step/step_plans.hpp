@@ -16,7 +16,7 @@ namespace lockstep::urban {
 
 struct StepPlan {
   std::vector<float> table;  ///< step_table
-  std::vector<float> sides;  ///< side_table, where vertical planes are asked for
+  std::vector<float> sides;  ///< side_table, where vertical planes are requested
   Ray sun;                   ///< no steps at night
 };
 

@@ -41,7 +41,7 @@ class SeriesSummary {
 
   /// `parts`: of a step, over which its shadow is a mean.
   SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts = 1);
-  /// Begins anew.
+  /// Begins again.
   void clear();
   /// A step: a grid an output. Missing pixels are NaN.
   void add(const std::vector<std::vector<float>>& planes, const SummaryStep& step = {});

@@ -191,7 +191,7 @@ SeriesWriter::SeriesWriter(const SeriesOptions& options, const SeriesInputs& inp
         std::make_unique<io::GridSeriesWriter>(options.folder / "run.nc", description_of(options, inputs));
   summary_ = std::make_unique<Summary>(options, inputs, rows);
   if (!whole() && (options.pictures || options.video))
-    logging::info("the grids are put together by {} rows: no pictures and no film", rows);
+    logging::info("the grids are assembled in bands of {} rows: no pictures and no film", rows);
   if (options.video && inputs.steps.size() > 1 && whole()) {
     no_film_why_ = io::video_unavailable_reason();
     films_ = no_film_why_.empty();

@@ -68,7 +68,7 @@ class SeriesWriter {
   int64_t rows() const { return rows_; }
   /// Room for a step. Waits while the writer is behind.
   StepPlanes begin();
-  /// Hands a step of the band that begins at this row over. Steps come in order of time, from 0 anew after a fallback;
+  /// Hands a step of the band that begins at this row over. Steps come in order of time, from 0 again after a fallback;
   /// a band with all its steps before the next. Throws what the writing of an earlier one threw.
   void end(size_t step, StepPlanes planes, int64_t row = 0);
   /// Waits for all steps.
