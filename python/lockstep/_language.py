@@ -359,6 +359,7 @@ class else_(_blocks.Block):  # noqa: N801
 
     def close(self, block):
         _core.close_block(block)
+        trace.last_if = None
 
 
 class for_(_blocks.Statement):  # noqa: N801
@@ -389,7 +390,7 @@ class for_(_blocks.Statement):  # noqa: N801
         try:
             yield Val(_core.loop_index(self._first))
         except GeneratorExit:  # an error inside, or Python's break: the kernel's trace reports it
-            trace.left_open.append(self.where)
+            trace.left_open.append((self.word, self.where))
             return
         names.check("for_")
         _core.close_for(self._first, self._last, self._step, block)
