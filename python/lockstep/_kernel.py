@@ -107,7 +107,7 @@ class Kernel:
         hint = hints[name]
         if isinstance(hint, _language.BufferType):
             return hint
-        return _types.dtype(hint, f"kernel {self.name}, parameter {name}")
+        return _types.of_values(hint, f"kernel {self.name}, parameter {name}")
 
     def __getitem__(self, key):
         device = None

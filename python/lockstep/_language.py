@@ -264,7 +264,7 @@ class Var(Val):
             if dtype is None:
                 raise InputError(f"a variable of {type(initial).__name__}", caller(), "a number or a traced value")
         if dtype is not None:
-            dtype = _types.dtype(dtype, "lockstep.var").name
+            dtype = _types.of_values(dtype, caller()).name
             if isinstance(initial, Val) and initial.dtype.name != dtype:
                 raise InputError(f"a variable of {dtype} that begins as {initial.dtype.name}", caller(), "lockstep.cast")
         self._var, self._scope = _core.Var(core_of(dtype, initial)), trace.scope[-1]
@@ -318,14 +318,14 @@ class _Array(_NoSequence):
 
 def local(dtype, count):
     """An array of one lane; its first contents are undefined."""
-    kind = _types.dtype(dtype, "lockstep.local")
+    kind = _types.of_values(dtype, caller())
     mark()
     return _Array(_core.LocalArray(kind.name, _whole(count, "a local array of")), kind)
 
 
 def shared(dtype, count):
     """An array that the lanes of a group share; its first contents are undefined. Groups kernels only."""
-    kind = _types.dtype(dtype, "lockstep.shared")
+    kind = _types.of_values(dtype, caller())
     mark()
     return _Array(_core.SharedArray(kind.name, _whole(count, "a shared array of")), kind)
 
