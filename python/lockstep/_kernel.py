@@ -1,6 +1,7 @@
 """Kernels written in Python: traced once per argument types, launched on any device."""
 import copy
 import inspect
+import operator
 import os
 import threading
 import time
@@ -28,7 +29,10 @@ def _extent_of(extent, where):
     sizes = (extent,) if isinstance(extent, (int, np.integer)) else tuple(extent)
     if not 1 <= len(sizes) <= 3:
         raise InputError(f"extent {extent}", where, "1 to 3 axes, slowest first")
-    return [int(s) for s in sizes]
+    try:
+        return [operator.index(s) for s in sizes]
+    except TypeError:
+        raise InputError(f"extent {extent}", where, "whole numbers") from None
 
 
 class TracedKernel:
