@@ -215,9 +215,9 @@ def power_by_a_traced_whole_number(at, x, i, o, n):
     n[at] = 2 ** i[at]
 
 
-@refused("<< 33")
+@refused("<< 32")
 def shift_beyond_the_width(at, x, i, o, n):
-    n[at] = i[at] << 33
+    n[at] = i[at] << 32
 
 
 @refused(">> -1")
