@@ -209,6 +209,8 @@ class _Memory:
 
 def _from_numpy(x, name):
     kind = _types.dtype(x.dtype, name)
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise InputError("an array with masked elements", name, "x.filled(value), or x.data and x.mask")
     address, readonly = x.__array_interface__["data"]
     strides = None
     if not x.flags.c_contiguous:
@@ -323,6 +325,8 @@ def asarray(x, device=None, *, copy=None, name=_WHERE):
             raise InputError(f"an object of type {type(x).__name__}", name,
                              "an array with DLPack, __cuda_array_interface__ or NumPy's memory")
         if host.dtype == np.float64 and not isinstance(x, np.generic):
+            if (np.isfinite(host) & (np.abs(host) > np.finfo(np.float32).max)).any():
+                raise InputError("numbers beyond the range of f32", name, "np.asarray(…, dtype=np.float64), or numbers of f32")
             host = host.astype(np.float32)
         if host.dtype == np.int64 and not isinstance(x, np.generic):
             if host.size and not -2**31 <= host.min() <= host.max() < 2**31:

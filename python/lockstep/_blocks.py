@@ -3,9 +3,12 @@
 A body is traced once. A name of Python that is bound again inside would hold for the rest of the trace, not for the passes
 or lanes that come there, so that is refused; a variable (`lockstep.var`) is what they change.
 """
+import ast
 import contextlib
 import dis
 import functools
+import inspect
+import textwrap
 
 from ._errors import InputError
 from ._expr import Val, caller, frame_of_caller, mark, trace
@@ -19,7 +22,8 @@ def traced():
     try:
         yield
         if trace.left_open:
-            raise InputError("a Python break or return out of for_", trace.left_open[0],
+            word, where = trace.left_open[0]
+            raise InputError(f"a Python break, return or exception out of {word}", where,
                              "lockstep.break_() or lockstep.return_()")
         if trace.unused:
             word = trace.unused[0].word
@@ -46,14 +50,40 @@ class Block(Statement):
     def __enter__(self):
         self.begun()
         mark()
+        frame = frame_of_caller()
+        for left in _left(frame.f_code):
+            if left.lineno <= frame.f_lineno <= left.items[-1].context_expr.end_lineno:
+                raise InputError(f"a Python return, break or continue out of {self.word}", caller(),
+                                 "lockstep.return_(), break_() or continue_(): Python's own runs while tracing")
         self._block = self.open()
         self._names = Names()
 
     def __exit__(self, kind, *_):
-        if kind is None:
-            self._names.check(self.word)
-            mark()
-            self.close(self._block)
+        if kind is not None:
+            trace.left_open.append((self.word, self.where))
+            return
+        self._names.check(self.word)
+        mark()
+        self.close(self._block)
+
+
+@functools.lru_cache(maxsize=256)
+def _left(code):
+    """The with statements of a function that Python's return, break or continue leaves; none where its source is not known."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, SyntaxError):
+        return []
+    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    return [node for node in ast.walk(tree) if isinstance(node, ast.With) and any(map(_leaves, node.body))]
+
+
+def _leaves(node, jumps=(ast.Return, ast.Break, ast.Continue)):
+    """Whether a statement leads out of the block that it is in."""
+    if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+        return False
+    inner = ast.Return if isinstance(node, (ast.For, ast.While)) else jumps
+    return isinstance(node, jumps) or any(_leaves(child, inner) for child in ast.iter_child_nodes(node))
 
 
 @functools.lru_cache(maxsize=256)
@@ -89,6 +119,15 @@ def _is_traced(value):
     return type(value).__module__.startswith("lockstep.")
 
 
+def _is_value(value):
+    return _is_traced(value) or isinstance(value, (bool, int, float, str, type(None)))
+
+
+def _counts(before, after):
+    """Whether an item of a list or dictionary is one that a kernel may mean to change."""
+    return _is_traced(before) or _is_traced(after) or (_is_value(before) and _is_value(after))
+
+
 def _changes(before, after):
     """Whether binding another value would be lost on the kernel: of a value that is still there, or of a number."""
     if before is after:
@@ -112,7 +151,7 @@ class Names:
         self._frame = frame_of_caller()
         self._offset = self._frame.f_lasti
         bound = self._frame.f_locals
-        self._bound = {n: v for n, v in bound.items() if _is_traced(v) or isinstance(v, (bool, int, float, str, type(None)))}
+        self._bound = {n: v for n, v in bound.items() if _is_value(v)}
         self._items = {n: (v, _items(v)) for n, v in bound.items() if isinstance(v, (list, dict))}
 
     def check(self, word):
@@ -128,8 +167,7 @@ class Names:
             changed = [n for n in changed if n in assigned or n not in of_loops]  # a nested function assigns by nonlocal
         for n, (held, items) in self._items.items():
             after = _items(held)
-            changed += [n for key, a in items.items() if key in after and (_is_traced(a) or _is_traced(after[key]))
-                        and _changes(a, after[key])]
+            changed += [n for key, a in items.items() if key in after and _counts(a, after[key]) and _changes(a, after[key])]
         if changed:
             name = changed[0]
             raise InputError(f"{name} bound to another value inside of {word}", caller(),

@@ -3,25 +3,65 @@
 They are constants of the trace. A launch after one of them has changed traces again, so that it means what Python says.
 """
 import dis
+import functools
 import sys
 import types
+import weakref
 
 from ._numpy import np
 
 _TABLE_BYTES = 4096  # longer arrays are known by their identity alone
 
 
+class _Same:
+    """An object as itself: equal to no later object at the same address."""
+
+    __slots__ = ("_number", "_object")
+
+    def __init__(self, value):
+        self._number = id(value)
+        try:
+            self._object = weakref.ref(value)
+        except TypeError:  # it stays alive instead
+            self._object = lambda: value
+
+    def __hash__(self):
+        return self._number
+
+    def __eq__(self, other):
+        own = self._object()
+        return own is not None and isinstance(other, _Same) and own is other._object()
+
+
 def _state(value):
     """What a trace depends on, as something that compares equal where the trace is the same."""
-    if isinstance(value, (bool, int, float, str, type(None))):
+    if isinstance(value, (bool, int, float, complex, str, type(None))):
         return (type(value), repr(value))  # NaN equals itself, -0.0 does not equal 0.0
     if isinstance(value, (list, tuple)):
         return (type(value), tuple(_state(v) for v in value))
+    if type(value) in (set, frozenset):
+        return (type(value), frozenset(_state(v) for v in value))
+    if isinstance(value, types.FunctionType):
+        return (_Same(value), _state(value.__defaults__), _state(value.__kwdefaults__))
+    if type(value) is functools.partial:
+        return (functools.partial, _state(value.func), _state(value.args), _state(value.keywords))
     if type(value) is dict:
         return (dict, tuple((_state(k), _state(v)) for k, v in value.items()))
     if isinstance(value, (np.ndarray, np.generic)) and value.nbytes <= _TABLE_BYTES and value.dtype.kind in "biuf":
         return (value.dtype.str, value.shape, value.tobytes())
-    return (None, id(value))
+    return (None, _Same(value))
+
+
+def _functions(value):
+    """The functions that a value is or holds."""
+    if isinstance(value, types.FunctionType):
+        if not _is_ours(value):
+            yield value
+    elif type(value) is functools.partial:
+        yield from _functions(value.func)
+    elif type(value) in (list, tuple, dict):
+        for v in value.values() if type(value) is dict else value:
+            yield from _functions(v)
 
 
 def _is_ours(value):
@@ -85,9 +125,10 @@ class Captured:
                 continue
             seen.add(known)
             self._places.append(place)
-            if isinstance(value, types.FunctionType) and value not in seen:
-                seen.add(value)
-                self._collect(value, seen)
+            for called in _functions(value):
+                if called not in seen:
+                    seen.add(called)
+                    self._collect(called, seen)
 
     def _read(self):
         return tuple(_state(_value(p)) for p in self._places)

@@ -305,7 +305,8 @@ def where(condition, yes, no):
         if yes.type != no.type:
             raise InputError(f"where of {yes.type} and {no.type}", caller(), "one type: lockstep.cast")
         return Val(_core.select(chosen, yes, no))
-    return yes if condition else no
+    chosen = yes if condition else no
+    return +chosen if isinstance(chosen, Val) else chosen
 
 
 def condition_of(value):
@@ -317,9 +318,16 @@ def condition_of(value):
 
 
 def cast(to, value):
-    """Converts to another type. Floats converted to integers are truncated and saturated; NaN gives 0."""
-    kind = _types.value_type(_types.dtype(to, "lockstep.cast"))
+    """Converts to another type. Floats converted to integers are truncated and saturated, NaN gives 0; integers wrap.
+    u8 gives a u32 from 0 to 255."""
     mark()
+    if _types.dtype(to, "lockstep.cast").name == "u8":
+        if not isinstance(value, Val) and not 0 <= value < 256:
+            raise InputError(f"{value} as u8", caller(), "0 to 255")
+        word = cast(_types.u32, value)
+        floats = isinstance(value, Val) and value.dtype.name in ("f32", "f64")
+        return WORDS["min"](word, 255) if floats else word & 255
+    kind = _types.of_values(to, caller())
     if isinstance(value, Val):
         return Val(_core.convert(value._core_value(), kind.name))
     return Val(number(kind.name, value))
@@ -415,6 +423,8 @@ def clamp(value, low, high):
 
 def dot(a, b):
     """Sum of products of the components, from first to last."""
+    if len(a) != len(b):
+        raise InputError(f"dot of vectors of {len(a)} and {len(b)} components", caller(), "equal lengths")
     total = a[0] * b[0]
     for x, y in zip(a[1:], b[1:]):
         total = total + x * y
@@ -438,6 +448,8 @@ def safe_norm(a, floor=0.0):
 
 def cross(a, b):
     """Of vectors of 3: the product; of 2: its z component."""
+    if len(a) != len(b) or len(a) not in (2, 3):
+        raise InputError(f"cross of vectors of {len(a)} and {len(b)} components", caller(), "two of 2 or two of 3")
     if len(a) == 2:
         return a[0] * b[1] - a[1] * b[0]
     return Vec((a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]))

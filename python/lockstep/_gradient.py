@@ -219,6 +219,9 @@ class Tangent(_Derivative):
     def _launch(self, device, extent, arguments):
         self._run(device, extent, {n: a for (n, _), a in zip(self._parameters, arguments)})
 
+    def _as_launched(self):
+        return self
+
 
 class _Form:
     """A traced tangent as a kernel of the core."""

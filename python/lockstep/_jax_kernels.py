@@ -147,8 +147,9 @@ def _gradients(kernel, extent, device, read, floats, outputs):
         ends = tuple(n + forward._result for n in outputs)
         found = _function(forward, extent, device, names, tuple(written), tuple(results))(*arguments)
         by_seeds = dict(zip(written, found))
-        by = _gradients(forward, extent, device, names, floats, ends)(arguments, seeds)
-        return _spread(read, floats, by, arrays), tuple(by_seeds[n].astype(s.dtype) for n, s in zip(ends, seeds))
+        every = tuple(n for n, a in zip(read, arrays) if _is_float(a.dtype))  # the directions of an outer derivative, too
+        by = _gradients(forward, extent, device, names, every, ends)(arguments, seeds)
+        return _spread(read, every, by, arrays), tuple(by_seeds[n].astype(s.dtype) for n, s in zip(ends, seeds))
 
     gradients.defvjp(lambda arrays, seeds: (gradients(arrays, seeds), (arrays, seeds)), backward)
     return gradients

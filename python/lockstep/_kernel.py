@@ -1,5 +1,7 @@
 """Kernels written in Python: traced once per argument types, launched on any device."""
+import copy
 import inspect
+import operator
 import os
 import threading
 import time
@@ -27,7 +29,10 @@ def _extent_of(extent, where):
     sizes = (extent,) if isinstance(extent, (int, np.integer)) else tuple(extent)
     if not 1 <= len(sizes) <= 3:
         raise InputError(f"extent {extent}", where, "1 to 3 axes, slowest first")
-    return [int(s) for s in sizes]
+    try:
+        return [operator.index(s) for s in sizes]
+    except TypeError:
+        raise InputError(f"extent {extent}", where, "whole numbers") from None
 
 
 class TracedKernel:
@@ -97,7 +102,7 @@ class Kernel:
             if name in self._defaults and isinstance(hint, _language.BufferType):
                 raise InputError(f"a default of {name}", f"kernel {self.name}", "defaults of numbers alone")
         self._captured = None  # of the last trace
-        self._traces = {}
+        self._traces, self._kept = {}, {}
         self._ready = {}  # launches that were checked, by the kinds of their arguments
 
     def _parameter(self, name, hints):
@@ -107,7 +112,7 @@ class Kernel:
         hint = hints[name]
         if isinstance(hint, _language.BufferType):
             return hint
-        return _types.dtype(hint, f"kernel {self.name}, parameter {name}")
+        return _types.of_values(hint, f"kernel {self.name}, parameter {name}")
 
     def __getitem__(self, key):
         device = None
@@ -156,9 +161,20 @@ class Kernel:
 
     def _look_again(self):
         """Forgets launches that were checked where what the function reads of the host has changed."""
-        if self._captured is None or self._captured.has_changed():
+        if self._kept is not None and (self._captured is None or self._captured.has_changed()):
             self._captured = _captured.Captured(self._function)
             self._ready.clear()
+
+    def _as_launched(self):
+        """This kernel with what the last launch has read of the host, for derivatives that are computed later."""
+        if self._kept is None:
+            return self
+        found = self._kept.get(self._captured.state)
+        if found is None:
+            found = self._kept[self._captured.state] = copy.copy(self)
+            found._kept, found._ready = None, {}
+            found.__dict__.pop("_derivatives", None)
+        return found
 
     def _traced(self, rank, kinds):
         if self._rank not in (None, rank):

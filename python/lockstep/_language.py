@@ -269,7 +269,7 @@ class Var(Val):
             if dtype is None:
                 raise InputError(f"a variable of {type(initial).__name__}", caller(), "a number or a traced value")
         if dtype is not None:
-            dtype = _types.dtype(dtype, "lockstep.var").name
+            dtype = _types.of_values(dtype, caller()).name
             if isinstance(initial, Val) and initial.dtype.name != dtype:
                 raise InputError(f"a variable of {dtype} that begins as {initial.dtype.name}", caller(), "lockstep.cast")
         self._var, self._scope = _core.Var(core_of(dtype, initial)), trace.scope[-1]
@@ -325,14 +325,14 @@ class _Array(_NoSequence):
 
 def local(dtype, count):
     """An array of one lane; its initial contents are undefined."""
-    kind = _types.dtype(dtype, "lockstep.local")
+    kind = _types.of_values(dtype, caller())
     mark()
     return _Array(_core.LocalArray(kind.name, _whole(count, "a local array of")), kind)
 
 
 def shared(dtype, count):
     """An array shared by the lanes of a group; its initial contents are undefined. Groups kernels only."""
-    kind = _types.dtype(dtype, "lockstep.shared")
+    kind = _types.of_values(dtype, caller())
     mark()
     return _Array(_core.SharedArray(kind.name, _whole(count, "a shared array of")), kind)
 
@@ -366,6 +366,7 @@ class else_(_blocks.Block):  # noqa: N801
 
     def close(self, block):
         _core.close_block(block)
+        trace.last_if = None
 
 
 class for_(_blocks.Statement):  # noqa: N801
@@ -397,7 +398,7 @@ class for_(_blocks.Statement):  # noqa: N801
         try:
             yield Val(_core.loop_index(self._first))
         except GeneratorExit:  # an error inside, or Python's break: the kernel's trace reports it
-            trace.left_open.append(self.where)
+            trace.left_open.append((self.word, self.where))
             return
         names.check("for_")
         _core.close_for(self._first, self._last, self._step, block)

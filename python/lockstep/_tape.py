@@ -79,6 +79,7 @@ class Tape:
         kept = [(tape, tape._record(kernel, device, extent, arguments)) for tape in _kernel.tapes.open]
         kernel._launch(device, extent, [float(a) if isinstance(a, Number) else a for a in arguments])
         for tape, record in kept:
+            record.kernel = kernel._as_launched()
             tape._records.append(record)
 
     def _record(self, kernel, device, extent, arguments):

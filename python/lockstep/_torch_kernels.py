@@ -28,7 +28,8 @@ class _Launch(torch.autograd.Function):
             kept.append(next(copies) if hint.access == "read_write" else value)
         kernel._launch(device, extent, plain)
         ctx.mark_dirty(*written)
-        ctx.kernel, ctx.device, ctx.extent, ctx.extra = kernel, device, extent, len(tensors) - len(arguments)
+        ctx.kernel, ctx.device, ctx.extent = kernel._as_launched(), device, extent
+        ctx.extra = len(tensors) - len(arguments)
         ctx.numbers = [None if isinstance(b, torch.Tensor) else b for b in kept]
         ctx.shapes = [a.shape if isinstance(a, torch.Tensor) else None for a in arguments]
         ctx.save_for_backward(*[b if isinstance(b, torch.Tensor) and hint.access != "write" else None

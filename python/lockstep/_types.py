@@ -75,3 +75,11 @@ def dtype(of, where="lockstep"):
     if known is not None and known.name in _BY_NUMPY and known.isnative:
         return _BY_NUMPY[known.name]
     raise InputError(f"element type {of}", where, "f32, f64, i32, u32, i64, u64, f16, bf16 or u8 in native byte order")
+
+
+def of_values(of, where):
+    """The type that a name stands for, of numbers, variables and arrays of kernels."""
+    found = dtype(of, where)
+    if value_type(found) is not found:
+        raise InputError(f"a value of {found.name}", where, f"{value_type(found).name}: {found.name} is for elements of buffers")
+    return found

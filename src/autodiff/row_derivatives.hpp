@@ -8,6 +8,14 @@
 
 namespace lockstep::autodiff {
 
+/// a / (a^2 + b^2), whose squares neither overflow nor vanish.
+template <class V>
+V over_squares(const V& a, const V& b) {
+  const auto less = abs(a) < abs(b);
+  const V large = select(less, b, a), ratio = select(less, a, b) / large;
+  return select(less, ratio, 1) / (large * (1 + ratio * ratio));
+}
+
 /// g times the partial derivative of an operation to its operand k, by its row of ops.def; nothing where that is zero. g
 /// is the adjoint of the result r in reverse mode and the tangent of the operand in forward mode.
 template <class V>

@@ -58,6 +58,44 @@ TEST(Rows, DerivativesAndComplexFormsEqualDifferences) {
   }
 }
 
+/// The derivative by operand k of 10^5 times a row, relative to the exact one where that is a normal number.
+void check_extreme(Op op, int k, double a, double b, Quad exact) {
+  if (fabsq(exact) < Quad(1e-290) || fabsq(exact) > Quad(1e300)) return;
+  Tape g;
+  const Value leaves[] = {g.variable("a"), g.variable("b")};
+  const bool one = op != Op::atan2 && op != Op::hypot;
+  const Value f = 1e5 * (one ? g.make(op, {leaves[0]}) : g.make(op, {leaves[0], leaves[1]}));
+  const double got = evaluate(gradient(f, {leaves[k]})[0], std::vector<double>{a, b}),
+               want = double(1e5 * exact);
+  EXPECT_LE(std::abs(got - want), 4e-15 * std::abs(want))
+      << name(op) << " by operand " << k << " at " << a << ", " << b << ": " << got << ", exact " << want;
+}
+
+TEST(Rows, DerivativesAreAccurateAtExtremeOperands) {
+  std::mt19937 random(6);
+  std::uniform_real_distribution<double> exponent(-145, 145), distance(-14, 0), near(-1, 1);
+  for (int n = 0; n < 300; ++n) {
+    const double a = std::copysign(std::pow(10, 2 * exponent(random)), near(random));
+    const double b =
+        n % 2 ? a * near(random) * 10 : std::copysign(std::pow(10, 2 * exponent(random)), near(random));
+    const Quad root = hypotq(a, b);
+    check_extreme(Op::hypot, 0, a, b, Quad(a) / root);
+    check_extreme(Op::hypot, 1, a, b, Quad(b) / root);
+    check_extreme(Op::atan2, 0, a, b, Quad(b) / root / root);
+    check_extreme(Op::atan2, 1, a, b, -Quad(a) / root / root);
+    check_extreme(Op::cbrt, 0, a, 0, 1 / (3 * powq(cbrtq(a), 2)));
+    const double inside = std::copysign(1 - std::pow(10, distance(random)), near(random));
+    check_extreme(Op::asin, 0, inside, 0, 1 / sqrtq((1 - Quad(inside)) * (1 + Quad(inside))));
+    check_extreme(Op::acos, 0, inside, 0, -1 / sqrtq((1 - Quad(inside)) * (1 + Quad(inside))));
+    const double below = -50 * std::abs(near(random));
+    check_extreme(Op::expm1, 0, below, 0, expq(below));
+  }
+  Tape g;
+  const Value x = g.variable("x");
+  EXPECT_EQ(evaluate(gradient(cbrt(x), {x})[0], std::vector<double>{0}),
+            std::numeric_limits<double>::infinity());
+}
+
 TEST(Rows, HostValuesEqualWiderOnes) {
   Sampler<double> sampler(ir::Op::none, 9);
   for (const Row& row : graph_rows())

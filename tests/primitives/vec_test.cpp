@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <complex>
+#include <random>
+
 #include "lockstep/device.hpp"
+#include "lockstep/kernel/elements.hpp"
 
 namespace lockstep {
 namespace {
@@ -50,6 +54,39 @@ TEST(Vec, VariablesChangeInLoops) {
     r[1] = p[1];
   });
   EXPECT_EQ(run(k, 2), (std::vector<f32>{16, 15}));
+}
+
+TEST(Complex, QuotientsAreAccurateForOperandsOfAnySize) {
+  const Kernel divide = kernel("complex.divide", [](At<1> at, Grid<f32, 2> a, Grid<f32, 2> b, Out<f32, 2> q) {
+    elements<Complex<f32>>(q)[at] = elements<Complex<f32>>(a)[at] / elements<Complex<f32>>(b)[at];
+  });
+  constexpr int64_t kCount = 2000;
+  std::mt19937 random(3);
+  std::uniform_real_distribution<double> exponent(-15, 15), part(-1, 1), skew(-8, 0);
+  std::vector<f32> a, b;
+  for (int64_t k = 0; k < kCount; ++k) {
+    const double size_a = std::pow(10, exponent(random)), size_b = std::pow(10, exponent(random) * 2);
+    const double small = std::pow(10, skew(random));  // of one part of b
+    for (double s : {size_a, size_a}) a.push_back(f32(s * part(random)));
+    const bool first = k % 2;
+    b.push_back(f32(size_b * part(random) * (first ? small : 1)));
+    b.push_back(f32(size_b * part(random) * (first ? 1 : small)));
+  }
+  for (const char* name : {"interp", "cpu"}) {
+    const Device device = Device::open(name);
+    const Buffer q = device.allocate<f32>({kCount, 2});
+    device.launch(divide, {kCount}, device.upload<f32>(a, {kCount, 2}), device.upload<f32>(b, {kCount, 2}),
+                  q);
+    const std::vector<f32> got = device.download<f32>(q);
+    for (size_t k = 0; k < size_t(2 * kCount); k += 2) {
+      // Squares of f32 are normal numbers in double.
+      const std::complex<double> x(a[k], a[k + 1]), y(b[k], b[k + 1]),
+          exact = x * std::conj(y) / std::norm(y);
+      if (std::abs(exact) < 1e-36 || std::abs(exact) > 1e38) continue;
+      EXPECT_LE(std::abs(std::complex<double>(got[k], got[k + 1]) - exact), 3e-7 * std::abs(exact))
+          << name << ": " << x << " / " << y;
+    }
+  }
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ def test_what_kernels_cannot_use_is_refused_with_the_reason(device):
     np.testing.assert_array_equal(ls.asarray(x.T, device, copy=True).numpy(), x.T)
     with pytest.raises(ValueError, match="object"):
         ls.asarray(object(), device)
+    with pytest.raises(ls.InputError, match="masked elements"):
+        ls.asarray(np.ma.array(x, mask=x == 0), device, copy=True)
+    assert ls.asarray(np.ma.array(x), device).shape == x.shape
+    with pytest.raises(ls.InputError, match="beyond the range of f32"):
+        ls.asarray([1.0, -1e39, np.inf], device)
+    np.testing.assert_array_equal(ls.asarray([1.0, np.inf], device).numpy(), [1, np.inf])
     with pytest.raises(ls.InputError, match="Device|device"):
         ls.Device("no-such-device")
 

@@ -1,4 +1,5 @@
 """Globals, dictionaries, modules and names around a kernel: their values at the launch count."""
+import functools
 import types
 
 import numpy as np
@@ -85,3 +86,50 @@ def test_kernels_of_a_loop_keep_their_own_constants(device):
     for scale, kernel in [(s, make(s)) for s in (1.0, 2.0, 3.0)]:
         kernel[device, 8](X, o)
         np.testing.assert_array_equal(o, np.float32(scale) * X)
+
+
+class Settings:
+    def __init__(self, factor):
+        self.factor = factor
+
+
+def test_objects_at_the_address_of_earlier_ones_are_others(device):
+    settings = table = None
+
+    @ls.kernel
+    def scaled(at, x: ls.Grid[ls.f32, 1], o: ls.Out[ls.f32, 1]):
+        o[at] = x[at] * settings.factor + float(table[3])
+
+    o = np.zeros_like(X)
+    for factor in range(12):  # each object takes the memory of one that is gone
+        settings, table = Settings(float(factor)), np.full(5000, factor)
+        scaled[device, 8](X, o)
+        np.testing.assert_array_equal(o, X * np.float32(factor) + np.float32(factor))
+
+
+SHARE = 1.0
+
+
+def shared(v, times=1.0):
+    return v * (SHARE * times)
+
+
+def test_functions_in_tables_are_called_functions(device, monkeypatch):
+    steps, named, partly, kinds = [shared], {"last": shared}, functools.partial(shared, times=2.0), {1, 2}
+
+    @ls.kernel
+    def several(at, x: ls.Grid[ls.f32, 1], o: ls.Out[ls.f32, 1]):
+        o[at] = steps[0](x[at]) + named["last"](x[at]) + partly(x[at]) + float(len(kinds))
+
+    o = np.zeros_like(X)
+
+    def expect(factor, more):
+        several[device, 8](X, o)
+        np.testing.assert_array_equal(o, X * np.float32(factor) + np.float32(more))
+    expect(4, 2)
+    monkeypatch.setitem(globals(), "SHARE", 2.0)
+    expect(8, 2)
+    monkeypatch.setattr(shared, "__defaults__", (0.5,))
+    expect(6, 2)
+    kinds.add(3)
+    expect(6, 3)

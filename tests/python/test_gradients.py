@@ -376,3 +376,34 @@ def test_a_tape_takes_back_several_index_arrays():
     for x, n in reversed(list(zip(values, indices))):
         exact = exact + np.bincount(n, exact * 2 * x.numpy()[n], 40)
     np.testing.assert_allclose(found, exact, rtol=1e-13)
+
+
+RATE = 1.0
+
+
+@ls.kernel(differentiable=True)
+def square_times_rate(at, x: ls.Grid[ls.f64, 1], y: ls.Out[ls.f64, 1]):
+    y[at] = RATE * x[at] * x[at]
+
+
+def test_gradients_of_launches_use_the_constants_of_those_launches(monkeypatch):
+    x, rates = ls.asarray(np.array([1.0, 2.0, -3.0])), (2.0, 5.0, 0.5)
+    ends = [ls.empty(3, ls.f64, "cpu") for _ in rates]
+    with ls.Tape() as tape:
+        for rate, end in zip(rates, ends):
+            monkeypatch.setitem(globals(), "RATE", rate)
+            square_times_rate[3](x, end)
+    (by_x,) = tape.gradient({end: np.ones(3) for end in ends}, (x,))
+    np.testing.assert_array_equal(by_x.numpy(), 2 * sum(rates) * x.numpy())
+
+
+def test_torch_gradients_use_the_constants_of_their_launch(monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x, y = torch.tensor([1.0, 2.0, -3.0], dtype=torch.float64, requires_grad=True), torch.empty(3, dtype=torch.float64)
+    monkeypatch.setitem(globals(), "RATE", 2.0)
+    square_times_rate[3](x, y)
+    monkeypatch.setitem(globals(), "RATE", 7.0)
+    (by_x,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    torch.testing.assert_close(by_x.detach(), 4 * x.detach(), rtol=0, atol=0)
+    (again,) = torch.autograd.grad(by_x.sum(), x)
+    torch.testing.assert_close(again, torch.full_like(x, 4.0), rtol=0, atol=0)

@@ -194,6 +194,19 @@ def test_third_derivatives_of_launches(rng):
     np.testing.assert_allclose(third(lambda t, n, a: hooks.launch(coupled, 4, t=t, n=n, a=a)), third(theirs), rtol=1e-3, atol=1e-4)
 
 
+def test_third_derivatives_along_directions_that_depend_on_the_arguments(rng):
+    t, n, a = jnp.float32(rng.standard_normal(4)), jnp.ones(4, jnp.int32), jnp.float32(0.7)
+
+    def third(function):
+        value = lambda t, a: sum((o ** 2).sum() for o in function(t, n, a))
+        for _ in range(2):
+            value = lambda t, a, of=value: sum((slope ** 2).sum() for slope in jax.grad(of, argnums=(0, 1))(t, a)) / 8
+        return jax.grad(value, argnums=(0, 1))(t, a)
+
+    for got, expected in zip(third(lambda t, n, a: hooks.launch(coupled, 4, t=t, n=n, a=a)), third(theirs)):
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4 * float(abs(expected).max()))
+
+
 def test_launches_update_in_place_and_name_what_is_wrong():
     @ls.kernel
     def double(at, x: ls.InOut[ls.f32, 1], k: ls.f32 = 2.0):

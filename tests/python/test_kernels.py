@@ -182,6 +182,8 @@ def test_errors_name_kernel_and_argument(device):
         assert words in str(error.value)
     with pytest.raises(ls.InputError, match="extent"):
         heat[device, (4, 4, 4)](x, y, 0.1)
+    with pytest.raises(ls.InputError, match="whole numbers"):
+        heat["cpu", (2.5, 4, 4)]
 
 
 def test_bench_reports_times():

@@ -215,9 +215,9 @@ def power_by_a_traced_whole_number(at, x, i, o, n):
     n[at] = 2 ** i[at]
 
 
-@refused("<< 33")
+@refused("<< 32")
 def shift_beyond_the_width(at, x, i, o, n):
-    n[at] = i[at] << 33
+    n[at] = i[at] << 32
 
 
 @refused(">> -1")
@@ -301,6 +301,33 @@ def number_beyond_the_type(at, x, i, o, n):
 @refused("16777217")
 def whole_number_that_a_float_does_not_hold(at, x, i, o, n):
     o[at] = x[at] + 16777217
+
+
+@refused("a value of f16", "elements of buffers")
+def cast_to_f16(at, x, i, o, n):
+    o[at] = ls.cast(ls.f16, x[at])
+
+
+@refused("a value of u8", "u32")
+def local_array_of_bytes(at, x, i, o, n):
+    v = ls.local(ls.u8, 2)
+    v[0] = ls.cast(ls.u8, x[at])
+    n[at] = ls.cast(ls.i32, v[0])
+
+
+@refused("300 as u8", "0 to 255")
+def byte_of_a_large_number(at, x, i, o, n):
+    n[at] = ls.cast(ls.i32, ls.cast(ls.u8, 300))
+
+
+@refused("vectors of 3 and 2 components")
+def dot_of_other_lengths(at, x, i, o, n):
+    o[at] = ls.dot((x[at], x[at], 1.0), (x[at], 2.0))
+
+
+@refused("cross of vectors of 4 and 4 components")
+def cross_of_four_components(at, x, i, o, n):
+    o[at] = ls.cross((x[at],) * 4, (x[at],) * 4)[0]
 
 
 # ── places in memory ──

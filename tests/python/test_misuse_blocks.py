@@ -139,6 +139,14 @@ def buffer_chosen_by_a_nested_function(at, x, i, o, n):
     o[at] = chosen[at.x(1)]
 
 
+@refused("counts bound to another value inside of for_")
+def counter_in_a_list(at, x, i, o, n):
+    counts = [0]
+    for k in ls.for_(3):
+        counts[0] += 1
+    n[at] = counts[0]
+
+
 @refused("count bound to another value inside of for_")
 def counter_of_a_nested_function(at, x, i, o, n):
     count = 0
@@ -244,6 +252,53 @@ def python_return(at, x, i, o, n):
     o[at] = x[at]
 
 
+@refused("a Python return, break or continue out of if_", "lockstep.return_()")
+def return_out_of_a_branch(at, x, i, o, n):
+    with ls.if_(x[at] < 0):
+        return
+    o[at] = x[at]
+
+
+@refused("a Python return, break or continue out of if_")
+def continue_out_of_a_branch(at, x, i, o, n):
+    total = ls.var(0.0)
+    for k in ls.for_(3):
+        with ls.if_(x[k] < 0):
+            continue
+        total += x[k]
+    o[at] = total
+
+
+@refused("a Python return, break or continue out of else_")
+def break_out_of_a_branch_in_an_unrolled_loop(at, x, i, o, n):
+    total = ls.var(0.0)
+    for k in range(3):
+        with ls.if_(x[k] > 0):
+            total += x[k]
+        with ls.else_():
+            o[at] = total
+            break
+
+
+@refused("a Python return, break or continue out of while_")
+def value_returned_out_of_a_loop(at, x, i, o, n):
+    def halved(v):
+        with ls.while_(lambda: v > 1):
+            v *= 0.5
+            return v
+    o[at] = halved(ls.var(x[at]))
+
+
+@refused("exception out of if_")
+def exception_that_is_caught_outside_of_its_block(at, x, i, o, n):
+    try:
+        with ls.if_(x[at] > 0):
+            o[at] = i[at]
+    except ls.InputError:
+        pass
+    o[at] = 1.0
+
+
 @refused("if_ alone")
 def branch_without_with(at, x, i, o, n):
     ls.if_(x[at] > 0)
@@ -283,6 +338,16 @@ def else_away_from_its_if(at, x, i, o, n):
     n[at] = 1
     with ls.else_():
         o[at] = 2.0
+
+
+@refused("else_ without if_")
+def else_twice(at, x, i, o, n):
+    with ls.if_(x[at] > 0):
+        o[at] = 1.0
+    with ls.else_():
+        o[at] = 2.0
+    with ls.else_():
+        o[at] = 3.0
 
 
 @refused("0.5")

@@ -261,6 +261,20 @@ def conversions(at, x, y, i, j, u, n, m):
     n[at], m[at] = ls.cast(ls.i32, x[at]), ls.cast(ls.i32, ls.cast(ls.f32, i[at]))
 
 
+@same(lambda x, y, i, j, u: ((3 * x).clip(0, 255).astype("i4"), (i & 255) + 1000 * (u & 255).astype("i4")))
+def conversions_to_bytes(at, x, y, i, j, u, n, m):
+    n[at] = ls.cast(ls.i32, ls.cast(ls.u8, 3 * x[at]))
+    m[at] = ls.cast(ls.i32, ls.cast(ls.u8, i[at])) + 1000 * ls.cast(ls.i32, ls.cast(ls.u8, u[at]))
+
+
+@same(lambda x, y, i, j, u: (x, x + 1))
+def variable_chosen_by_a_python_condition(at, x, y, i, j, u, o, p):
+    v = ls.var(x[at])
+    before = ls.where(True, v, 0)
+    v += 1
+    o[at], p[at] = before, v
+
+
 @same(lambda x, y, i, j, u: ((x > 0).astype("i4"), (x != 0).astype("i4")))
 def bool_as_a_number(at, x, y, i, j, u, n, m):
     n[at], m[at] = ls.cast(ls.i32, x[at] > 0), ls.cast(ls.i32, ls.cast(ls.boolean, x[at]))

@@ -31,8 +31,14 @@ struct Complex {
   friend Complex operator*(const Complex& a, const Complex& b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  /// Divides by the squared magnitude of b, which overflows above the root of the type's range.
-  friend Complex operator/(const Complex& a, const Complex& b) { return a * conj(b) / norm(b); }
+  /// By ratios to the larger part of b, whose square neither overflows nor vanishes.
+  friend Complex operator/(const Complex& a, const Complex& b) {
+    const Val<bool> steep = abs(b.re) < abs(b.im);
+    const Val<T> large = select(steep, b.im, b.re), ratio = select(steep, b.re, b.im) / large;
+    const Val<T> size = fma(select(steep, b.re, b.im), ratio, large), r = select(steep, -ratio, ratio);
+    const Complex n = select(steep, -times_i(a), a);
+    return {fma(n.im, r, n.re) / size, fma(-n.re, r, n.im) / size};
+  }
   friend Complex operator*(const Complex& a, const Val<T>& b) { return {a.re * b, a.im * b}; }
   friend Complex operator*(const Val<T>& a, const Complex& b) { return b * a; }
   friend Complex operator/(const Complex& a, const Val<T>& b) { return {a.re / b, a.im / b}; }

@@ -121,6 +121,19 @@ TEST(VerifyGradients, NarrowFloatsInF64) {
       << "f32 is compared with itself";
 }
 
+TEST(VerifyGradients, TermsThatCancelLeaveTheirRounding) {
+  const auto launch = [](const Device& device) {
+    const Kernel k = kernel("cancelling", [](At<1> at, Grid<f32, 1> x, Out<f32, 1> y) {
+      const Val<f32> v = x[at];
+      y[at] = 0.1f * v + 0.2f * v - 0.3f * v;
+    });
+    device.launch(k, {7}, device.upload(std::vector<float>{1, 2, 3, 4, 5, 6, 7}), device.allocate<f32>({7}));
+  };
+  const auto rows = verify_gradients(of_launch(launch), "1", Device::open("cpu"), Device::open("interp"));
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_TRUE(rows[0].pass && rows[0].rejected.empty());
+  EXPECT_GT(std::fabs(rows[0].check.forward - rows[0].check.reverse), 1e-4 * rows[0].check.scale);
+}
 TEST(VerifyGradients, LongKernelsAreLeftOut) {
   const auto launch = [](const Device& device) {
     const Kernel k = kernel("long", [](At<1> at, Grid<f64, 1> x, Out<f64, 1> y) {
