@@ -60,6 +60,10 @@ struct ProblemReport {
     std::optional<int64_t> free_directions;
     bool gauge = false;           // all of its blocks take part in them: it may move as a whole
     std::vector<Block> carriers;  // the blocks that take part most, where it is no gauge
+    /// Length of J along the direction that changes residuals least, over that along the one that changes them most, unknowns
+    /// measured by the lengths of their columns; 1: not computed, or nothing moves.
+    double weakest = 1;
+    std::vector<Block> weak;  // the blocks that take part most in it, where it is below 1e-6
   };
   /// A tangent coordinate of a set of which columns of J are far longer or shorter than the median column.
   struct Scale {
@@ -79,7 +83,7 @@ struct ProblemReport {
   int64_t blocks = 0, held = 0, unknowns = 0, residuals = 0, instances = 0, energies = 0;
   double cost = 0;
   int64_t piece_count = 0;
-  std::vector<Piece> pieces;               // those with free directions first, then the smallest
+  std::vector<Piece> pieces;  // those with free directions first, then with weak ones, then the smallest
   std::optional<int64_t> free_directions;  // of all pieces; none: not computed
   std::string rank_note;                   // why not
   double median_column = 0;
@@ -99,7 +103,7 @@ struct ProblemReport {
   std::vector<InstanceInfluence> levers;
   double step_gain = 0;  // Influence::step_gain
 
-  /// Nothing that a minimisation would stumble over: one piece, nothing free, badly scaled, idle or double. Says
+  /// Nothing that a minimisation would stumble over: one piece, nothing free, weak, badly scaled, idle or double. Says
   /// nothing about the influence of instances.
   bool well() const;
 };
