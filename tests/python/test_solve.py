@@ -458,7 +458,7 @@ def test_a_problem_says_what_it_holds():
     problem.add_host_terms("h", lambda q: q[0] - 1, turn, [0])
     problem.fix(points, 2), problem.bound(points, 0, 1, -1, 2), problem.fix_coordinates(turn, 0, [2])
     assert [(s.name, s.manifold, s.numbers, s.coordinates, s["count"]) for s in problem.block_sets()] == [
-        ("points", "euclidean", 3, 3, 3), ("turn", "so3", 4, 3, 1)]
+        ("points", "euclidean3", 3, 3, 3), ("turn", "so3", 4, 3, 1)]
     assert problem.block_sets()[0].blocks is points
     first, second = problem.term_sets()
     assert (first.name, first.instances, first.loss, first.host, second.host) == ("t", 2, "huber:0.5", False, True)
@@ -501,3 +501,14 @@ def test_callbacks_do_not_change_their_problem():
         with pytest.raises(ls.InputError, match="while the problem is minimised"):
             problem.minimize(device="cpu", callback=lambda row: change())
     assert problem.minimize(device="cpu").converged
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-18, 1e-9, -1e-17])
+def test_differences_of_host_terms_see_numbers_that_are_rounding_of_zero(tiny):
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[tiny, 2.0]])
+    problem.add_host_terms("h", lambda x: [x[0] - 1, np.sin(x[0]) + x[1]], x, [0], residuals=2)
+    evaluation = problem.evaluate(device="cpu")
+    jacobian = evaluation.jacobian.toarray() if hasattr(evaluation.jacobian, "toarray") else np.reshape(evaluation.jacobian[0], (2, 2))
+    np.testing.assert_allclose(jacobian, [[1, 0], [1, 1]], atol=1e-7)
+    assert problem.minimize(device="cpu").final_cost < 1e-20
