@@ -236,13 +236,42 @@ def _floor_div(a, b):
     return where(low, quotient - 1, quotient), where(low, rest + y, rest)
 
 
-class Value(Expr):
-    """An expression of a residual: pure, differentiated by the engine. `_owner` keeps its graph."""
+class Trace:
+    """A call of a traced function. The graph of its values ends with it."""
 
-    __slots__ = ("_v", "_owner")
+    __slots__ = ("ended",)
+
+    def __enter__(self):
+        self.ended = False
+        return self
+
+    def __exit__(self, *error):
+        self.ended = True
+
+
+class Value(Expr):
+    """An expression of a residual: pure, differentiated by the engine. `_owner` has its graph: a Trace, or what keeps it."""
+
+    __slots__ = ("_node", "_owner")
 
     def __init__(self, core, owner):
-        self._v, self._owner = core, owner
+        self._node, self._owner = core, owner
+
+    @property
+    def _v(self):
+        if getattr(self._owner, "ended", False):
+            raise InputError("a value of a function that was traced before", caller(), "values of this call: graphs end with their trace")
+        return self._node
+
+    def _nodes(self, operands):
+        """Operands as nodes of this value's graph."""
+        if any(isinstance(o, Value) and o._owner is not self._owner for o in operands):
+            raise InputError("values of two functions that are traced", caller(), "those of one")
+        return [o._v if isinstance(o, Value) else self._v.constant(float(o)) for o in operands]
+
+    def __array_function__(self, function, types, arguments, named):
+        """numpy.mean and others would take one value for an array of one."""
+        raise TypeError(f"numpy.{function.__name__} of a traced value")
 
     _NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "div", "<": "less", "<=": "less_equal", "==": "equal",
               "!=": "not_equal", "&": "logical_and", "|": "logical_or", "unary -": "neg", "unary ~": "logical_not"}
@@ -254,8 +283,7 @@ class Value(Expr):
         if any(isinstance(o, Vec) for o in operands):
             return NotImplemented
         first = next(o for o in operands if isinstance(o, Value))
-        values = [o._v if isinstance(o, Value) else first._v.constant(float(o)) for o in operands]
-        return Value(_core.make_value(cls._NAMES.get(word, word), values, 0), first._owner)
+        return Value(_core.make_value(cls._NAMES.get(word, word), first._nodes(operands), 0), first._owner)
 
     def _power(self, n):
         if isinstance(n, int):
@@ -263,7 +291,7 @@ class Value(Expr):
         return self._op("pow", self, n)
 
     def __repr__(self):
-        return f"<{self._v!r}>"
+        return "<a value of a function that was traced before>" if getattr(self._owner, "ended", False) else f"<{self._v!r}>"
 
 
 class Vec(tuple):
@@ -294,8 +322,7 @@ class Vec(tuple):
 def where(condition, yes, no):
     """`yes` if `condition` is true, otherwise `no`; both are evaluated."""
     if isinstance(condition, Value):
-        values = [o._v if isinstance(o, Value) else condition._v.constant(float(o)) for o in (condition, yes, no)]
-        return Value(_core.make_value("select", values, 0), condition._owner)
+        return Value(_core.make_value("select", condition._nodes((condition, yes, no)), 0), condition._owner)
     if isinstance(condition, Val):
         chosen = condition_of(condition)
         if not isinstance(yes, Val) and not isinstance(no, Val):  # two numbers: their own type, as lockstep.var has it

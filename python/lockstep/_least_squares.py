@@ -1,9 +1,13 @@
 """scipy.optimize.least_squares' arguments and results, on this package's problems."""
+import inspect
+import warnings
+
 import numpy as np
 
-from ._errors import InputError
-from ._expr import Vec
-from .solve import Problem, Summary, _traced
+from ._errors import FallbackWarning, InputError
+from ._expr import Value, Vec
+from ._terms import _loss_of, _traced
+from .solve import Problem, Summary
 
 
 class Result(Summary):
@@ -21,23 +25,25 @@ _SOLVERS = {"exact": "dense-qr", "lsmr": "pcg"}
 _LEAST_SQUARES = "lockstep.solve.least_squares"
 
 
-def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12,
-                  x_scale="jac", loss="linear", f_scale=1.0, max_nfev=None, diff_step=None, tr_solver=None, tr_options=None,
-                  jac_sparsity=None, verbose=0, traced=True, device=None, callback=None, **unknown):
-    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with the names and losses of SciPy.
+def least_squares(fun, x0, jac="exact", bounds=None, method="trf", ftol=1e-9, xtol=1e-12, gtol=1e-12, x_scale="jac", loss="linear",
+                  f_scale=1.0, diff_step=None, tr_solver=None, tr_options=None, jac_sparsity=None, max_nfev=None, verbose=0, args=(),
+                  kwargs=None, callback=None, workers=None, *, traced=None, device=None, **unknown):
+    """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with SciPy's names, order of arguments and losses.
 
-    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of
-    each array of `args` (a number for (n,), a Vec for (n, k)). It returns one or several expressions of lockstep's
-    functions (ls.exp, ls.where …). Without args, fun(p) returns all residuals. With traced=False, or a function as
-    jac, fun(x, *args, **kwargs) is called with NumPy arrays, as by SciPy, and returns all residuals on the host.
-    jac(x, *args, **kwargs) is its Jacobian, dense or sparse; without it, derivatives are extrapolated differences.
+    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each
+    array of `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp,
+    ls.where …). Without args, fun(p) gives all residuals. traced=False, or a function as jac: fun(x, *args, **kwargs) is called
+    with NumPy arrays as SciPy calls it and gives all residuals, on the host; jac(x, *args, **kwargs) is its Jacobian, dense or
+    sparse, and without it derivatives are extrapolated differences. traced=None calls a function that cannot be traced, such
+    as one of np.exp, and warns.
 
-    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy or arctan, applied to each
-    residual. method: trf and lm are Levenberg-Marquardt, dogbox is dogleg; also gn and lbfgs. jac: derivatives of
-    traced functions are exact; "2-point", "3-point" and "cs" are equivalent. x_scale: "jac", 1, or positive scales of
-    the unknowns. tr_solver: "exact" is QR, "lsmr" conjugate gradients. jac_sparsity is checked but not needed.
-    max_nfev: maximum number of iterations. verbose: 0, 1 (a report at the end) or 2 (also one line per iteration).
-    diff_step, tr_options and workers are not supported.
+    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy, arctan or a function rho(z) of
+    lockstep's functions, of each residual by itself; of the three that SciPy asks of it the first counts. method: trf and lm are
+    Levenberg-Marquardt, dogbox is dogleg; also gn and lbfgs. jac: derivatives of traced functions are exact; "2-point",
+    "3-point" and "cs" mean the same. x_scale: "jac", 1 or numbers above 0 by which unknowns are measured. tr_solver: "exact" is
+    QR, "lsmr" conjugate gradients. jac_sparsity is checked and not needed. max_nfev: iterations. verbose: 0, 1 (a report at the
+    end) or 2 (a line an iteration too). callback(row) gets a row of the trace, or callback(intermediate_result) what SciPy gives
+    it; False or StopIteration ends the minimisation. diff_step, tr_options and workers are not taken.
 
     Returns x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status
     (SciPy's numbers; 4: no step reduces the cost), message, nfev, njev, success and summary.
@@ -48,54 +54,81 @@ def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, me
     start = start.astype(np.float64)
     if max_nfev is not None and not max_nfev > 0:
         raise InputError(f"max_nfev {max_nfev}", _LEAST_SQUARES, "a number above 0")
-    traced = bool(traced) and not callable(jac)
-    _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, traced)
+    _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, workers)
     scale = _scale(x_scale, start)
     identity = scale is not None
     units = np.ones(len(start)) if scale is None else scale
     plain_units = bool((units == 1).all())
-    problem = Problem()
-    block = problem.add_blocks("x", (start / units).reshape(1, -1))
     lower, upper = _bounds(bounds, start)
-    for k in range(len(start)):
-        if np.isfinite(lower[k]) or np.isfinite(upper[k]):
-            problem.bound(block, 0, k, lower[k] / units[k], upper[k] / units[k])
-    robust = _SCIPY_LOSSES[loss](float(f_scale))
-    if traced:
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
+    robust = _SCIPY_LOSSES[loss](float(f_scale)) if isinstance(loss, str) else _expression_loss(loss, float(f_scale))
+
+    def posed(traced):
+        """(problem, its block, rows, residuals of a row)"""
+        if tr_solver == "lsmr" and not traced:
+            raise InputError("tr_solver 'lsmr' of a function that is not traced", _LEAST_SQUARES, "exact")
+        problem = Problem()
+        block = problem.add_blocks("x", (start / units).reshape(1, -1))
+        for k in range(len(start)):
+            if np.isfinite(lower[k]) or np.isfinite(upper[k]):
+                problem.bound(block, 0, k, lower[k] / units[k], upper[k] / units[k])
+        if not traced:
+            return problem, block, *_add_host_rows(problem, block, fun, jac if callable(jac) else None, args, kwargs or {}, robust, start, units)
+
         def scaled(p, *row, **more):
             return fun(p if plain_units else Vec([p[k] * float(units[k]) for k in range(len(units))]), *row, **more)
 
-        rows, outputs = _add_rows(problem, block, scaled, args, kwargs or {}, robust)
-    else:
-        rows, outputs = _add_host_rows(problem, block, fun, jac if callable(jac) else None, args, kwargs or {}, robust, start, units)
+        return problem, block, *_add_rows(problem, block, scaled, args, kwargs or {}, robust)
+
+    traced, (problem, block, rows, outputs) = _posed(posed, False if callable(jac) else traced)
     if jac_sparsity is not None and tuple(np.shape(jac_sparsity)) != (rows * outputs, len(start)):
         raise InputError(f"jac_sparsity of shape {np.shape(jac_sparsity)}", _LEAST_SQUARES, f"({rows * outputs}, {len(start)})")
+
+    def point():
+        x = problem.values(block)[0] * units
+        if plain_units:
+            return x
+        # A number at a bound is the bound, regardless of rounding by its unit.
+        return np.where(np.isclose(x, lower, rtol=1e-15, atol=0), lower, np.where(np.isclose(x, upper, rtol=1e-15, atol=0), upper, x))
+
+    def residuals(evaluation):
+        return evaluation.residuals[order]
+
+    order = np.arange(rows * outputs)
+    if loss != "linear" and traced:
+        order = order.reshape(outputs, rows).T.ravel()
+    scipys = callback is not None and "intermediate_result" in inspect.signature(callback).parameters
 
     def each(row):
         if verbose == 2:
             print(f"{row['iteration']:5} cost {row['cost']:.6e} change {row['cost_change']:.2e} step {row['step_norm']:.2e}")
-        return callback(row) if callback is not None else None
+        if callback is None:
+            return None
+        try:
+            if not scipys:
+                return callback(row)
+            plain = problem.evaluate(apply_loss=False, device=device)
+            # SciPy's callbacks end a minimisation by True.
+            return not callback(intermediate_result=Result(x=point(), fun=residuals(plain), cost=row["cost"], nit=row["iteration"],
+                                                           nfev=1 + row["iteration"]))
+        except StopIteration:
+            return False
 
     more = {"damping": "identity"} if identity and _METHODS[method] in ("lm", "dogleg") else {}
     if tr_solver is not None and _METHODS[method] != "lbfgs":
         more["linear"] = _SOLVERS[tr_solver]
     summary = problem.minimize(device=device, callback=each, method=_METHODS[method], function_tolerance=float(ftol or 0),
                                parameter_tolerance=float(xtol or 0), gradient_tolerance=float(gtol or 0), **more,
-                               max_iterations=100 * (len(start) + 1) if max_nfev is None else int(max_nfev))
+                               update_values=scipys, max_iterations=100 * (len(start) + 1) if max_nfev is None else int(max_nfev))
     status = _STATUS[summary.termination]
     message = summary.message or summary.termination.replace("_", " ")
-    x = problem.values(block)[0] * units
-    if not plain_units:  # a number at a bound is the bound, regardless of rounding by its unit
-        x = np.where(np.isclose(x, lower, rtol=1e-15, atol=0), lower, np.where(np.isclose(x, upper, rtol=1e-15, atol=0), upper, x))
+    x = point()
     plain = problem.evaluate(apply_loss=False, device=device)
     weighted = plain if loss == "linear" else problem.evaluate(device=device)
-    order = np.arange(rows * outputs)
-    if loss != "linear" and traced:
-        order = order.reshape(outputs, rows).T.ravel()
     grad = weighted.gradient / units
     # Coleman and Li's scaling, as SciPy's: the distance to the bound that the negative gradient points to.
     room = np.where((grad < 0) & np.isfinite(upper), upper - x, np.where((grad > 0) & np.isfinite(lower), x - lower, 1.0))
-    result = Result(x=x, cost=summary.final_cost, fun=plain.residuals[order], jac=_dense(weighted.jacobian, len(start))[order] / units,
+    result = Result(x=x, cost=summary.final_cost, fun=residuals(plain), jac=_dense(weighted.jacobian, len(start))[order] / units,
                     grad=grad, optimality=float(np.max(np.abs(grad * room), initial=0.0)),
                     active_mask=np.where(x <= lower, -1, np.where(x >= upper, 1, 0)), status=status, message=message,
                     nfev=1 + len(summary.trace), njev=1 + sum(row["accepted"] for row in summary.trace), success=status > 0,
@@ -106,24 +139,61 @@ def least_squares(fun, x0, args=(), *, kwargs=None, jac="exact", bounds=None, me
     return result
 
 
-def _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, traced):
+def _posed(posed, traced):
+    """(whether fun is traced, what `posed` made). NumPy's functions and a Vec that is used as an array raise when they are traced."""
+    if traced is not None:
+        return bool(traced), posed(bool(traced))
+    try:
+        return True, posed(True)
+    except InputError as error:
+        if "traced value" in error.what:
+            raise InputError(error.what, error.where, f"{error.expected}; traced=False calls fun with arrays") from None
+        raise
+    except (TypeError, AttributeError, ValueError) as error:
+        try:
+            made = posed(False)
+        except InputError:
+            raise
+        except Exception:
+            raise error from None
+        warnings.warn(f"fun cannot be traced ({error}); it is called on the host and derived by differences [{_LEAST_SQUARES}]: "
+                      "lockstep's functions are compiled and derived exactly, traced=False needs no warning", FallbackWarning, stacklevel=3)
+        return False, made
+
+
+def _expression_loss(loss, scale):
+    """a^2 rho(s / a^2), as Problem takes it."""
+    def rho(s):
+        try:
+            found = loss(s / (scale * scale))
+            found = found if isinstance(found, Value) else found[0]
+            return found * (scale * scale)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"loss as a function that cannot be traced ({error})", _LEAST_SQUARES,
+                             "rho(z) as an expression of lockstep's functions, or a sequence that begins with it") from None
+    return rho
+
+
+def _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, workers):
     for name in unknown:
-        raise InputError(f"argument {name}", _LEAST_SQUARES, "those of its documentation: derivatives are exact, and the linear "
-                         "solver is an option of Problem.minimize")
-    if not callable(jac) and jac not in ("exact", "2-point", "3-point", "cs"):
-        raise InputError(f"jac {jac!r}", _LEAST_SQUARES, "exact, 2-point, 3-point, cs or a function")
+        raise InputError(f"argument {name}", _LEAST_SQUARES, "those of its documentation: other options are those of Problem.minimize")
+    if not callable(jac) and (not isinstance(jac, str) or jac not in ("exact", "2-point", "3-point", "cs")):
+        raise InputError(f"jac {jac!r}", _LEAST_SQUARES, "exact, 2-point, 3-point, cs or a function; rows of data are args=(…)")
     for what, value, known in (("loss", loss, _SCIPY_LOSSES), ("method", method, _METHODS), ("tr_solver", tr_solver, _SOLVERS)):
-        if value is not None or what != "tr_solver":
-            if not isinstance(value, str) or value not in known:
-                raise InputError(f"{what} as a function" if callable(value) else f"{what} {value!r}", _LEAST_SQUARES, ", ".join(known))
-    if tr_solver == "lsmr" and not traced:
-        raise InputError("tr_solver 'lsmr' of a function that is not traced", _LEAST_SQUARES, "exact")
+        if (value is None and what == "tr_solver") or (callable(value) and what == "loss"):
+            continue
+        if not isinstance(value, str) or value not in known:
+            raise InputError(f"{what} {value!r}", _LEAST_SQUARES, ", ".join(known) + (" or a function" if what == "loss" else ""))
     if not (np.isfinite(f_scale) and f_scale > 0):
         raise InputError(f"f_scale {f_scale}", _LEAST_SQUARES, "a finite number above 0")
     if verbose not in (0, 1, 2):
         raise InputError(f"verbose {verbose!r}", _LEAST_SQUARES, "0, 1 or 2")
     if diff_step is not None:
         raise InputError("argument diff_step", _LEAST_SQUARES, "none: derivatives are exact, or differences that find their own step")
+    if workers is not None:
+        raise InputError("argument workers", _LEAST_SQUARES, "none: a device has its threads, as Device(…, threads=N)")
     if tr_options:
         raise InputError("argument tr_options", _LEAST_SQUARES, "none: tolerances of the linear solver are options of Problem.minimize")
 
@@ -143,7 +213,6 @@ def _scale(x_scale, start):
 
 def _add_host_rows(problem, block, fun, jac, args, kwargs, loss, start, units):
     """A term of a NumPy function: one instance, or under a loss one for each residual, which share the function's values."""
-    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     known = {}
 
     def values(u, function):
@@ -186,12 +255,13 @@ def _add_rows(problem, block, fun, args, kwargs, loss):
     """Terms of fun, a row of args each; gives (rows, residuals of a row). A loss is of one residual by itself, so each
     residual of a row is a term of its own, set after set."""
     columns = [np.asarray(a, dtype=np.float64) for a in args]
-    rows = len(columns[0]) if columns and columns[0].ndim else 1
+    rows = next((len(c) for c in columns if c.ndim), 1)
+    columns = [np.full(rows, c) if c.ndim == 0 else c for c in columns]  # a number is that of every row
     for k, column in enumerate(columns):
-        if column.ndim == 0 or len(column) != rows:
-            raise InputError(f"args[{k}] of shape {column.shape}", _LEAST_SQUARES, f"{rows} rows, as args[0]")
+        if len(column) != rows:
+            raise InputError(f"args[{k}] of shape {column.shape}", _LEAST_SQUARES, f"{rows} rows, as the others")
     data = np.ascontiguousarray(np.concatenate([c.reshape(rows, -1) for c in columns], axis=1)) if columns else np.zeros((1, 0))
-    whole = _traced(lambda *given: fun(*given, **kwargs), problem._core, [c.shape[1:] for c in columns])
+    whole = _traced(lambda *given: fun(*given, **kwargs), [c.shape[1:] for c in columns])
     count = 1
 
     def one(number):
@@ -201,7 +271,7 @@ def _add_rows(problem, block, fun, args, kwargs, loss):
             count = len(found)
             return found if number is None else found[number:number + 1]
 
-        problem._core.add_terms("fun", [block.size], data.shape[1], residual, loss, False, [problem._own(block)],
+        problem._core.add_terms("fun", [block.size], data.shape[1], residual, _loss_of(loss), False, [problem._own(block)],
                                 np.zeros((rows, 1), np.int32), data)
 
     one(None if loss == "none" else 0)

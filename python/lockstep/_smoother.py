@@ -4,7 +4,8 @@ import numpy as np
 from . import _core
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError, text
-from .solve import BlockSet, Problem, Summary, TermSet, _flat, _instances, _loss_of, _number_of, _numbers, _traced
+from ._terms import BlockSet, TermSet, _block_sets, _flat, _instances, _loss_of, _number_of, _numbers, _one, _traced
+from .solve import Problem, Summary
 
 _WHERE = "lockstep.solve.Smoother"
 _SIZES = {"so2": 1, "so3": 4, "se2": 3, "se3": 7, "sphere2": 3}
@@ -56,33 +57,33 @@ class Smoother:
 
     def touch(self, blocks, block, time):
         """Assigns a later time to a block, so that it stays longer."""
-        self._core.touch(self._own(blocks), int(block), float(time))
+        self._core.touch(self._own(blocks), _one(block), float(time))
 
     def fix(self, blocks, block):
         """Fixes a block that no update has processed yet."""
-        self._core.fix(self._own(blocks), int(block))
+        self._core.fix(self._own(blocks), _one(block))
 
     def fix_coordinates(self, blocks, block, coordinates):
         """Fixes tangent coordinates of a block at its estimate; coordinates fixed before are freed."""
-        self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
+        self._core.fix_coordinates(self._own(blocks), _one(block), [_one(c, "coordinate") for c in coordinates])
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
         """Bounds of a number, as in Problem.bound. If a block is at a bound when it is removed, the prior keeps it there."""
-        self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
+        self._core.bound(self._own(blocks), _one(block), _one(component, "component"), float(lower), float(upper))
 
     def add_kind(self, name, residual, blocks, data=0, *, loss="none"):
         """A residual for add_terms(): residual and loss as in Problem.add_terms, `data` numbers per instance."""
-        blocks = tuple(blocks)
-        number = self._core.add_kind(name, [b.size for b in blocks], int(data), _traced(residual, self._core, None),
-                                     _loss_of(loss, self._core), [self._own(b) for b in blocks])
-        return TermKind(number, name, blocks, int(data), self._core)
+        blocks = _block_sets(name, blocks)
+        number = self._core.add_kind(name, [b.size for b in blocks], _one(data, "data"), _traced(residual, None),
+                                     _loss_of(loss), [self._own(b) for b in blocks])
+        return TermKind(number, name, blocks, _one(data, "data"), self._core)
 
     def add_host_kind(self, name, residual, blocks, data=0, *, residuals=1, jacobian=None, loss="none"):
         """The same for a function of numbers, as in Problem.add_host_terms."""
-        blocks = tuple(blocks)
-        number = self._core.add_host_kind(name, [b.size for b in blocks], int(data), int(residuals), _flat(residual),
-                                          _flat(jacobian), _loss_of(loss, self._core), [self._own(b) for b in blocks])
-        return TermKind(number, name, blocks, int(data), self._core)
+        blocks = _block_sets(name, blocks)
+        number = self._core.add_host_kind(name, [b.size for b in blocks], _one(data, "data"), _one(residuals, "residuals"), _flat(residual),
+                                          _flat(jacobian), _loss_of(loss), [self._own(b) for b in blocks])
+        return TermKind(number, name, blocks, _one(data, "data"), self._core)
 
     def add_terms(self, kind, indices, data=None):
         """Adds one instance per row of `indices` (n, blocks of the kind); data (n, k). Returns a TermSet."""
@@ -116,7 +117,7 @@ class Smoother:
 
     def value(self, blocks, block):
         """The estimate of a block."""
-        return self._core.value(self._own(blocks), int(block))
+        return self._core.value(self._own(blocks), _one(block))
 
     def values(self, blocks):
         """The estimates of the blocks of a set by number, (count, size)."""
@@ -136,7 +137,7 @@ class Smoother:
 
     def covariance(self, blocks):
         """The joint covariance of the tangent coordinates of [(block set, number), …], as of the last update."""
-        return self._core.covariance([(self._own(s), int(k)) for s, k in blocks])
+        return self._core.covariance([(self._own(s), _one(k)) for s, k in blocks])
 
     def problem(self):
         """(problem, [its block sets]): the same problem as a Problem, with blocks by number."""

@@ -19,91 +19,7 @@ from ._device import chosen, warn_fallbacks
 from ._errors import InputError, text
 from ._expr import Value, Vec, where  # noqa: F401
 from ._options import described
-
-
-class BlockSet:
-    """Blocks of one Problem that were added together."""
-
-    __slots__ = ("_id", "_owner", "name", "size")
-
-    def __init__(self, number, name, size, owner=None):
-        self._id, self._owner, self.name, self.size = number, owner, name, size
-
-
-class TermSet:
-    """Instances of one Problem that were added together, by number in the order in which they were added."""
-
-    __slots__ = ("_id", "_owner", "name", "data")
-
-    def __init__(self, number, name, data, owner=None):
-        self._id, self._owner, self.name, self.data = number, owner, name, data
-
-
-def _number_of(handle, core, where, kind):
-    """The number of a handle that `core` gave."""
-    if handle._owner is not core:
-        found, source = ("blocks", "add_blocks") if isinstance(handle, BlockSet) else ("terms", "add_terms")
-        if kind == "smoother":
-            found, source = ("blocks", "add_set") if isinstance(handle, BlockSet) else (found, f"{source} or add_kind")
-        raise InputError(f"{found} {handle.name!r} of another {kind}", where, f"{found} that this {kind}'s {source} gave")
-    return handle._id
-
-
-def _numbers(values, name, columns=None):
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim == 1:
-        array = array.reshape(-1, 1 if columns is None else columns)
-    if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
-        raise InputError(f"shape {np.shape(values)}", name, f"(n, {'columns' if columns is None else columns})")
-    return array
-
-
-def _traced(function, owner, shapes):
-    """`function(*blocks, data)` for the core: blocks and data as Vec."""
-
-    def call(blocks, data):
-        arguments = [Vec(Value(v, owner) for v in block) for block in blocks]
-        numbers = [Value(v, owner) for v in data]
-        if shapes is None:
-            found = function(*arguments, Vec(numbers)) if numbers else function(*arguments)
-        else:
-            rows, at = [], 0
-            for shape in shapes:
-                count = int(np.prod(shape, dtype=int))
-                rows.append(numbers[at] if shape == () else Vec(numbers[at:at + count]))
-                at += count
-            found = function(*arguments, *rows)
-        if isinstance(found, Value):
-            found = (found,)
-        try:
-            outputs = list(found)
-        except TypeError:
-            raise InputError(f"a residual that gives {type(found).__name__}", "lockstep.solve",
-                             "an expression, or a sequence of them") from None
-        return [r._v if isinstance(r, Value) else float(r) for r in outputs]
-
-    return call
-
-
-def _instances(name, blocks, indices, data):
-    blocks = tuple(blocks)
-    table = np.ascontiguousarray(indices, dtype=np.int32)
-    if table.ndim == 1:
-        table = table.reshape(-1, len(blocks))
-    if table.ndim != 2 or table.shape[1] != len(blocks):
-        raise InputError(f"indices of shape {table.shape}", f"terms {name}", f"(n, {len(blocks)})")
-    numbers = np.zeros((len(table), 0)) if data is None else _numbers(data, f"terms {name}, data")
-    if len(numbers) != len(table):
-        raise InputError(f"{len(numbers)} rows of data", f"terms {name}", f"{len(table)}, one for each instance")
-    return blocks, table, numbers
-
-
-def _loss_of(loss, core):
-    return (lambda s: loss(Value(s, core))._v) if callable(loss) else loss
-
-
-def _flat(function):
-    return None if function is None else lambda *a: np.ascontiguousarray(function(*a), dtype=np.float64).reshape(-1)
+from ._terms import BlockSet, TermSet, _block_sets, _entries, _flat, _instances, _loss_of, _number_of, _numbers, _one, _traced
 
 
 class Problem:
@@ -129,17 +45,19 @@ class Problem:
         self._sets[number] = BlockSet(number, name, size, self._core)
         return self._sets[number]
 
-    def add_terms(self, name, residual, blocks, indices, data=None, *, loss="none", energy=False):
+    def add_terms(self, name, residual, blocks, indices, data=None, *, jacobian=None, loss="none", energy=False):
         """Adds one instance per row of `indices` (n, len(blocks)), block numbers within each set; data (n, k).
 
         residual(*blocks, data) receives one Vec per block and, if there is data, a Vec of it; it returns one or several
         expressions. It is traced once: write conditions with lockstep.where. loss: "none", "huber:S", "cauchy:S", "tukey:S",
         "geman_mcclure:S", "arctan:S", "soft_l1:S", "tolerant:A,B", or a function rho(s) of s = |r|^2 with rho(0) = 0 and
-        rho'(0) = 1. energy: the single output is added to the cost unchanged. Returns a TermSet.
+        rho'(0) = 1. energy: the single output is added to the cost unchanged. jacobian(*blocks, data): rows of the
+        derivatives by the numbers of all blocks, used instead of automatic ones and checked by differences. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
-        number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, self._core, None),
-                                      self._loss(loss), energy, [self._own(b) for b in blocks], table, numbers)
+        number = self._core.add_terms(name, [b.size for b in blocks], numbers.shape[1], _traced(residual, None),
+                                      _loss_of(loss), energy, [self._own(b) for b in blocks], table, numbers,
+                                      None if jacobian is None else _traced(lambda *a: _entries(jacobian(*a)), None))
         return TermSet(number, name, numbers.shape[1], self._core)
 
     def add_host_terms(self, name, residual, blocks, indices, data=None, *, residuals=1, jacobian=None, loss="none"):
@@ -151,8 +69,8 @@ class Problem:
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
 
-        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], int(residuals), _flat(residual),
-                                           _flat(jacobian), self._loss(loss), [self._own(b) for b in blocks], table, numbers)
+        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], _one(residuals, "residuals"), _flat(residual),
+                                           _flat(jacobian), _loss_of(loss), [self._own(b) for b in blocks], table, numbers)
         return TermSet(number, name, numbers.shape[1], self._core)
 
     def add_factors(self, name, blocks, indices, measured=None, *, standard_deviations=None, covariance=None, information=None,
@@ -174,9 +92,6 @@ class Problem:
         number = self._core.add_factors(name, [self._own(b) for b in blocks], table, data, loss)
         return TermSet(number, name, data.shape[1], self._core)
 
-    def _loss(self, loss):
-        return _loss_of(loss, self._core)
-
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
     def append_blocks(self, blocks, values):
@@ -185,18 +100,18 @@ class Problem:
 
     def set_data(self, terms, data, first=0):
         """Replaces the data (n, k) of the instances from `first` on."""
-        self._core.set_data(self._own(terms), _numbers(data, f"terms {terms.name}, data", terms.data), int(first))
+        self._core.set_data(self._own(terms), _numbers(data, f"terms {terms.name}, data", terms.data), _one(first, "first instance"))
 
     def enable(self, terms, instances=None, enabled=True):
         """Enables or disables instances (all, or those with the given numbers); their numbers do not change."""
         if instances is None:
             self._core.enable_all(self._own(terms), enabled)
         else:
-            self._core.enable(self._own(terms), [int(i) for i in np.atleast_1d(instances)], enabled)
+            self._core.enable(self._own(terms), [_one(i, "instance") for i in np.atleast_1d(instances)], enabled)
 
     def enabled(self, terms, instance):
         """True if the instance is enabled."""
-        return self._core.enabled(self._own(terms), int(instance))
+        return self._core.enabled(self._own(terms), _one(instance, "instance"))
 
     def weigh(self, terms, weights):
         """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
@@ -213,7 +128,7 @@ class Problem:
         if isinstance(handle, TermSet):
             self._core.erase_terms(self._own(handle))
         else:
-            self._core.erase_blocks(self._own(handle), [int(b) for b in np.atleast_1d([] if blocks is None else blocks)])
+            self._core.erase_blocks(self._own(handle), [_one(b) for b in np.atleast_1d([] if blocks is None else blocks)])
 
     def block_numbers(self, blocks):
         """The numbers of the blocks of a set in the order of `values`: 0, 1, … if none was erased."""
@@ -227,8 +142,8 @@ class Problem:
         that no term determined)."""
         device = chosen(device)
         found = Summary(self._core.marginalize(
-            device._core, [(self._own(s), int(k)) for s, k in blocks], name,
-            [(self._own(s), int(k), [float(v) for v in np.ravel(values)]) for s, k, values in first_estimates]))
+            device._core, [(self._own(s), _one(k)) for s, k in blocks], name,
+            [(self._own(s), _one(k), [float(v) for v in np.ravel(values)]) for s, k, values in first_estimates]))
         warn_fallbacks(device)
         found["blocks"] = [(self._sets[s], k) for s, k in found["blocks"]]
         found["terms"] = TermSet(found["terms"], name, 0, self._core)
@@ -254,26 +169,53 @@ class Problem:
         warn_fallbacks(device)
         return found
 
+    def block_sets(self):
+        """The sets of blocks in the order of adding: rows of blocks (the handle), name, manifold, numbers and coordinates (of a
+        block), and count."""
+        return [Summary(row, blocks=self._sets.get(row["blocks"]) or self._known(row["blocks"], row["name"], row["numbers"]))
+                for row in _core.block_sets(self._core)]
+
+    def term_sets(self):
+        """The sets of terms in the order of adding: rows of terms (the handle), name, instances, enabled (how many), residuals and
+        data (of an instance), loss, energy, host and weighted."""
+        return [Summary(row, terms=TermSet(row["terms"], row["name"], row["data"], self._core)) for row in _core.term_sets(self._core)]
+
+    def instance(self, terms, number):
+        """An instance: blocks [(slot, block set, number)] and data {datum: value} that its residuals use, weight, enabled."""
+        found = Summary(_core.instance_content(self._core, self._own(terms), _one(number, "instance")))
+        handles = {row.blocks._id: row.blocks for row in self.block_sets()}
+        found["blocks"] = [(slot, handles[blocks], block) for slot, blocks, block in found["blocks"]]
+        return found
+
+    def instances_of(self, blocks, block):
+        """The instances that have a block: [(TermSet, instance)]."""
+        handles = {row.terms._id: row.terms for row in self.term_sets()}
+        return [(handles[terms], instance) for terms, instance in _core.instances_of(self._core, self._own(blocks), _one(block))]
+
+    def block(self, blocks, block):
+        """What holds a block: fixed, held (tangent coordinates), lower and upper (by number)."""
+        return Summary(_core.block_content(self._core, self._own(blocks), _one(block)))
+
     def instance_count(self, terms):
         """The number of instances, including disabled ones."""
         return self._core.instance_count(self._own(terms))
 
     def fix(self, blocks, block, fixed=True):
         """Fixes a block."""
-        self._core.fix(self._own(blocks), int(block), fixed)
+        self._core.fix(self._own(blocks), _one(block), fixed)
 
     def fix_coordinates(self, blocks, block, coordinates):
         """Fixes tangent coordinates of a block; coordinates fixed before are freed."""
-        self._core.fix_coordinates(self._own(blocks), int(block), [int(c) for c in coordinates])
+        self._core.fix_coordinates(self._own(blocks), _one(block), [_one(c, "coordinate") for c in coordinates])
 
     def column(self, blocks, block):
         """The column of the first free coordinate of a block in gradients and Jacobians; -1 if there is none."""
-        return self._core.first_column(self._own(blocks), int(block))
+        return self._core.first_column(self._own(blocks), _one(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
         """Bounds a number that is moved by a single tangent coordinate: of Euclidean blocks and parts, and angles in [-pi,
         pi)."""
-        self._core.bound(self._own(blocks), int(block), int(component), float(lower), float(upper))
+        self._core.bound(self._own(blocks), _one(block), _one(component, "component"), float(lower), float(upper))
 
     def values(self, blocks):
         """A copy of the blocks' values, (count, size)."""
@@ -322,7 +264,7 @@ class Problem:
         """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the current values, in the given order.
         free_gauge: the inverse on the complement of the free directions if the whole problem has a gauge (up to 3,000
         unknowns)."""
-        return self._core.covariance(chosen(device)._core, [(self._own(s), int(k)) for s, k in blocks], free_gauge)
+        return self._core.covariance(chosen(device)._core, [(self._own(s), _one(k)) for s, k in blocks], free_gauge)
 
     def marginals(self, blocks, *, free_gauge=False, device=None):
         """The covariance of each block of a set, (count, t, t); zeros for fixed blocks."""

@@ -133,3 +133,35 @@ def test_errors_leave_it_as_it_was():
 def test_the_example_smooths_its_log():
     example = Path(__file__).parents[2] / "examples" / "python" / "lidar_odometry.py"
     subprocess.run([sys.executable, str(example)], check=True, capture_output=True)
+
+
+def test_functions_of_host_kinds_do_not_change_their_smoother():
+    """Each of these would move the tables that the update reads, or call itself."""
+    smoother = solve.Smoother(lag=30)
+    points = smoother.add_set("points", size=2)
+    work, terms = [None], []
+
+    def moved(a, b):
+        if work[0] is not None:
+            work[0]()
+        return b[0] - a[0] - 1, b[1] - a[1] - np.sin(a[0])
+
+    steps = smoother.add_host_kind("steps", moved, [points, points], residuals=2)
+    pin = smoother.add_kind("pin", lambda a: (a[0], a[1]), [points])
+    smoother.append_blocks(points, [0, 0], 0)
+    smoother.add_terms(pin, [[0]])
+    for k in range(1, 4):
+        smoother.append_blocks(points, [k, 0], k)
+        terms.append(smoother.add_terms(steps, [[k - 1, k]]))
+        smoother.update()
+    changes = (lambda: smoother.append_blocks(points, np.zeros((2000, 2)), 5), lambda: smoother.add_terms(steps, [[0, 1]]),
+               lambda: smoother.add_kind("q", lambda a: (a[0], a[1]), [points]), lambda: smoother.add_set("more", size=1),
+               lambda: smoother.erase(terms[0]), lambda: smoother.weigh(terms[0], 2), lambda: smoother.touch(points, 0, 9),
+               lambda: smoother.bound(points, 0, 0, -1, 1), lambda: smoother.fix_coordinates(points, 0, [0]), smoother.update, smoother.solve)
+    for change in changes:
+        work[0] = change
+        with pytest.raises(ls.InputError, match="while the problem is minimised or evaluated"):
+            smoother.solve()
+    work[0] = None
+    smoother.solve()
+    assert smoother.cost() < 1e-15 and smoother.instance_count() == 4

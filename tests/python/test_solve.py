@@ -103,13 +103,49 @@ def test_least_squares_at_bounds_and_with_scipys_arguments(rng, capsys):
 
 @pytest.mark.parametrize("arguments, text", [
     ({"jac": lambda p: p}, r"jac of shape \(1, 2\)"), ({"jac": "4-point"}, "jac '4-point'"), ({"x_scale": [1.0, 2.0, 3.0]}, "x_scale"),
-    ({"x_scale": "unit"}, "x_scale 'unit'"), ({"loss": "tukey"}, "loss 'tukey'"), ({"loss": lambda z: z}, "loss as a function"),
+    ({"x_scale": "unit"}, "x_scale 'unit'"), ({"loss": "tukey"}, "loss 'tukey'"), ({"loss": lambda z: np.sqrt(z)}, "loss as a function that cannot be traced"), ({"jac": (1, 2)}, "jac .*args="),
     ({"f_scale": 0}, "f_scale 0"), ({"verbose": 3}, "verbose 3"), ({"tr_solver": "qr"}, "tr_solver 'qr'"), ({"workers": 2}, "argument workers"), ({"tr_options": {"a": 1}}, "argument tr_options"),
     ({"diff_step": 1e-3}, "argument diff_step"), ({"method": "newton"}, "method 'newton'"), ({"bounds": ([0, 0, 0], [1, 1, 1])}, "bounds"),
     ({"bounds": 3}, "bounds 3")])
 def test_least_squares_refuses_by_name(arguments, text):
     with pytest.raises(ls.InputError, match=text.replace("[", "\\[")):
         solve.least_squares(lambda p: (p[0] - 1, p[1]), [0.5, 0.5], device="cpu", **arguments)
+
+
+def test_values_end_with_their_trace():
+    """They have a graph that is gone then: a use would read freed memory, or a node of another graph."""
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0, 2.0]])
+    left = []
+    problem.add_terms("first", lambda a: left.append(3 * a[0]) or a[0] - 1, x, [0])
+    problem.add_terms("second", lambda a: a[1], x, [0], loss=lambda s: left.append(2 * s) or s)
+    for late in left:
+        assert "traced before" in repr(late)
+        for work in (lambda: late + 1, lambda: late ** 2, lambda: ls.sqrt(late), lambda: ls.where(late < 1, 1, 2)):
+            with pytest.raises(ls.InputError, match="traced before"):
+                work()
+        for residual in (lambda a: late, lambda a: a[0] - late, lambda a: ls.where(a[0] < 1, late, 1)):
+            with pytest.raises(ls.InputError, match="values of two functions"):
+                problem.add_terms("third", residual, x, [0])
+    assert problem.evaluate(device="cpu").residuals.size == 2
+
+
+def test_numbers_that_are_not_whole_and_handles_that_are_none():
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0, 2.0], [3.0, 4.0]])
+    terms = problem.add_terms("t", lambda a: a[0], x, np.array([0.0, 1.0]))  # whole numbers, as floats
+    add = lambda indices: problem.add_terms("t", lambda a: a[0], x, indices)  # noqa: E731
+    for work, text in ((lambda: add([[0.5]]), "indices"), (lambda: add([[float("nan")]]), "indices"), (lambda: add([[2 ** 32]]), "indices"),
+                       (lambda: add([["a"]]), "indices a"), (lambda: add([[-2 ** 63]]), "indices -9"), (lambda: problem.fix(x, 0.5), "block 0.5"), (lambda: problem.fix(x, 10 ** 20), "block 1"),
+                       (lambda: problem.fix(x, [0, 1]), "one whole number"), (lambda: problem.fix("x", 0), "'x' for blocks"),
+                       (lambda: problem.bound(x, 0, 0.5, 0, 1), "component 0.5"), (lambda: problem.covariance([(x, 0.5)]), "block 0.5"),
+                       (lambda: problem.add_terms("t", lambda a: a[0], ["x"], [[0]]), "'x' for blocks"), (lambda: problem.set_values(x, "abc"), "numbers"),
+                       (lambda: problem.enable(terms, [0.5]), "instance 0.5"), (lambda: problem.erase(x, [1.5]), "block 1.5")):
+        with pytest.raises(ls.InputError, match=text):
+            work()
+    with pytest.raises(ls.InputError, match="a loss that gives NoneType"):
+        problem.add_terms("t", lambda a: a[0], x, [0], loss=lambda s: None)
+    assert problem.residual_count == 2
 
 
 def test_handles_of_another_problem_are_refused():
@@ -413,3 +449,66 @@ def test_a_mesh_of_arrays_is_the_mesh_of_a_file(tmp_path):
                    for of in ((vertices[::-1][::-1], triangles), tmp_path / "found.obj"))
     np.testing.assert_array_equal(again["positions"], same["positions"])
     assert again["final_cost"] == same["final_cost"] and again["mesh"] == "arrays"
+
+
+def test_a_problem_says_what_it_holds():
+    problem = solve.Problem()
+    points, turn = problem.add_blocks("points", np.eye(3)), problem.add_blocks("turn", [[1.0, 0, 0, 0]], "so3")
+    terms = problem.add_terms("t", lambda p, q, d: p[0] - d[1] + q[0], (points, points), [[0, 1], [2, 1]], [[1, 2], [3, 4]], loss="huber:0.5")
+    problem.add_host_terms("h", lambda q: q[0] - 1, turn, [0])
+    problem.fix(points, 2), problem.bound(points, 0, 1, -1, 2), problem.fix_coordinates(turn, 0, [2])
+    assert [(s.name, s.manifold, s.numbers, s.coordinates, s["count"]) for s in problem.block_sets()] == [
+        ("points", "euclidean3", 3, 3, 3), ("turn", "so3", 4, 3, 1)]
+    assert problem.block_sets()[0].blocks is points
+    first, second = problem.term_sets()
+    assert (first.name, first.instances, first.loss, first.host, second.host) == ("t", 2, "huber:0.5", False, True)
+    assert problem.instance_count(first.terms) == 2
+    problem.enable(terms, 1, False), problem.weigh(terms, [2, 3])
+    one = problem.instance(terms, 1)
+    assert one.blocks == [(0, points, 2), (1, points, 1)] and one.data == {1: 4.0} and one.weight == 3 and not one.enabled
+    assert [(t.name, k) for t, k in problem.instances_of(points, 1)] == [("t", 0), ("t", 1)]
+    assert problem.block(points, 2).fixed and problem.block(turn, 0).held == [2]
+    assert problem.block(points, 0).lower == [-np.inf, -1, -np.inf] and problem.block(points, 0).upper == [np.inf, 2, np.inf]
+    with pytest.raises(ls.InputError, match="instance 2 of t"):
+        problem.instance(terms, 2)
+
+
+def test_a_jacobian_of_ones_own():
+    values, data = [[0.3, 0.4], [1.0, -2.0]], [[5.0], [6.0]]
+    found = []
+    for jacobian in (None, lambda x, d: ((2 * x[0], 2 * x[1]),), lambda x, d: np.array([2 * x[0], 2 * x[1]])):
+        problem = solve.Problem()
+        x = problem.add_blocks("x", values)
+        problem.add_terms("t", lambda x, d: x[0] * x[0] + x[1] * x[1] - d[0], x, [0, 1], data, jacobian=jacobian, loss="cauchy:1")
+        evaluation = problem.evaluate(device="cpu")
+        found.append((evaluation.residuals, evaluation.gradient))
+    for residuals, gradient in found[1:]:
+        np.testing.assert_array_equal(residuals, found[0][0])
+        np.testing.assert_allclose(gradient, found[0][1], rtol=1e-13)
+    with pytest.raises(ls.InputError, match="the derivative of residual 0 to coordinate 1"):
+        problem.add_terms("t", lambda x, d: x[0] * x[1] - d[0], x, [0, 1], data, jacobian=lambda x, d: (x[1], x[1]))
+    with pytest.raises(ls.InputError, match="a Jacobian of 1 numbers"):
+        problem.add_terms("t", lambda x, d: x[0] * x[1] - d[0], x, [0, 1], data, jacobian=lambda x, d: x[1])
+    assert problem.residual_count == 2
+
+
+def test_callbacks_do_not_change_their_problem():
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[2.0, 3.0]])
+    problem.add_terms("t", lambda x: (10 * (x[1] - x[0] ** 2), 1 - x[0]), x, [0])
+    for change in (lambda: problem.append_blocks(x, np.zeros((1000, 2))), lambda: problem.erase(x, [0]), lambda: problem.marginalize([(x, 0)]),
+                   lambda: problem.minimize(device="cpu"), lambda: problem.fix(x, 0)):
+        with pytest.raises(ls.InputError, match="while the problem is minimised"):
+            problem.minimize(device="cpu", callback=lambda row: change())
+    assert problem.minimize(device="cpu").converged
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300, 1e-18, 1e-9, -1e-17])
+def test_differences_of_host_terms_see_numbers_that_are_rounding_of_zero(tiny):
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[tiny, 2.0]])
+    problem.add_host_terms("h", lambda x: [x[0] - 1, np.sin(x[0]) + x[1]], x, [0], residuals=2)
+    evaluation = problem.evaluate(device="cpu")
+    jacobian = evaluation.jacobian.toarray() if hasattr(evaluation.jacobian, "toarray") else np.reshape(evaluation.jacobian[0], (2, 2))
+    np.testing.assert_allclose(jacobian, [[1, 0], [1, 1]], atol=1e-7)
+    assert problem.minimize(device="cpu").final_cost < 1e-20

@@ -81,6 +81,59 @@ def test_a_curve_with_outliers(rng, loss, how):
     np.testing.assert_allclose(found.grad, 0, atol=1e-6)
 
 
+def test_the_examples_of_scipy_as_they_are_written():
+    """Functions of NumPy are called as SciPy calls them; arguments have SciPy's order."""
+    np.testing.assert_allclose(solve.least_squares(rosenbrock, np.array([2, 2])).x, [1, 1], rtol=1e-6)
+    bounded = solve.least_squares(rosenbrock, [2, 2], rosenbrock_jacobian, ([-np.inf, 1.5], np.inf))
+    np.testing.assert_allclose(bounded.x, [1.22437075, 1.5], rtol=1e-6)
+    with pytest.warns(ls.FallbackWarning, match="fun cannot be traced .*item assignment.*traced=False"):
+        assert solve.least_squares(tridiagonal, -np.ones(30), jac_sparsity=np.eye(30), device=HOST).cost < 1e-20
+    t = np.linspace(0, 3, 15)
+    y = 0.5 + 2 * np.exp(-t) + 0.05 * np.sin(40 * t)
+    for function in (lambda x, t, y: x[0] + x[1] * np.exp(x[2] * t) - y, lambda x, t, y: np.cumsum(x[0] + x[1] * t - y),
+                     lambda x, t, y: (x[0] * t + x[1] - y) / np.std(y), lambda x, t, y: x[0] * t + x[1] - np.mean(y) - np.median(t),
+                     lambda x, t, y: (x[0] * t + x[1] - y) * np.size(y), lambda x, t, y: np.polyval(x, t) - y):
+        with pytest.warns(ls.FallbackWarning, match="fun cannot be traced"):
+            found = solve.least_squares(function, [1.0, 1.0, -0.5], args=(t, y), device=HOST)
+        assert found.cost == pytest.approx(peer(function, [1.0, 1.0, -0.5], args=(t, y)).cost, rel=1e-7)
+    np.testing.assert_allclose(solve.least_squares(lambda x, t, y, a: a * x[0] + x[1] * t - y, [1, 1], args=(t, y, 3.0)).x,
+                               peer(lambda x: 3 * x[0] + x[1] * t - y, [1, 1]).x, rtol=1e-6)
+    with pytest.raises(ls.InputError, match="Python condition.*traced=False"):
+        solve.least_squares(lambda x: x[0] if x[0] > 0 else -x[0], [1.0])
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        solve.least_squares(lambda x, y: x[0] - y, [1.0])
+
+
+def test_a_loss_of_ones_own():
+    t = np.linspace(0, 3, 15)
+    y = 0.5 + 2 * np.exp(-t)
+    y[[3, 9]] += 1.5
+    curve = lambda x, t, y: x[0] + x[1] * ls.exp(x[2] * t) - y  # noqa: E731
+    named = solve.least_squares(curve, [1, 1, -0.5], args=(t, y), loss="soft_l1", f_scale=0.1, **TIGHT)
+    for rho in (lambda z: 2 * (ls.sqrt(1 + z) - 1), lambda z: [2 * ((1 + z) ** 0.5 - 1), (1 + z) ** -0.5, -0.5 * (1 + z) ** -1.5]):
+        found = solve.least_squares(curve, [1, 1, -0.5], args=(t, y), loss=rho, f_scale=0.1, **TIGHT)
+        np.testing.assert_allclose(found.x, named.x, rtol=1e-6)
+        assert found.cost == pytest.approx(named.cost, rel=1e-12)
+
+
+@pytest.mark.parametrize("ends", [True, StopIteration])
+def test_callbacks_as_scipys(ends):
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result)
+        if len(seen) == 3 and ends is StopIteration:
+            raise StopIteration
+        return len(seen) == 3
+
+    found = solve.least_squares(lambda p: (10 * (p[1] - p[0] ** 2), 1 - p[0]), [2, 2], callback=callback, device=HOST)
+    assert found.status == -2 and [r.nit for r in seen] == [1, 2, 3]
+    np.testing.assert_array_equal(seen[-1].x, found.x)
+    for at in seen:
+        np.testing.assert_allclose(at.fun, rosenbrock(at.x), atol=1e-12)
+        assert at.cost == pytest.approx(0.5 * at.fun @ at.fun)
+
+
 @pytest.mark.parametrize("traced", [True, False])
 def test_units_of_the_unknowns(traced):
     """x_scale changes the path, not the minimum, its Jacobian or its bounds."""

@@ -60,6 +60,10 @@ struct ProblemReport {
     std::optional<int64_t> free_directions;
     bool gauge = false;           // all of its blocks take part: it has a gauge freedom
     std::vector<Block> carriers;  // the blocks with the largest components, if it is not a gauge
+    /// |J v| of the direction v that changes residuals least, over that of the direction that changes them most, with unknowns
+    /// in units of the lengths of their columns; 1: not computed, or all unknowns are fixed.
+    double weakest = 1;
+    std::vector<Block> weak;  // the blocks with the largest components of that direction, if `weakest` is below 1e-6
   };
   /// A tangent coordinate of a set whose columns of J are much longer or shorter than the median column.
   struct Scale {
@@ -79,7 +83,7 @@ struct ProblemReport {
   int64_t blocks = 0, held = 0, unknowns = 0, residuals = 0, instances = 0, energies = 0;
   double cost = 0;
   int64_t piece_count = 0;
-  std::vector<Piece> pieces;               // those with free directions first, then the smallest
+  std::vector<Piece> pieces;  // those with free directions first, then with weak ones, then the smallest
   std::optional<int64_t> free_directions;  // of all pieces; none: not computed
   std::string rank_note;                   // why not
   double median_column = 0;
@@ -99,8 +103,8 @@ struct ProblemReport {
   std::vector<InstanceInfluence> levers;
   double step_gain = 0;  // Influence::step_gain
 
-  /// True if nothing impedes a minimisation: one part, no free directions, bad scaling, idle or duplicate instances.
-  /// Influence is not considered.
+  /// True if nothing impedes a minimisation: one part, no free or weak directions, bad scaling, idle or duplicate
+  /// instances. Influence is not considered.
   bool well() const;
 };
 

@@ -13,6 +13,7 @@
 #include "lockstep/solve/evaluation.hpp"
 #include "lockstep/solve/factors.hpp"
 #include "lockstep/solve/files.hpp"
+#include "lockstep/solve/given_jacobian.hpp"
 #include "lockstep/solve/imu.hpp"
 #include "lockstep/solve/marginalize.hpp"
 #include "lockstep/solve/run.hpp"
@@ -173,7 +174,7 @@ namespace {
 
 int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots, int data,
               nb::object residual, const nb::object& loss, bool energy, const std::vector<int>& sets,
-              const Matrix<int32_t>& indices, const Matrix<double>& numbers) {
+              const Matrix<int32_t>& indices, const Matrix<double>& numbers, nb::object jacobian) {
   TermType type;
   type.name = name;
   type.slots = slots;
@@ -183,7 +184,10 @@ int add_terms(Problem& p, const std::string& name, const std::vector<int>& slots
   type.energy = energy;
   std::vector<BlockSet> blocks;
   for (int id : sets) blocks.push_back({id});
-  return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
+  if (jacobian.is_none()) return p.add_terms(type, blocks, span_of(indices), span_of(numbers)).id;
+  return add_terms_with_jacobian(p, type, residual_of(std::move(jacobian), slots), blocks, span_of(indices),
+                                 span_of(numbers))
+      .id;
 }
 
 int add_factors(Problem& p, const std::string& name, const std::vector<int>& sets,
@@ -462,7 +466,8 @@ void bind_solve(nb::module_& module) {
           [](Problem& p, const std::string& name, const std::string& manifold, const Matrix<double>& values) {
             return p.add_blocks(name, manifold_of(manifold, int(values.shape(1))), span_of(values)).id;
           })
-      .def("add_terms", &add_terms)
+      .def("add_terms", &add_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+           nb::arg(), nb::arg(), nb::arg(), nb::arg().none() = nb::none())
       .def("add_factors", &add_factors)
       .def("add_host_terms", &add_host_terms, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
            nb::arg().none(), nb::arg(), nb::arg(), nb::arg(), nb::arg())
@@ -528,6 +533,7 @@ void bind_solve(nb::module_& module) {
       .def("marginals", &marginals_of);
   bind_factors(module);
   bind_smoother(module);
+  bind_content(module);
   bind_runs(module);
   bind_readers(module);
 }

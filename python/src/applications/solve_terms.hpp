@@ -25,5 +25,6 @@ std::function<std::vector<autodiff::Value>(const solve::TermArguments&)> residua
 solve::RobustLoss loss_of(const nb::object& loss);
 std::function<void(const solve::HostInstance&, std::span<double>)> host_function(nb::object function);
 void bind_smoother(nb::module_& module);
+void bind_content(nb::module_& module);
 
 }  // namespace lockstep::python

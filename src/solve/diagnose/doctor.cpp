@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/hash.hpp"
@@ -25,6 +26,9 @@ constexpr double kFarColumn = 1e6;   // of a column's length from the median
 constexpr double kCarries = 1e-10;   // squared share of an unknown in the free directions
 constexpr double kUnlikely = 0.05;   // probability, over all instances, of one that is an outlier by chance
 constexpr double kUnchecked = 1e-9;  // of 1 - leverage
+constexpr double kNoLength = 1e-13;  // of a singular value over the largest: 0
+constexpr double kWeak = 1e-6;       // of one that is not 0
+constexpr double kTakesPart = 0.01;  // squared share of a block in a direction
 constexpr double kInfluential = 1;   // Cook's distance
 constexpr double kHigh = 0.5, kTimesMean = 3;  // of leverages (Huber 1981, 7.2)
 
@@ -33,11 +37,45 @@ ProblemReport::Block named_block(const Problem::State& state, int64_t block) {
   return {set.name, set.number(block - set.first_block)};
 }
 
+/// The least of the singular values that are not 0 over the largest, of J with columns of length 1, and the squared shares of
+/// the columns in its direction.
+std::pair<double, Eigen::VectorXd> weakest_direction(Eigen::MatrixXd j) {
+  for (Index k = 0; k < j.cols(); ++k)
+    if (const double length = j.col(k).stableNorm(); length > 0) j.col(k) /= length;
+  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(j);
+  const Index rows = std::min(j.rows(), j.cols());
+  const Eigen::MatrixXd upper = qr.matrixR().topRows(rows).triangularView<Eigen::Upper>();
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(upper, Eigen::ComputeFullV);
+  const Eigen::VectorXd& s = svd.singularValues();
+  Index last = 0;
+  while (last + 1 < s.size() && s[last + 1] > kNoLength * s[0]) ++last;
+  if (s.size() == 0 || !(s[0] > 0)) return {1, Eigen::VectorXd::Zero(j.cols())};
+  return {s[last] / s[0], (qr.colsPermutation() * svd.matrixV().col(last)).cwiseAbs2()};
+}
+
+void find_weak(const Problem::State& state, const DensePiece& piece, const Columns& columns,
+               ProblemReport::Piece& out) {
+  const auto [least, share] = weakest_direction(piece.matrix);
+  out.weakest = least;
+  if (!(least < kWeak)) return;
+  std::map<int64_t, double> by_block;
+  for (size_t k = 0; k < piece.columns.size(); ++k)
+    by_block[columns.block[size_t(piece.columns[k])]] += share[Index(k)];
+  std::vector<std::pair<double, int64_t>> parts;
+  for (const auto& [block, part] : by_block)
+    if (part > kTakesPart) parts.emplace_back(-part, block);
+  std::ranges::sort(parts);
+  for (const auto& [part, block] : parts) out.weak.push_back(named_block(state, block));
+}
+
 /// By column, its squared share in the directions that change no residual, from the rows of each piece; false, and no
 /// share, where a piece is too large for that.
-bool dense_shares(const SparseRows& j, const Pieces& pieces, const Columns& columns,
-                  std::vector<double>& share) {
+bool dense_shares(const Problem::State& state, const SparseRows& j, const Pieces& pieces,
+                  const Columns& columns, std::vector<double>& share, ProblemReport& out) {
+  size_t number = 0;
   return each_dense_piece(j, pieces, columns, [&](DensePiece piece) {
+    if (piece.matrix.size() > 0) find_weak(state, piece, columns, out.pieces[number]);
+    ++number;
     const Eigen::VectorXd found = piece.matrix.rows() == 0 ? Eigen::VectorXd::Ones(piece.matrix.cols())
                                                            : null_space(std::move(piece.matrix)).first;
     for (size_t k = 0; k < piece.columns.size(); ++k) share[size_t(piece.columns[k])] = found[Index(k)];
@@ -68,7 +106,7 @@ void find_directions(const Problem& problem, Context& context, const SparseRows&
   if (out.energies > 0) return unknown("energies, which have no rows of J");
   if (!std::ranges::all_of(j.values, [](double v) { return std::isfinite(v); }))
     return unknown("derivatives that are not finite, which check_derivatives() names");
-  if (!dense_shares(j, pieces, columns, share)) try {
+  if (!dense_shares(problem.state(), j, pieces, columns, share, out)) try {
       normal.emplace(problem, context);
       sparse_shares(problem.state(), *normal, columns, share);
     } catch (const InputError& error) { return unknown(error.what()); }
@@ -177,8 +215,8 @@ void find_influence(const Influence& all, int named, ProblemReport& out) {
   };
   const auto tested =
       double(std::ranges::count_if(all.instances, [](const auto& i) { return i.checked > 0; }));
-  list([&](const auto& i) { return i.probability * tested < kUnlikely; }, &InstanceInfluence::studentized,
-       out.outlier_count, out.outliers);
+  list([&](const auto& i) { return i.checked > 0 && i.probability * tested < kUnlikely; },
+       &InstanceInfluence::studentized, out.outlier_count, out.outliers);
   list([](const auto& i) { return i.cook > kInfluential; }, &InstanceInfluence::cook, out.influential_count,
        out.influential);
   const double high = std::max(kHigh, kTimesMean * double(all.rank) / double(std::max<int64_t>(all.rows, 1)));
@@ -191,7 +229,8 @@ void find_influence(const Influence& all, int named, ProblemReport& out) {
 
 bool ProblemReport::well() const {
   return piece_count <= 1 && free_directions == 0 && badly_scaled.empty() && idle_count == 0 &&
-         duplicate_count == 0;
+         duplicate_count == 0 &&
+         std::ranges::all_of(pieces, [](const Piece& piece) { return piece.weak.empty(); });
 }
 
 ProblemReport diagnose(const Problem& problem, Context& context, int named) {
@@ -230,12 +269,15 @@ ProblemReport diagnose(const Problem& problem, Context& context, int named,
   find_scales(state, evaluation.jacobian, columns, out);
   std::ranges::stable_sort(out.pieces, [](const ProblemReport::Piece& a, const ProblemReport::Piece& b) {
     const auto rank = [](const ProblemReport::Piece& p) {
-      return std::pair(p.free_directions.value_or(0) == 0, p.blocks);
+      return std::tuple(p.free_directions.value_or(0) == 0, p.weak.empty(), p.blocks);
     };
     return rank(a) < rank(b);
   });
   out.pieces.resize(std::min(out.pieces.size(), size_t(named)));
-  for (ProblemReport::Piece& p : out.pieces) p.carriers.resize(std::min(p.carriers.size(), size_t(named)));
+  for (ProblemReport::Piece& p : out.pieces) {
+    p.carriers.resize(std::min(p.carriers.size(), size_t(named)));
+    p.weak.resize(std::min(p.weak.size(), size_t(named)));
+  }
   return out;
 }
 

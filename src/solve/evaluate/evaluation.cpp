@@ -267,6 +267,7 @@ SparseRows normal_matrix(const std::vector<HostBatch>& batches, const std::vecto
 }  // namespace
 
 Evaluation evaluate(const Problem& given, Context& context, const EvaluateOptions& options) {
+  const ProblemUse use(given.state());
   const std::unique_ptr<Problem> plain = options.apply_loss ? nullptr : without_losses(given);
   const Problem& problem = plain ? *plain : given;
   const Problem::State& state = problem.state();
@@ -315,6 +316,7 @@ int64_t first_column(const Problem& problem, BlockSet set, int64_t block) {
 
 std::vector<InstanceResidual> residuals_by_instance(const Problem& problem, Context& context) {
   const Problem::State& state = problem.state();
+  const ProblemUse use(state);
   std::vector<std::vector<double>> norms(state.batches.size()), weights(state.batches.size());
   const auto work = [&](const Device& device) {
     Evaluator evaluator(problem, device, Precision::f64);

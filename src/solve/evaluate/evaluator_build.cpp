@@ -10,6 +10,7 @@
 
 #include "core/platform/threads.hpp"
 #include "core/reports/trace.hpp"
+#include "solve/evaluate/earlier_batches.hpp"
 #include "solve/evaluate/evaluator_state.hpp"
 
 namespace lockstep::solve {
@@ -131,33 +132,6 @@ void Evaluator::State::allocate_state() {
 }
 
 namespace {
-
-/// Batches of before, each found once.
-class EarlierBatches {
- public:
-  explicit EarlierBatches(std::vector<BatchState>&& batches)
-      : batches_(std::move(batches)), found_(batches_.size(), 0) {}
-  int64_t size() const { return int64_t(batches_.size()); }
-  /// The next one of as many instances of the piece's expression, if there is one.
-  void find(Evaluator::State::Piece& piece) {
-    for (size_t k = 0; k < batches_.size(); ++k) {
-      const size_t at = (next_ + k) % batches_.size();
-      BatchState& batch = batches_[at];
-      if (found_[at] || batch.n != piece.end - piece.first || batch.part != piece.batch->part ||
-          batch.may_group != piece.may_group ||
-          (batch.term != piece.term && !(piece.term->host() && batch.term->key() == piece.term->key())))
-        continue;
-      found_[at] = 1, next_ = at + 1;
-      piece.kept_at = int64_t(at), piece.kept = std::move(batch);
-      return;
-    }
-  }
-
- private:
-  std::vector<BatchState> batches_;
-  std::vector<uint8_t> found_;
-  size_t next_ = 0;
-};
 
 bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::ranges::equal(
@@ -312,6 +286,7 @@ void Evaluator::State::lay_out(Piece& piece) const {
       if (!same_bits(kept.uniforms, whole.uniforms)) piece.kept_at = -1;
       kept.numbers = std::move(whole.numbers), kept.uniforms = std::move(whole.uniforms);
       kept.name = kept.report.name = whole.name, kept.report.kept = true;
+      if (kept.term != whole.term) kept.term = whole.term, kept.host->set_term(whole.term);
       return finish(std::move(kept));
     }
     piece.kept_at = -1;

@@ -28,6 +28,12 @@ class HostInstances {
     state_.clear();
   }
 
+  /// Another term of the same shape, with the same loss.
+  void set_term(std::shared_ptr<const TermDerivatives> term) {
+    term_ = std::move(term), function_ = HostFunction(term_->expression());
+    state_.clear();
+  }
+
   /// One output at a state. What was computed for the last state is kept.
   std::vector<double> output(std::span<const double> state, Output which);
   /// J^T J p by slot_rows(), J that of the state.

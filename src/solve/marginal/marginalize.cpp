@@ -210,6 +210,7 @@ LinearPrior marginalize(Problem& problem, Context& context,
                         const MarginalizeOptions& options) {
   const std::string where = "solve marginalize";
   Problem::State& state = problem.state();
+  state.check_unused(where);
   Part part = find_part(state, blocks, where);
   const std::unique_ptr<Problem> touched = touched_problem(state, part, where);
   if (!options.first_estimates.empty()) {
@@ -226,7 +227,10 @@ LinearPrior marginalize(Problem& problem, Context& context,
     EvaluateOptions wanted;
     wanted.gradient = false;
     Index leaving = 0, staying = 0, rank = 0;
-    const MatrixXd rows = dense_rows(at, evaluate(*touched, context, wanted), part, leaving, staying);
+    const MatrixXd rows = [&] {
+      const ProblemUse use(state);
+      return dense_rows(at, evaluate(*touched, context, wanted), part, leaving, staying);
+    }();
     if (!rows.allFinite())
       throw InputError("residuals or derivatives that are not finite", where, "finite numbers");
     const MatrixXd rest = eliminated(rows, leaving, options.rank_tolerance, rank);

@@ -305,6 +305,7 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
 
 Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file) {
   check_options(options);
+  problem.state().check_unused("solve");
   if (options.graduation.factor > 0) return minimize_graduated(problem, context, options, file);
   Summary summary;
   summary.method = options.method;
@@ -322,6 +323,7 @@ Summary minimize_next(Problem& problem, Context& context, const Options& options
   check_parts(problem, options, summary.linear_used);
   check_problem(problem, options, summary.linear_used);
   summary.notes = notes_of_parts(problem);
+  const ProblemUse use(problem.state());
   Loop(problem, context, options, file, summary, on_cpu).run();
   return summary;
 }

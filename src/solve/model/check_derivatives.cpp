@@ -162,6 +162,7 @@ std::vector<DerivativeFault> check_derivatives(const Problem& problem, const Der
                      "solve check_derivatives",
                      "a point or more, a spread of 0 or more, a positive tolerance");
   const Problem::State& state = problem.state();
+  const ProblemUse use(state);
   std::vector<DerivativeFault> faults;
   for (size_t b = 0; b < state.batches.size(); ++b) {
     const ExpressionKey& key = *state.batches[b].expression;

@@ -114,10 +114,20 @@ std::vector<double> HostFunction::slopes(const HostArguments& at, size_t slot, s
     residuals({blocks, at.data, at.instance}, values);
     return values;
   };
-  // A number's own size is the only scale that is known.
+  // A number's own size is the only scale that is known; where it is rounding of 0, a step of it is too small to be seen.
   const double size = manifold.euclidean ? std::abs(at.blocks[slot][coordinate]) : 1;
-  constexpr double kShare = 0.05;
-  return ridders(along, kShare * (size > 0 ? size : 1), size_t(rows_));
+  constexpr double kShare = 0.05, kSeen = 1e-7, kGrowth = 1e4, kLeast = 1e-280;
+  double step = kShare * (size > 0 ? std::max(size, kLeast) : 1);
+  for (; step < kShare; step = std::min(kGrowth * step, kShare)) {
+    const std::vector<double> ahead = along(step), behind = along(-step);
+    double change = 0, largest = 0;
+    for (size_t r = 0; r < ahead.size(); ++r) {
+      change = std::max(change, std::abs(ahead[r] - behind[r]));
+      largest = std::max(largest, std::max(std::abs(ahead[r]), std::abs(behind[r])));
+    }
+    if (!(change <= kSeen * largest)) break;
+  }
+  return ridders(along, step, size_t(rows_));
 }
 
 void HostFunction::differences(const HostArguments& at, std::span<double> out) const {

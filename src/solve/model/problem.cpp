@@ -370,6 +370,7 @@ Problem& Problem::operator=(Problem&&) noexcept = default;
 BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<const double> values) {
   const std::string where = fmt::format("solve blocks {}", name);
   State& state = *state_;
+  state.check_unused(where);
   SetState set;
   set.manifold = trace_manifold(manifold, where);
   check_values(*set.manifold, values, where);
@@ -393,6 +394,7 @@ BlockSet Problem::add_blocks(std::string name, Manifold manifold, std::span<cons
 
 int64_t Problem::append_blocks(BlockSet given, std::span<const double> values) {
   State& state = *state_;
+  state.check_unused("solve append_blocks");
   const std::string& name = state.set(given, "solve append_blocks").name;
   const std::string where = fmt::format("solve blocks {}", name);
   SetState& set = state.sets[size_t(given.id)];
@@ -435,10 +437,11 @@ TermSet Problem::add_terms(const TermType& type, std::span<const BlockSet> sets,
                            std::span<const int32_t> indices, std::span<const double> data) {
   const std::string where = fmt::format("solve term {}", type.name);
   State& state = *state_;
+  state.check_unused(where);
   check_robust_loss(type.loss, where);
   const int64_t count = check_instances(state, type.slots, type.data, sets, indices, data, where);
   TermForm form = term_form(state, type, sets, where);
-  TermRecord record{type.name, {}, form.data, type.data, false};
+  TermRecord record{type.name, {}, form.data, type.data, false, {form.slots.begin(), form.slots.end()}};
   if (count == 0) return state.add(std::move(record));
   return append_instances(state, std::move(form), type.name, type.data, std::move(record), sets, indices,
                           data);
@@ -453,11 +456,13 @@ TermSet Problem::add_terms(const HostTerm& type, std::span<const BlockSet> sets,
 TermSet Problem::State::add(const HostTerm& type, std::span<const BlockSet> from,
                             std::span<const int32_t> indices, std::span<const double> data, int64_t checked) {
   const std::string where = fmt::format("solve term {}", type.name);
+  check_unused(where);
   TermForm form = term_form(*this, type, from, host_terms + 1, where);
   const int64_t count = check_instances(*this, type.slots, type.data, from, indices, data, where);
   const size_t slots = type.slots.size();
-  TermRecord record{type.name, {}, form.data, type.data, false};
+  TermRecord record{type.name, {}, form.data, type.data, false, {form.slots.begin(), form.slots.end()}};
   const HostFunction function(form.expression);
+  const ProblemUse use(*this);
   for (int64_t i = 0; i < std::min(count, checked); ++i) {
     std::vector<std::span<const double>> blocks;
     for (size_t k = 0; k < slots; ++k)
@@ -490,20 +495,20 @@ Value Problem::variable(BlockSet set, int64_t block, int component) {
 TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLoss& loss) {
   State& state = *state_;
   const std::string where = "solve add_residuals";
+  state.check_unused(where);
   check_robust_loss(loss, where);
-  TermRecord record;
-  record.name = "loose", record.loose = true;
+  std::vector<Canonical> read;  // nothing is added before all are known to be valid
   for (size_t k = 0; k < residuals.size(); ++k) {
     const Value& residual = residuals[k];
     if (!residual.valid() || &residual.graph() != state.graph.get())
       throw InputError(fmt::format("residual {} is of another graph", k), where,
                        "values made of variable() and graph()");
-    Canonical c = canonicalise(std::span(&residual, 1), [&](uint32_t leaf) {
+    Canonical& c = read.emplace_back(canonicalise(std::span(&residual, 1), [&](uint32_t leaf) {
       if (leaf >= state.loose_leaves.size() || state.loose_leaves[leaf].block < 0)
         throw InputError(fmt::format("residual {} has the leaf {}", k, state.graph->leaf_name(leaf)), where,
                          "leaves that variable() gave");
       return LeafSource{state.loose_leaves[leaf].block, state.loose_leaves[leaf].component};
-    });
+    }));
     ExpressionKey& t = c.expression;
     if (c.blocks.empty())
       throw InputError(fmt::format("residual {} depends on no variable", k), where, "one or more");
@@ -511,7 +516,11 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
     t.set_loss(loss, c.constants, where);
     complete_key(t);
     t.topology.leaves.clear();
-    const size_t number = state.batch(std::move(t), "loose");
+  }
+  TermRecord record;
+  record.name = "loose", record.loose = true;
+  for (Canonical& c : read) {
+    const size_t number = state.batch(std::move(c.expression), "loose");
     Batch& batch = state.batches[number];
     if (batch.segments.empty() || !batch.segments.back().own_constants) {
       batch.segments.emplace_back();
@@ -534,6 +543,7 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
 }
 
 void Problem::fix(BlockSet set, int64_t block, bool fixed) {
+  state_->check_unused("solve fix");
   state_->fixed[find_block(*state_, set, block, "solve fix").block()] = fixed;
 }
 bool Problem::fixed(BlockSet set, int64_t block) const {
@@ -542,6 +552,7 @@ bool Problem::fixed(BlockSet set, int64_t block) const {
 
 void Problem::bound(BlockSet set, int64_t block, int component, double lower, double upper) {
   State& state = *state_;
+  state.check_unused("solve bound");
   const auto [s, place] = find_block(state, set, block, "solve bound");
   bounded_coordinate(*s.manifold, s.name, block, component, lower, upper, "solve bound");
   if (state.lower.empty()) {

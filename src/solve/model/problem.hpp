@@ -1,6 +1,7 @@
 // The content of a Problem.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -68,6 +69,7 @@ struct TermRecord {
   std::vector<int> data;    // datum of the type by its number in the expression
   int type_data = 0;
   bool loose = false;
+  std::vector<int> slots = {};  // slot of the type by that of the expression; empty of loose residuals
 };
 
 struct Problem::State {
@@ -93,8 +95,11 @@ struct Problem::State {
   std::unique_ptr<autodiff::Tape> graph;  // of loose residuals
   std::vector<LooseLeaf> loose_leaves;    // by leaf number
   std::vector<uint32_t> leaf_of;          // 1 + leaf number by ambient number; 0: none yet
+  mutable std::atomic<int> uses{0};       // minimisations and evaluations in progress
 
   static uint64_t next_number();
+  /// Throws InputError while the problem is in use: by a callback, or by a function of a host term.
+  void check_unused(const std::string& where) const;
   /// The set of a handle. Throws InputError for a handle of another problem, or none.
   const SetState& set(BlockSet set, const std::string& where) const;
   /// The set a block belongs to.
@@ -128,6 +133,18 @@ struct Problem::State {
   }
   /// Throws InputError where a unit vector among the values has another length.
   void check_unit_vectors() const;
+};
+
+/// While one lives, calls that change the problem throw InputError.
+class ProblemUse {
+ public:
+  explicit ProblemUse(const Problem::State& problem) : uses_(problem.uses) { ++uses_; }
+  ~ProblemUse() { --uses_; }
+  ProblemUse(const ProblemUse&) = delete;
+  ProblemUse& operator=(const ProblemUse&) = delete;
+
+ private:
+  std::atomic<int>& uses_;
 };
 
 /// A term type over the sets of a problem: its expression, and what an instance has of the type's slots and data.

@@ -10,6 +10,12 @@
 
 namespace lockstep::solve {
 
+void Problem::State::check_unused(const std::string& where) const {
+  if (uses > 0)
+    throw InputError("a change while the problem is minimised or evaluated", where,
+                     "changes before or after it, not by callbacks or functions of host terms");
+}
+
 const TermRecord& Problem::State::record(TermSet set, const std::string& where) const {
   if (set.problem != 0 && set.problem != number)
     throw InputError(fmt::format("term set {} of another problem", set.id), where,
@@ -187,6 +193,7 @@ int64_t Problem::instance_count(TermSet terms) const {
 }
 
 void Problem::set_data(TermSet terms, std::span<const double> data, int64_t first) {
+  state_->check_unused("solve set_data");
   const TermRecord& record = state_->record(terms, "solve set_data");
   const std::string where = fmt::format("solve set_data of {}", record.name);
   if (record.loose)
@@ -214,6 +221,7 @@ void Problem::set_data(TermSet terms, std::span<const double> data, int64_t firs
 }
 
 void Problem::enable(TermSet terms, int64_t instance, bool enabled) {
+  state_->check_unused("solve enable");
   const TermRecord& record = state_->record(terms, "solve enable");
   check_instance(record, instance, "solve enable");
   each_piece(record, instance, 1, [&](const TermRecord::Part& part, int64_t first, int64_t count) {
@@ -222,6 +230,7 @@ void Problem::enable(TermSet terms, int64_t instance, bool enabled) {
 }
 
 void Problem::enable_all(TermSet terms, bool enabled) {
+  state_->check_unused("solve enable");
   for (const TermRecord::Part& part : state_->record(terms, "solve enable").parts)
     state_->mark(part, 0, part.count, enabled ? 0 : Segment::kDisabled);
 }
@@ -239,6 +248,7 @@ bool Problem::enabled(TermSet terms, int64_t instance) const {
 // Instances with weights are of an expression of their own, so that those without pay nothing.
 void Problem::weigh(TermSet terms, std::span<const double> weights) {
   State& state = *state_;
+  state.check_unused("solve weigh");
   state.record(terms, "solve weigh");
   TermRecord& record = state.terms.at(terms.id);
   const std::string where = fmt::format("solve weigh of {}", record.name);
@@ -271,6 +281,7 @@ void Problem::weigh(TermSet terms, std::span<const double> weights) {
 }
 
 void Problem::remove(TermSet terms) {
+  state_->check_unused("solve remove");
   state_->record(terms, "solve remove");
   TermRecord& record = state_->terms.at(terms.id);
   for (const TermRecord::Part& part : record.parts) state_->take_out(part);
@@ -287,6 +298,7 @@ void Problem::erase(TermSet terms) {
 void Problem::erase(BlockSet set, std::span<const int64_t> blocks) {
   const std::string where = "solve erase";
   State& state = *state_;
+  state.check_unused(where);
   const SetState& s = state.set(set, where);
   std::vector<int64_t> gone;
   for (const int64_t b : blocks) gone.push_back(s.first_block + s.place(b, where));
@@ -314,6 +326,7 @@ void Problem::erase(BlockSet set, std::span<const int64_t> blocks) {
 
 void Problem::fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates) {
   State& state = *state_;
+  state.check_unused("solve fix_coordinates");
   const SetState& s = state.set(set, "solve fix_coordinates");
   const int64_t place = s.place(block, "solve fix_coordinates");
   check_coordinates(*s.manifold, s.name, coordinates, "solve fix_coordinates");

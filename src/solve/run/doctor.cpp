@@ -34,6 +34,10 @@ const char* plural(int64_t count) { return count == 1 ? "" : "s"; }
 std::string text_of(const ProblemReport::Piece& p) {
   std::string text = fmt::format("  {} block{} from {} on, {} unknown{}", p.blocks, plural(p.blocks),
                                  text_of(p.first), p.unknowns, plural(p.unknowns));
+  if (!p.weak.empty()) {
+    text += fmt::format(": one direction is determined {:.0e} times worse than another", 1 / p.weakest);
+    for (size_t k = 0; k < p.weak.size(); ++k) text += (k == 0 ? ", of " : ", ") + text_of(p.weak[k]);
+  }
   if (!p.free_directions || *p.free_directions == 0) return text + "\n";
   text += fmt::format(": {} no residual to first order",
                       *p.free_directions == 1 ? "1 direction changes"
@@ -101,15 +105,18 @@ ordered_json json_of(const ProblemReport::Block& b) { return {{"set", b.set}, {"
 ordered_json json_of(const std::optional<int64_t>& n) { return n ? ordered_json(*n) : ordered_json(); }
 
 ordered_json json_of(const ProblemReport::Piece& p) {
-  ordered_json carriers = ordered_json::array();
+  ordered_json carriers = ordered_json::array(), weak = ordered_json::array();
   for (const ProblemReport::Block& b : p.carriers) carriers.push_back(json_of(b));
+  for (const ProblemReport::Block& b : p.weak) weak.push_back(json_of(b));
   return {{"blocks", p.blocks},
           {"unknowns", p.unknowns},
           {"first", json_of(p.first)},
           {"touches_held", p.touches_held},
           {"free_directions", json_of(p.free_directions)},
           {"gauge", p.gauge},
-          {"carriers", carriers}};
+          {"carriers", carriers},
+          {"weakest", p.weakest},
+          {"weak", weak}};
 }
 
 }  // namespace
@@ -169,7 +176,7 @@ std::string to_text(const ProblemReport& r) {
   else if (*r.free_directions > 0)
     text += fmt::format("{} free direction{}\n", *r.free_directions, plural(*r.free_directions));
   for (const ProblemReport::Piece& p : r.pieces)
-    if (r.piece_count > 1 || p.free_directions.value_or(0) > 0) text += text_of(p);
+    if (r.piece_count > 1 || p.free_directions.value_or(0) > 0 || !p.weak.empty()) text += text_of(p);
   for (const ProblemReport::Scale& s : r.badly_scaled)
     text += fmt::format(
         "coordinate {} of {}: columns of J of length {:.3g} to {:.3g} in {} block{}, the median is {:.3g}\n",

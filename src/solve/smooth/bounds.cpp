@@ -10,6 +10,7 @@ namespace lockstep::solve {
 void Smoother::fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates) {
   State& s = *state_;
   const std::string where = "solve smoother fix_coordinates";
+  s.registry.state().check_unused(where);
   const int32_t variable = s.variable(set, block, where);
   const State::Set& own = s.sets[size_t(set.id)];
   check_coordinates(*own.manifold, own.name, coordinates, where);
@@ -27,6 +28,7 @@ void Smoother::fix_coordinates(BlockSet set, int64_t block, std::span<const int>
 void Smoother::bound(BlockSet set, int64_t block, int component, double lower, double upper) {
   State& s = *state_;
   const std::string where = "solve smoother bound";
+  s.registry.state().check_unused(where);
   const int32_t variable = s.variable(set, block, where);
   const State::Set& own = s.sets[size_t(set.id)];
   const int coordinate = bounded_coordinate(*own.manifold, own.name, block, component, lower, upper, where);

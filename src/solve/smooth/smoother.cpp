@@ -44,6 +44,7 @@ std::string Smoother::State::text(int32_t variable) const {
 }
 
 FactorKind Smoother::State::add_kind(FactorGroup::Type type, std::span<const BlockSet> of, TermForm form) {
+  registry.state().check_unused("solve smoother add_kind");
   groups.push_back(std::make_unique<FactorGroup>(std::move(type), std::vector<BlockSet>(of.begin(), of.end()),
                                                  std::move(form)));
   return {int(groups.size()) - 1, registry.number()};
@@ -126,6 +127,7 @@ BlockSet Smoother::add_set(std::string name, Manifold manifold, double unit) {
 
 int64_t Smoother::append_blocks(BlockSet set, std::span<const double> values, double time) {
   State& s = *state_;
+  s.registry.state().check_unused("solve smoother append_blocks");
   State::Set& own = s.set(set, "solve smoother append_blocks");
   const std::string where = fmt::format("solve smoother blocks {}", own.name);
   check_values(*own.manifold, values, where);
@@ -156,6 +158,7 @@ int64_t Smoother::append_blocks(BlockSet set, std::span<const double> values, do
 void Smoother::touch(BlockSet set, int64_t block, double time) {
   State& s = *state_;
   const std::string where = "solve smoother touch";
+  s.registry.state().check_unused(where);
   State::Variable& v = s.variables[size_t(s.variable(set, block, where))];
   if (!std::isfinite(time) || time < v.time)
     throw InputError(fmt::format("time {} after time {}", time, v.time), where,
@@ -165,6 +168,7 @@ void Smoother::touch(BlockSet set, int64_t block, double time) {
 
 void Smoother::fix(BlockSet set, int64_t block) {
   State& s = *state_;
+  s.registry.state().check_unused("solve smoother fix");
   const int32_t variable = s.variable(set, block, "solve smoother fix");
   if (s.variables[size_t(variable)].fixed) return;
   if (s.tree.clique_of(variable) >= 0)
@@ -189,6 +193,7 @@ FactorKind Smoother::add_kind(const HostTerm& type, std::span<const BlockSet> se
 
 TermSet Smoother::add_terms(FactorKind kind, std::span<const int32_t> indices, std::span<const double> data) {
   State& s = *state_;
+  s.registry.state().check_unused("solve smoother add_terms");
   const FactorGroup& group = s.group(kind, "solve smoother add_terms");
   const std::string where = fmt::format("solve smoother term {}", group.name());
   const size_t slots = group.sets().size(), width = size_t(group.data());
@@ -224,6 +229,7 @@ std::vector<int32_t> Smoother::State::term_factors(TermSet handle, const std::st
 
 void Smoother::erase(TermSet terms) {
   State& s = *state_;
+  s.registry.state().check_unused("solve smoother erase");
   for (const int32_t f : s.term_factors(terms, "solve smoother erase")) {
     if (f < 0) continue;
     for (const int32_t v : s.factors[size_t(f)].variables) s.touch_clique(v);
@@ -233,6 +239,7 @@ void Smoother::erase(TermSet terms) {
 
 void Smoother::weigh(TermSet terms, std::span<const double> weights) {
   State& s = *state_;
+  s.registry.state().check_unused("solve smoother weigh");
   const std::vector<int32_t> factors = s.term_factors(terms, "solve smoother weigh");
   if (factors.empty())
     throw InputError(fmt::format("term set {}, of which nothing is left", terms.id), "solve smoother weigh",
@@ -245,8 +252,16 @@ void Smoother::weigh(TermSet terms, std::span<const double> weights) {
   }
 }
 
-SmootherUpdate Smoother::update() { return state_->update(false); }
-int Smoother::solve(int max_iterations) { return state_->solve(max_iterations); }
+SmootherUpdate Smoother::update() {
+  state_->registry.state().check_unused("solve smoother update");
+  const ProblemUse use(state_->registry.state());
+  return state_->update(false);
+}
+int Smoother::solve(int max_iterations) {
+  state_->registry.state().check_unused("solve smoother solve");
+  const ProblemUse use(state_->registry.state());
+  return state_->solve(max_iterations);
+}
 
 std::vector<double> Smoother::value(BlockSet set, int64_t block) const {
   const int32_t variable = state_->variable(set, block, "solve smoother value");
@@ -265,7 +280,10 @@ std::vector<int64_t> Smoother::block_numbers(BlockSet set) const {
 }
 
 int64_t Smoother::instance_count() const { return state_->instances; }
-double Smoother::cost() const { return state_->total_cost(); }
+double Smoother::cost() const {
+  const ProblemUse use(state_->registry.state());
+  return state_->total_cost();
+}
 Problem Smoother::problem() const { return state_->problem(); }
 
 std::vector<double> Smoother::covariance(std::span<const std::pair<BlockSet, int64_t>> blocks) const {

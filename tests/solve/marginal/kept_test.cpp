@@ -398,6 +398,73 @@ TEST(KeptTables, OfHostTermsCallTheirFunctionsAnew) {
   EXPECT_EQ(kept_batches(summary), 1);
 }
 
+/// A window of poses: each frame adds one and edges to it, the oldest one leaves into a prior.
+TEST(KeptTables, OfAWindowFitThePriorOfTheNextFrame) {
+  constexpr int kWindow = 6, kFrames = 20;
+  Context context(on_cpu());
+  for (const Linear linear : {Linear::automatic, Linear::cholesky}) {
+    Problem problem;
+    const std::vector<double> w = w_from_standard_deviations(std::vector<double>{0.1, 0.1, 0.05});
+    const BlockSet poses = problem.add_blocks("poses", se2(), std::vector<double>{0, 0, 0});
+    problem.add_terms(se2_pose_prior_log(), {poses}, std::vector<int32_t>{0},
+                      se2_between_data(std::vector<double>{0, 0, 0}, w));
+    Options options;
+    options.linear = linear;
+    int whole = 0;
+    for (int frame = 1; frame < kFrames; ++frame) {
+      const std::vector<double> noise = random_numbers(9, uint64_t(frame), -0.1, 0.1);
+      problem.append_blocks(poses, std::vector<double>{double(frame), noise[0], noise[1]});
+      for (const int step : {1, 2, 3}) {
+        if (step > frame) continue;
+        problem.add_terms(
+            se2_between_log(), {poses, poses}, std::vector<int32_t>{frame - step, frame},
+            se2_between_data(
+                std::vector<double>{step + noise[size_t(2 * step)], noise[size_t(2 * step + 1)], 0}, w));
+      }
+      Summary summary;
+      minimise_both(problem, context, options, &summary);
+      if (frame > kWindow + 1) whole += kept_batches(summary) == int64_t(summary.batches.size());
+      if (frame >= kWindow) marginalize(problem, context, poses, std::vector<int64_t>{frame - kWindow});
+    }
+    EXPECT_EQ(whole, kFrames - kWindow - 2) << name(linear);
+  }
+}
+
+TEST(KeptTables, OfHostTermsOfOneShapeFitTheirFunctions) {
+  Context context(on_cpu());
+  Problem problem;
+  const BlockSet x = problem.add_blocks("x", euclidean(1), std::vector<double>{1, 2});
+  const auto pull = [](double to) {
+    HostTerm host{.name = "pull"};
+    host.slots = {1};
+    host.residual = [to](const HostInstance& at, std::span<double> r) {
+      r[0] = std::exp(at.blocks[0][0]) - to;
+    };
+    return host;
+  };
+  TermSet first = problem.add_terms(pull(2), {x}, std::vector<int32_t>{0});
+  problem.add_terms(pull(3), {x}, std::vector<int32_t>{1});
+  Options options;
+  Summary summary;
+  minimise_both(problem, context, options, &summary);
+  for (int k = 0; k < 3; ++k) {
+    problem.erase(first);  // the other keeps its own tables
+    first = problem.add_terms(pull(4 + k), {x}, std::vector<int32_t>{0});
+    minimise_both(problem, context, options, &summary);
+    EXPECT_NEAR(problem.value(x, 0)[0], std::log(4 + k), 1e-6);
+    EXPECT_NEAR(problem.value(x, 1)[0], std::log(3), 1e-6);
+  }
+  problem.erase(first);
+  first = problem.add_terms(
+      [&] {
+        HostTerm host = pull(2);
+        host.loss = {RobustLoss::Kind::huber, 0.1};
+        return host;
+      }(),
+      {x}, std::vector<int32_t>{0});
+  minimise_both(problem, context, options, &summary);
+}
+
 TEST(KeptTables, EndWithTheProblemAndOutliveItsContext) {
   Ring ring;
   Options options;

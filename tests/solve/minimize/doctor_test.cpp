@@ -113,6 +113,39 @@ TermType scaled_value() {
           }};
 }
 
+TEST(Doctor, NamesTheBlocksOfAWeakDirection) {
+  Context context(ContextOptions{.device = "cpu", .threads = 2});
+  for (const double weight : {1.0, 1e-4, 1e-7, 1e-10}) {
+    Problem problem;
+    const BlockSet x = problem.add_blocks("x", euclidean(1), std::vector<double>{1, 2, 3});
+    const std::vector<Value> v{problem.variable(x, 0), problem.variable(x, 1), problem.variable(x, 2)};
+    for (const double seen : {0.1, 0.2, 0.4})
+      problem.add_residuals(std::vector<Value>{v[0] + v[1] - seen, v[2] + v[1] + v[0] - 2 * seen});
+    problem.add_residuals(std::vector<Value>{weight * (v[0] - v[1] - 0.5)});
+    const ProblemReport report = diagnose(problem, context);
+    EXPECT_EQ(report.free_directions, 0);
+    ASSERT_EQ(report.pieces.size(), 1u);
+    // x 0 - x 1, in units of columns of length sqrt(6): the sum of squares of the others' is of order 1.
+    EXPECT_GT(report.pieces[0].weakest, 0.1 * weight);
+    EXPECT_LT(report.pieces[0].weakest, weight);
+    EXPECT_EQ(report.well(), weight > 1e-5);
+    ASSERT_EQ(report.pieces[0].weak.size(), weight > 1e-5 ? 0u : 2u);
+    if (report.well()) continue;
+    EXPECT_EQ(report.pieces[0].weak[0].number + report.pieces[0].weak[1].number, 1);
+    EXPECT_NE(to_text(report).find("one direction is determined"), std::string::npos) << to_text(report);
+  }
+}
+
+TEST(Doctor, FindsNoOutliersWhereNothingIsChecked) {
+  Context context(ContextOptions{.device = "cpu", .threads = 2});
+  Problem problem;
+  const BlockSet x = problem.add_blocks("x", euclidean(1), std::vector<double>{1, 2});
+  for (int k = 0; k < 2; ++k) problem.add_residuals(std::vector<Value>{problem.variable(x, k) - 5.0 * k});
+  const ProblemReport report = diagnose(problem, context);
+  EXPECT_EQ(report.outlier_count, 0);
+  EXPECT_EQ(report.lever_count, 2);
+}
+
 TEST(Doctor, FindsColumnsIdleAndDoubleInstances) {
   Problem problem;
   const BlockSet x = problem.add_blocks("x", euclidean(2), std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
