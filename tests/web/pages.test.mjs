@@ -22,7 +22,7 @@ test("the first page leads to the others", () =>
 
 test("equal bits: every problem of the engine, by address", async (t) => {
   await visit("equal.html?cases=engine.", {}, async (page) => {
-    await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`, 300);
+    await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`);
     assert.match(await page.evaluate(verdict), /^Equal: every bit of \d+ problems/);
     const equal = await page.evaluate(rows("equal"));
     assert.ok(equal > 50, `${equal} rows`);
@@ -58,7 +58,7 @@ test("equal bits: one wrong digest is seen, and missing ones are said", async ()
   const wrong = await serve(site, new Map([["/digests.json", JSON.stringify(stored)]]));
   try {
     await visit("equal.html?cases=engine.", {}, async (page) => {
-      await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`, 300);
+      await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`);
       assert.match(await page.evaluate(verdict), /^2 of \d+ problems differ from the native program\. \d+ could not be compared/);
       assert.equal(await page.evaluate(rows("different")), 2);
       const texts = await page.evaluate("[...document.querySelectorAll('#rows tr[data-verdict=different]')].map((row) => row.innerText).join('\\n')");
@@ -76,7 +76,7 @@ test("threads where the page is cross-origin isolated, and one with the reason e
   try {
     for (const [from, expected] of [[{ server: isolated }, /WebAssembly, \d+ threads? \(wasm-simd128\)\. Native/], [undefined, /WebAssembly, 1 thread \(.*One thread: the page is not cross-origin isolated\./]])
       await visit("equal.html?cases=primitives.", {}, async (page) => {
-        await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`, 300);
+        await page.until(`/^(Equal|Nothing)|differ/.test(${verdict})`);
         assert.match(await page.evaluate(verdict), /^Equal: /);
         assert.match(await page.evaluate(machines), expected);
         assert.equal(await page.evaluate("crossOriginIsolated"), from !== undefined);
@@ -90,7 +90,12 @@ test("threads where the page is cross-origin isolated, and one with the reason e
           const rows = [];
           for (const [cases, size] of [["engine.heat", "64x64x64"], ["engine.heat_f64", "64x64x64"], ["math.pow", "65536"], ["primitives.matmul", "128x128x128"]])
             rows.push(...await lockstep.digests(device, { cases, sizes: [size] }));
-          runs.push({ rows, byWorkers: (await lockstep.threads()).byWorkers });
+          let { byWorkers } = await lockstep.threads();
+          for (let again = 0; options.threads > 1 && byWorkers === 0 && again < 1000; ++again) {  // workers of a busy machine may come late
+            await lockstep.digests(device, { cases: "primitives.matmul", sizes: ["128x128x128"] });
+            ({ byWorkers } = await lockstep.threads());
+          }
+          runs.push({ rows, byWorkers });
           lockstep.close();
         }
         return JSON.stringify(runs);

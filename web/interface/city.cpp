@@ -8,6 +8,7 @@
 #include "arrays.hpp"
 #include "calls.hpp"
 #include "io/rasters/raster.hpp"
+#include "io/series/weather/weather.hpp"
 #include "lockstep/context.hpp"
 #include "lockstep/urban.hpp"
 #include "objects.hpp"
@@ -190,6 +191,21 @@ Json sky_tile(const Json& request) {
 /// The sky view factors so far, NaN where there are none.
 Json city_svf(const Json& request) { return give(request, city_of(request).svf), Json(); }
 
+/// What a file of weather covers, as ends of intervals, and where it is from if it says so.
+Json read_weather(const Json& request) {
+  const std::string name = text(request, "name");
+  const io::WeatherTable table =
+      io::within_memory(name, [&] { return io::parse_weather(text(request, "weather"), name); });
+  Json answer{{"first", io::civil_text(table.rows.front().time)},
+              {"last", io::civil_text(table.rows.back().time)}};
+  const std::pair<const char*, std::optional<double>> place[] = {{"latitude", table.latitude_deg},
+                                                                 {"longitude", table.longitude_deg},
+                                                                 {"utc_offset", table.utc_offset_h}};
+  for (const auto& [key, value] : place)
+    if (value) answer[key] = *value;
+  return answer;
+}
+
 /// Begins with hours of weather.
 Json begin_series(const Json& request) {
   PageCity& c = city_of(request);
@@ -263,6 +279,7 @@ void add_city_calls(Calls& calls) {
   calls["begin_sky"] = begin_sky;
   calls["sky_tile"] = sky_tile;
   calls["city_svf"] = city_svf;
+  calls["weather"] = read_weather;
   calls["begin_series"] = begin_series;
   calls["series_tile"] = series_tile;
   calls["series_grid"] = series_grid;
