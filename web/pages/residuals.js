@@ -1,7 +1,9 @@
 // Expressions in x and y: their derivatives and kernel, the landscape of their squares, and a path to a minimum.
 import { load } from "./lockstep/lockstep.js";
 import { minimise } from "./minimise.js";
+import { onScheme } from "./field_view.js";
 import { at, say } from "./page.js";
+import { sketch } from "./sketch.js";
 
 const examples = [
   ["Rosenbrock's valley", "10*(y - x^2)\n1 - x"],
@@ -69,6 +71,16 @@ function fillTable(rows) {
   }));
 }
 
+/** A tree as lines, operands below their operation. */
+function linesOf(tree) {
+  if (!Array.isArray(tree)) return [String(tree)];
+  const [operation, ...operands] = tree;
+  return [operation, ...operands.flatMap((operand, k) => {
+    const [corner, side] = k + 1 < operands.length ? ["├ ", "│ "] : ["└ ", "  "];
+    return linesOf(operand).map((line, l) => (l ? side : corner) + line);
+  })];
+}
+
 /** Everything that depends on the start. Only the newest call draws. */
 async function update() {
   const mine = ++drawing;
@@ -93,6 +105,7 @@ async function read() {
     return;
   }
   landscape = await computeLandscape();
+  at("graph").textContent = residual.trees.map((tree) => linesOf(tree).join("\n")).join("\n\n");
   at("kernel").textContent = residual.kernel.source();
   say("Drag the yellow point.", "good");
   await update();
@@ -136,6 +149,9 @@ async function main() {
   device = await lockstep.open("cpu");
   watch();
   await read();
+  const drawing = sketch(lockstep, device);
+  onScheme(drawing.draw);
+  await drawing.read();
   performance.mark("ready");
 }
 
