@@ -1,7 +1,7 @@
 // The page "Meshes" in Chromium: pulling, keys, every energy, hostile files, a device that is lost meanwhile.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, damage, drop, drops, loseDevice, refuses, text, visitor, withGpuBrowser } from "./visit.mjs";
+import { choose, damage, drop, drops, loseDevice, refuses, refusesHugeFile, sleeps, text, visitor, withGpuBrowser } from "./visit.mjs";
 
 const open = visitor();
 const visit = (options, look, from) => open("meshes.html", options, async (page) => {
@@ -16,6 +16,7 @@ test("pulling at the surface bends it, and the handle stays where it was left", 
     await page.mouse("mousePressed", x + width * 0.5, y + height * 0.3);
     for (let k = 1; k <= 4; ++k) await page.mouse("mouseMoved", x + width * (0.5 + 0.05 * k), y + height * 0.3);
     await page.mouse("mouseReleased", x + width * 0.7, y + height * 0.3);
+    await sleeps(page);  // in the middle
     await page.until(`/^Done after/.test(${text("verdict")})`);
     assert.match(await page.evaluate(text("numbers")), /\d+ iterations a second on WebAssembly.*Fallbacks: none\./);
     t.diagnostic(await page.evaluate(text("numbers")));
@@ -48,6 +49,7 @@ test("what is no mesh is a sentence, and the mesh before it stays", () =>
     await refuses(page, [["a.obj", `""`, /vertices/], ["b.stl", `"solid"`, /./], ["c.ply", `"ply\\nformat ascii 1.0\\nelement vertex 99999999999\\n"`, /./],
       ["d.txt", `"hi"`, /suffix/], ["<img src=x onerror=alert(1)>.obj", `"v 1 2"`, /img/], ["../../e.obj", `"f 1 2 3"`, /./],
       ["f.obj", `new Uint8Array(200000001)`, /200 MB/], ["nosuffix", `"x"`, /suffix/]]);
+    await refusesHugeFile(page, "g.ply");
     assert.match(await page.evaluate(drop("good.obj", `"${square}"`)), /^good.obj: 5 vertices/);
   }));
 

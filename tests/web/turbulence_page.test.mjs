@@ -1,7 +1,7 @@
 // The page "Turbulence" in Chromium: running, stirring by pointer and keys, settings, files, downloads, memory.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, text, visitor, withGpuBrowser } from "./visit.mjs";
+import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, refusesHugeFile, sleeps, text, visitor, withGpuBrowser } from "./visit.mjs";
 
 const visit = visitor();
 const small = "turbulence.html?device=cpu&points=128";
@@ -26,6 +26,9 @@ test("it rests where motion is not wanted, runs, pauses, steps and starts again"
     await page.until(`Number(${step}.exec(${text("numbers")})[1]) > 5`);
     assert.match(await page.evaluate(text("numbers")), /steps a second on WebAssembly.*Fallbacks: none\./);
     t.diagnostic(await page.evaluate(text("numbers")));
+    const [awake] = await state(page);
+    await sleeps(page);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${awake}`);
     await page.evaluate("document.getElementById('run').click()");
     await page.until("document.getElementById('run').textContent === 'Run'");
     const [paused] = await state(page);
@@ -92,6 +95,7 @@ test("what is no field is a sentence, and the flow before it stays", () =>
   visit(small, {}, async (page) => {
     await refuses(page, [["a.npy", `""`, /npy/], ["b.npy", `"hello"`, /b\.npy/], ["<img src=x onerror=alert(1)>.npy", `"x"`, /img/], ["../../c.npy", `new Uint8Array(1000)`, /c\.npy/],
       ["d.tif", npy(4, "NaN"), /finite/], ["e.npy", `new Uint8Array(200000001)`, /200 MB/], ["f.npy", npy(64, 1) + ".slice(0, 5000)", /bytes/], ["g.npy", npy(3, 1), /points|\b3\b/]]);
+    await refusesHugeFile(page, "h.npy");
     await page.evaluate("document.getElementById('step').click()");
     await page.until(`Number(${step}.exec(${text("numbers")})[1]) === 1`);
   }));

@@ -9,10 +9,10 @@
 #include "calls.hpp"
 #include "io/rasters/raster.hpp"
 #include "io/series/weather/weather.hpp"
-#include "lockstep/context.hpp"
 #include "lockstep/urban.hpp"
 #include "objects.hpp"
 #include "options.hpp"
+#include "page_context.hpp"
 #include "urban/city/sample_city.hpp"
 #include "urban/series/tiled_series.hpp"
 #include "urban/sky/sky.hpp"
@@ -30,8 +30,7 @@ constexpr float kMissingPixel = std::numeric_limits<float>::quiet_NaN();
 struct PageCity {
   urban::SeriesArrays arrays;
   urban::City city;
-  std::unique_ptr<Context> context;
-  std::vector<std::string> notes;
+  PageContext context;
   std::optional<urban::SkyPlan> sky;
   std::vector<urban::Tile> sky_tiles;
   std::vector<float> svf;
@@ -40,12 +39,11 @@ struct PageCity {
   std::vector<float> values;  // (steps, outputs, rows, cols)
 
   size_t pixels() const { return size_t(city.pixels()); }
+  explicit PageCity(const Json& request) : context(request) {}
   Json status() {
-    Json fallbacks = Json::object();
-    for (const auto& [name, count] : context->fallbacks()) fallbacks[name] = count;
-    return {{"device", context->device().info().description},
-            {"fallbacks", fallbacks},
-            {"notes", std::exchange(notes, {})}};
+    Json answer = context.status();
+    answer["device"] = context->device().info().description;
+    return answer;
   }
 };
 
@@ -83,14 +81,11 @@ Raster raster_of(const Json& request, const char* name) {
 }
 
 Json opened(const Json& request, CityInput input) {
-  auto made = std::make_unique<PageCity>();
+  urban::City prepared = urban::prepare_city(input);
+  auto made = std::make_unique<PageCity>(request);
   PageCity& c = *made;
   c.arrays.city = std::move(input);
-  c.city = urban::prepare_city(c.arrays.city);
-  ContextOptions devices;
-  devices.device = text(request, "device");
-  devices.on_fallback = [&c](const std::string& line) { c.notes.push_back(line); };
-  c.context = std::make_unique<Context>(std::move(devices));
+  c.city = std::move(prepared);
   Json answer = c.status();
   answer["rows"] = c.city.rows;
   answer["cols"] = c.city.cols;
@@ -191,7 +186,7 @@ Json sky_tile(const Json& request) {
 /// The sky view factors so far, NaN where there are none.
 Json city_svf(const Json& request) { return give(request, city_of(request).svf), Json(); }
 
-/// What a file of weather covers, as ends of intervals, and where it is from if it says so.
+/// The first and the last interval of a file of weather, by their ends, and its place if it says so.
 Json read_weather(const Json& request) {
   const std::string name = text(request, "name");
   const io::WeatherTable table =
