@@ -20,6 +20,18 @@ function solve(rows, b) {
   return x;
 }
 
+/** Residuals of several texts in the same variables. They have a device of their own: it keeps compiled kernels until it ends. */
+export async function residualsOf(lockstep, variables, texts) {
+  const device = await lockstep.open("cpu");
+  try {
+    const all = texts.map((lines) => lockstep.residual(device, variables, lines));
+    return { all, dispose: () => [...all, device].forEach((one) => one.dispose()) };
+  } catch (error) {
+    device.dispose();
+    throw error;
+  }
+}
+
 /** The points from `start` to a minimum of the sum of squares, each with its cost. `residual` gives values and derivatives by at().
  * Only the first `free` variables move. */
 export async function minimise(residual, start, { free = start.length, mostSteps = 60 } = {}) {

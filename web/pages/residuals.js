@@ -1,6 +1,6 @@
 // Expressions in x and y: their derivatives and kernel, the landscape of their squares, and a path to a minimum.
 import { load } from "./lockstep/lockstep.js";
-import { minimise } from "./minimise.js";
+import { minimise, residualsOf } from "./minimise.js";
 import { onScheme } from "./field_view.js";
 import { at, say } from "./page.js";
 import { sketch } from "./sketch.js";
@@ -12,7 +12,7 @@ const examples = [
   ["Three distances", "hypot(x - 2, y - 1) - 1\nhypot(x + 1, y - 2) - 3\nhypot(x, y + 2) - 3.5"],
 ];
 const reach = 3, cells = 160;
-let lockstep, device, residual, landscape, start = [-1.5, 2], drawing = 0;
+let lockstep, residuals, residual, landscape, start = [-1.5, 2], drawing = 0;
 
 const digits = (value) => (Number.isFinite(value) ? value.toPrecision(6) : String(value));
 const place = (k) => ((k + 0.5) / cells * 2 - 1) * reach;
@@ -97,9 +97,10 @@ async function read() {
   const lines = at("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
   try {
     if (lines.length < 1 || lines.length > 4) throw new Error("One to four expressions, one a line.");
-    const next = lockstep.residual(device, ["x", "y"], lines);
-    residual?.dispose();
-    residual = next;
+    const next = await residualsOf(lockstep, ["x", "y"], [lines]);
+    residuals?.dispose();
+    residuals = next;
+    [residual] = next.all;
   } catch (error) {
     say(error.message, "bad");
     return;
@@ -146,10 +147,9 @@ async function main() {
   for (const [name] of examples) at("example").append(new Option(name));
   at("text").value = examples[0][1];
   lockstep = await load();
-  device = await lockstep.open("cpu");
   watch();
   await read();
-  const drawing = sketch(lockstep, device);
+  const drawing = sketch(lockstep);
   onScheme(drawing.draw);
   await drawing.read();
   performance.mark("ready");

@@ -1,5 +1,5 @@
 // A sketch of points: expressions in their coordinates that should be zero, and a point that is dragged while the others follow.
-import { minimise } from "./minimise.js";
+import { minimise, residualsOf } from "./minimise.js";
 import { at, color, place } from "./page.js";
 
 const examples = [
@@ -13,18 +13,12 @@ const reach = 4, most = 10, pull = 0.1;  // pull: weight of the dragged place, s
 /** Names of the points whose coordinates a text has: "a" for ax and ay. */
 const pointsIn = (text) => [...new Set([...text.matchAll(/\b([a-z])[xy]\b/g)].map(([, name]) => name))].sort();
 
-/** Shows the sketch of the page with residuals of a device. */
-export function sketch(lockstep, device) {
+/** Shows the sketch of the page. */
+export function sketch(lockstep) {
   const canvas = at("sketch");
-  let names = [], bars = [], state = [], free, held = {}, chosen = 0, dragging = false, target, running = false;
+  // residuals: of the text alone, then with each point pulled to a place.
+  let names = [], bars = [], state = [], residuals, chosen = 0, dragging = false, target, running = false;
 
-  /** The residual of the text alone, or with a place that a point is pulled to. */
-  const residualOf = (lines, point) => lockstep.residual(device, [...names.flatMap((n) => [`${n}x`, `${n}y`]), ...(point ? ["toX", "toY"] : [])],
-    [...lines, ...(point ? [`${pull}*(${point}x - toX)`, `${pull}*(${point}y - toY)`] : [])]);
-  const forget = () => {
-    for (const residual of [free, ...Object.values(held)]) residual?.dispose();
-    [free, held] = [undefined, {}];
-  };
   const linesOf = () => at("sketched").value.split("\n").map((line) => line.trim()).filter(Boolean);
   const note = (text, kind = "") => {
     at("sketch-note").textContent = text;
@@ -63,12 +57,10 @@ export function sketch(lockstep, device) {
     try {
       for (let seen; seen !== target || !seen; ) {
         seen = target;
-        const name = names[chosen];
-        if (seen) held[name] ??= residualOf(linesOf(), name);
-        const path = await minimise(seen ? held[name] : free, [...state, ...(seen ?? [])], { free: state.length, mostSteps: 30 });
+        const path = await minimise(residuals.all[seen ? chosen + 1 : 0], [...state, ...(seen ?? [0, 0])], { free: state.length, mostSteps: 30 });
         state = path.at(-1).point.slice(0, state.length);
         draw();
-        const off = Math.max(...path.at(-1).values.slice(0, linesOf().length).map(Math.abs));
+        const off = Math.max(...path.at(-1).values.slice(0, residuals.all[0].values.length).map(Math.abs));
         note(off < 1e-6 || seen ? "Drag a point." : `No places of the points make all expressions zero: the worst is ${off.toPrecision(3)}.`, off < 1e-6 ? "good" : "");
         if (!seen) break;
       }
@@ -79,22 +71,21 @@ export function sketch(lockstep, device) {
   }
   async function read() {
     const lines = linesOf(), next = pointsIn(lines.join("\n"));
-    const before = names;
     try {
       if (next.length < 1 || next.length > most) throw new Error(`One to ${most} points: coordinates are named ax, ay, bx, by …`);
-      names = next;
-      const made = residualOf(lines);
-      forget();
-      free = made;
+      const made = await residualsOf(lockstep, [...next.flatMap((name) => [`${name}x`, `${name}y`]), "toX", "toY"],
+        [lines, ...next.map((name) => [...lines, `${pull}*(${name}x - toX)`, `${pull}*(${name}y - toY)`])]);
+      residuals?.dispose();
+      residuals = made;
     } catch (error) {
-      names = before;
       return note(error.message, "bad");
     }
     // Points that were there stay; the others begin on a circle.
-    state = names.flatMap((name, k) => {
-      const old = before.indexOf(name), turn = (2 * Math.PI * k) / names.length + 2;
+    state = next.flatMap((name, k) => {
+      const old = names.indexOf(name), turn = (2 * Math.PI * k) / next.length + 2;
       return old >= 0 ? state.slice(2 * old, 2 * old + 2) : [2 * Math.cos(turn), 2 * Math.sin(turn)];
     });
+    names = next;
     bars = lines.map((line) => pointsIn(line).map((name) => names.indexOf(name))).filter((of) => of.length === 2);
     [chosen, target] = [Math.min(chosen, names.length - 1), undefined];
     await follow();
