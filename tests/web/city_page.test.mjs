@@ -83,7 +83,7 @@ test("heights of one's own: .npy, GeoTIFF with its place, .asc, other layers, an
 /** A typical year's first of June in Lund, as EPW; a fortnight of it as CSV. */
 const epw = `"LOCATION,Lund,-,SWE,X,0,55.7,13.2,1.0,50.0\\n" + "HEAD\\n".repeat(6) + "DATA PERIODS,1,1,Data,Friday,1/1,12/31\\n" +
   Array.from({ length: 48 }, (_, h) => [h < 24 ? 1983 : 1991, h < 24 ? 6 : 12, 1, (h % 24) + 1, 60, "-", 15, 8, 60, 101000, 0, 0, 320, 100, 0, 100, 0, 0, 0, 0, 180, 3].join()).join("\\n")`;
-const csv = `"time,Ta,RH,wind,Kglobal\\n" + Array.from({ length: 300 }, (_, h) => new Date(Date.UTC(1997, 5, 6, h + 1)).toISOString().slice(0, 16) + ",15,60,2,100").join("\\n")`;
+const csv = `"time,Ta,RH,wind,Kglobal\\n" + Array.from({ length: 300 }, (_, h) => new Date(Date.UTC(1997, 5, 6, h + 1)).toISOString().slice(0, 16) + (h % 24 > 7 && h % 24 < 16 ? ",15,60,2,100" : ",10,80,2,0")).join("\\n")`;
 
 test("weather of one's own: its days, its place, its hours; what is none is refused at once", () =>
   visit(small, {}, async (page) => {
