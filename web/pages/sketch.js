@@ -78,7 +78,7 @@ export function sketch(lockstep) {
       residuals?.dispose();
       residuals = made;
     } catch (error) {
-      return note(error.message, "bad");
+      return note(error.message.replace(", toX, toY", ""), "bad");
     }
     // Points that were there stay; the others begin on a circle.
     state = next.flatMap((name, k) => {
