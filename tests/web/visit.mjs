@@ -70,7 +70,7 @@ export const refuseDevice = `GPUAdapter.prototype.requestDevice = async () => { 
 /** The browser's compiler refuses every shader. */
 export const breakShaders = `{
   const create = GPUDevice.prototype.createShaderModule;
-  GPUDevice.prototype.createShaderModule = function (d) { return create.call(this, { ...d, code: d.code + "\n}" }); };
+  GPUDevice.prototype.createShaderModule = function (d) { return create.call(this, { ...d, code: d.code + "}" }); };
 }`;
 /** Runs `look` with a browser, for `from` of a visit, that has WebGPU in software. */
 export async function withGpuBrowser(look) {
