@@ -31,6 +31,9 @@ export async function serve(folder, replace = new Map(), isolated = false) {
   return { origin: `http://127.0.0.1:${server.address().port}`, asked, close: () => server.close() };
 }
 
+/** Seconds after which something that a test waits for counts as missing: no machine is so slow. */
+export const patience = 900;
+
 /** Flags of a browser with WebGPU in software; compiling there may take long on a busy machine. */
 export const webgpu = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--disable-gpu-watchdog"];
 
@@ -117,8 +120,8 @@ class Page {
     return result.value;
   }
   /** Waits until the expression is true; what it was last where it never is. */
-  async until(expression, seconds = 120) {
-    for (const end = Date.now() + 1000 * seconds; ; ) {
+  async until(expression) {
+    for (const end = Date.now() + 1000 * patience; ; ) {
       const value = await this.evaluate(expression).catch(() => undefined);
       if (value) return value;
       if (Date.now() > end) throw new Error(`${expression} stayed ${value}: ${await this.evaluate("document.body.innerText.slice(0, 400)")}`);

@@ -122,7 +122,7 @@ test("codes that no projection here has are no place", async () => {
 });
 
 test("ASCII grids, names and weather", async () => {
-  const { readRaster, roleOf } = await page("city/rasters.js"), { placeOfWeather } = await page("city/day.js");
+  const { readRaster, roleOf } = await page("city/rasters.js"), { daysOf, hoursOf, nearestDay } = await page("city/day.js");
   const bytes = (text) => new TextEncoder().encode(text);
   const grid = await readRaster(bytes("ncols 3\r\nnrows 2\r\nxllcorner 10\nyllcorner 20\ncellsize 2\nNODATA_value -9999\n1 2 3\n4 -9999 6.5\n"), "a.asc");
   assert.deepEqual([grid.rows, grid.cols, grid.pixelSize, grid.x, grid.y, [...grid.values]], [2, 3, 2, 10, 24, [1, 2, 3, 4, NaN, 6.5]]);
@@ -130,7 +130,15 @@ test("ASCII grids, names and weather", async () => {
   for (const [text, name, expected] of [["ncols 2\nnrows 2\ncellsize 1\n1 2 3\n", "c.asc", /3 numbers/], ["ncols 2\nnrows 1\ncellsize 1\n1 x\n", "d.asc", /'x'/],
     ["ncols 99999\nnrows 99999\ncellsize 1\n1\n", "e.asc", /4000000/], ["ncols 1\nnrows 1\n1\n", "f.asc", /cellsize/], ["hello", "g.png", /no height grid/], ["", "h.tif", /no height grid/]])
     await assert.rejects(readRaster(bytes(text), name), (error) => expected.test(error.message) && error.message.startsWith(name));
-  assert.deepEqual(["DSM_2m.tif", "my_dtm.asc", "Canopy.npy", "trees_cdsm.tif", "x.epw", "met.txt", "a.csv", "town.tif"].map(roleOf), ["dsm", "dem", "cdsm", "cdsm", "weather", "weather", "weather", undefined]);
-  assert.deepEqual(placeOfWeather("LOCATION,Goteborg,-,SWE,IWEC,025260,57.67,12.3,1.0,169.0\nrest"), { latitude: 57.67, longitude: 12.3, offset: 1 });
-  assert.equal(placeOfWeather("time,Ta,RH\n"), undefined);
+  assert.deepEqual(["DSM_2m.tif", "my_dtm.asc", "Canopy.npy", "trees_cdsm.tif", "x.epw", "met.txt", "a.csv", "town.tif", "LandCover_2m.tif"].map(roleOf), ["dsm", "dem", "cdsm", "cdsm", "weather", "weather", "weather", undefined, "landcover"]);
+  const about = ls.weather(weather, "day.csv"), rest = "T12:00";
+  assert.deepEqual(about, { first: "2015-06-21T01:00", last: "2015-06-22T00:00" });
+  assert.deepEqual(daysOf(about), ["2015-06-21", "2015-06-21"]);
+  assert.deepEqual(hoursOf("2015-06-21", about), { start: about.first, end: about.last });
+  assert.deepEqual(hoursOf("2015-12-31"), { start: "2015-12-31T01:00", end: "2016-01-01T00:00" });
+  const years = { first: "2001-01-01T01:00", last: "2002-01-01T00:00" }, some = { first: `2003-02-27${rest}`, last: `2003-03-02${rest}` };
+  assert.deepEqual([nearestDay("2015-06-21", years), nearestDay("2016-02-29", years), nearestDay("2015-06-21", some)], ["2001-06-21", "2001-02-28", "2003-02-27"]);
+  assert.deepEqual([hoursOf("2003-02-27", some).start, hoursOf("2003-03-02", some).end], [some.first, some.last]);
+  assert.deepEqual(daysOf({ first: "1997-06-06T00:00", last: "1997-06-06T23:00" }), ["1997-06-06", "1997-06-06"]);
+  for (const text of ["", "hello", "LOCATION,x", "time,Ta,RH\n"]) assert.throws(() => ls.weather(text, "w.txt"), (error) => error instanceof InputError && /w\.txt/.test(error.message));
 });

@@ -1,11 +1,13 @@
 // The page "City" in Chromium: the day, the sky, warmth, values, files of every kind, downloads.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, text, visitor, withGpuBrowser } from "./visit.mjs";
+import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, refusesHugeFile, text, visitor, withGpuBrowser } from "./visit.mjs";
 
 const visit = visitor({ excused: ["data:image/svg+xml;"] });  // Chromium's own calendar, in a field of a date
 const small = "city.html?device=cpu&example=96";
 const value = text("value"), done = "document.getElementById('stop').disabled && !document.getElementById('sky').disabled";
+/** All work that the page has begun is done. */
+const settled = 'import("./page.js").then(({ alone }) => alone(() => {}))';
 /** Share of the picture's pixels that are as bright as the sun's colour. */
 const sunny = `(() => { const c = document.getElementById("view"), copy = new OffscreenCanvas(c.width, c.height).getContext("2d", { willReadFrequently: true }); copy.drawImage(c, 0, 0); const { data } = copy.getImageData(0, 0, c.width, c.height); let n = 0; for (let k = 0; k < data.length; k += 4) n += data[k] > 150; return n / (data.length / 4); })()`;
 /** A block of 10 m in the middle of a plain, as a file. */
@@ -19,8 +21,8 @@ test("a made-up city: shadows move with the time, values are read by keys and by
     const shares = {};
     for (const time of [0, 360, 720]) {
       await page.evaluate(choose("time", time));
-      await page.until(`${text("clock")} === "${String(time / 60).padStart(2, "0")}:00" && /Sun at/.test(${text("numbers")})`);
-      await page.until(`new Promise((go) => setTimeout(() => go(true), 200))`);
+      await page.evaluate(settled);
+      assert.equal(await page.evaluate(text("clock")), `${String(time / 60).padStart(2, "0")}:00`);
       shares[time] = await page.evaluate(sunny);
     }
     assert.ok(shares[0] === 0 && shares[360] > 0 && shares[720] > shares[360], JSON.stringify(shares));
@@ -47,7 +49,7 @@ test("the sky view grows, can be stopped, and the day's warmth follows the time;
     await page.key("ArrowDown");
     assert.match(await page.evaluate(value), /^0\.\d{3} at|^1\.000 at/);
     await page.evaluate("document.getElementById('day').click()");
-    await page.until(done, 240);
+    await page.until(done);
     assert.match(await page.evaluate(text("verdict")), /^The day is there/);
     t.diagnostic(await page.evaluate(text("numbers")));
     const feels = async (time) => {
@@ -58,7 +60,7 @@ test("the sky view grows, can be stopped, and the day's warmth follows the time;
     const [night, noon] = [await feels(180), await feels(780)];
     assert.ok(night > 0 && noon > night + 5, `${night} at night, ${noon} at noon`);
     await page.evaluate("document.getElementById('day').click(); document.getElementById('stop').click()");
-    await page.until(done, 240);
+    await page.until(done);
     assert.match(await page.evaluate(text("verdict")), /^Stopped/);
   }));
 
@@ -76,12 +78,52 @@ test("heights of one's own: .npy, GeoTIFF with its place, .asc, other layers, an
     assert.match(await page.evaluate(dropFile("cdsm.tif", tif(40, "new Float32Array(1600).fill(3)", map))), /^DSM.tif: 40 × 40/);
     await refuses(page, [["cdsm.tif", "await " + tif(30, "new Float32Array(900)", map), /30/]]);
     assert.match(await page.evaluate(drop("dsm.asc", '"ncols 3\\nnrows 2\\nxllcorner 0\\nyllcorner 0\\ncellsize 5\\nNODATA_value -9\\n1 2 3\\n-9 5 6\\n"')), /2 × 3 pixels of 5 m, 1 without a height/);
-    const epw = '"LOCATION,Lund,-,SWE,X,0,55.7,13.2,1.0,50.0\\nnothing else\\n"';
-    assert.match(await page.evaluate(drop("lund.epw", epw)), /lund.epw: weather/);
-    assert.equal(await page.evaluate("document.getElementById('latitude').value"), "55.7");
+  }));
+
+/** A typical year's first of June in Lund, as EPW; a fortnight of it as CSV. */
+const epw = `"LOCATION,Lund,-,SWE,X,0,55.7,13.2,1.0,50.0\\n" + "HEAD\\n".repeat(6) + "DATA PERIODS,1,1,Data,Friday,1/1,12/31\\n" +
+  Array.from({ length: 48 }, (_, h) => [h < 24 ? 1983 : 1991, h < 24 ? 6 : 12, 1, (h % 24) + 1, 60, "-", 15, 8, 60, 101000, 0, 0, 320, 100, 0, 100, 0, 0, 0, 0, 180, 3].join()).join("\\n")`;
+const csv = `"time,Ta,RH,wind,Kglobal\\n" + Array.from({ length: 300 }, (_, h) => new Date(Date.UTC(1997, 5, 6, h + 1)).toISOString().slice(0, 16) + (h % 24 > 7 && h % 24 < 16 ? ",15,60,2,100" : ",10,80,2,0")).join("\\n")`;
+
+test("weather of one's own: its days, its place, its hours; what is none is refused at once", () =>
+  visit(small, {}, async (page) => {
+    const day = "document.getElementById('date').value";
+    await refuses(page, [["a.epw", `"LOCATION,Lund,-,SWE,X,0,55.7,13.2,1.0,50.0\\nnothing else\\n"`, /a\.epw/], ["b.csv", `""`, /b\.csv/], ["c.txt", `"hello"`, /c\.txt/],
+      ["<img src=x onerror=alert(1)>.csv", `"x"`, /img/], ["d.epw", `new Uint8Array(1000)`, /d\.epw/]]);
+    assert.equal(await page.evaluate(day), "2015-06-21");
+    assert.match(await page.evaluate(drop("lund.epw", epw)), /^lund\.epw: weather of 2001-06-01 to 2001-12-01\. Press/);
+    assert.deepEqual(await page.evaluate(`[document.getElementById('latitude').value, ${day}]`), ["55.7", "2001-06-21"]);
+    assert.match(await page.evaluate(drop("june.csv", csv)), /^june\.csv: weather of 1997-06-06 to 1997-06-18\. Press/);
+    assert.equal(await page.evaluate(day), "1997-06-06");
+    await page.evaluate(choose("date", "1997-06-18"));  // whose last hour is the file's twelfth
+    await page.evaluate(keepDownloads);
     await page.evaluate("document.getElementById('day').click()");
-    await page.until(`document.getElementById('verdict').className === "verdict bad"`);
-    assert.match(await page.evaluate(text("verdict")), /weather|EPW|line|row/i);
+    await page.until(done);
+    assert.match(await page.evaluate(text("verdict")), /^The day is there/);
+    await page.evaluate(choose("time", 1380));
+    await page.until(`/^Hour that ends at 1997-06-18 12:00, june\\.csv\\./.test(${text("numbers")})`);
+    await page.evaluate("document.getElementById('npy').click()");
+    assert.equal(await page.evaluate("saved.name"), "utci_1997-06-18_1200.npy");
+    // Another day needs another computation; what is in the picture keeps its date.
+    await page.evaluate(choose("date", "1997-06-10"));
+    await page.until(`/^Press “Compute the day’s warmth”/.test(${text("verdict")})`);
+    await page.evaluate("document.getElementById('npy').click()");
+    assert.equal(await page.evaluate("saved.name"), "utci_1997-06-18_1200.npy");
+  }));
+
+test("a folder of files: what is no height of the city is named", () =>
+  visit(small, {}, async (page) => {
+    const both = (a, b) => page.evaluate(`(async () => {
+      const transfer = new DataTransfer(), bytes = await ${npy(20, block(20))}, before = document.body.dataset.files;
+      for (const name of ["${a}", "${b}"]) transfer.items.add(new File([bytes], name));
+      document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true, bubbles: true }));
+      while (document.body.dataset.files === before) await new Promise((go) => setTimeout(go, 0));
+      return ${text("verdict")};
+    })()`);
+    assert.match(await both("dsm.npy", "landcover.npy"), /^landcover\.npy: this page does not use land cover/);
+    assert.match(await both("dsm_old.npy", "dsm_new.npy"), /^dsm_old\.npy and dsm_new\.npy are both taken for the surface: drop one/);
+    assert.match(await both("dsm.npy", "dem.npy"), /^dsm\.npy: 20 × 20/);
+    await refusesHugeFile(page, "dsm.tif");
   }));
 
 test("an example that is refused leaves the files' city and its place on the map", () =>
@@ -151,7 +193,7 @@ test("what is no city is a sentence, and the city before it stays", () =>
 test(`${drops} damaged files never break the page`, (t) =>
   visit(small, {}, async (page) => {
     await page.evaluate(`(async () => { window.seeds = [["dsm.tif", await ${tif(12, block(12), { pixelSize: 2, x: 319000, y: 6400000, epsg: 3006 })}], ["dsm.npy", await ${npy(12, block(12))}],
-      ["dsm.asc", "ncols 3\\nnrows 2\\nxllcorner 0\\nyllcorner 0\\ncellsize 5\\nNODATA_value -9\\n1 2 3\\n-9 5 6\\n"]]; })()`);
+      ["dsm.asc", "ncols 3\\nnrows 2\\nxllcorner 0\\nyllcorner 0\\ncellsize 5\\nNODATA_value -9\\n1 2 3\\n-9 5 6\\n"], ["a.epw", ${epw}], ["a.csv", (${csv}).slice(0, 300)]]; })()`);
     const counted = await damage(page, "window.seeds");
     assert.ok(counted.read > drops / 50 && counted.refused > drops / 5, JSON.stringify(counted));
     t.diagnostic(JSON.stringify(counted));
@@ -163,7 +205,7 @@ test("a graphics device that is lost falls back to the processor, and the page c
     const before = await page.evaluate(sunny);
     await page.evaluate(loseDevice);
     await page.evaluate(choose("device", "webgpu,cpu"));
-    await page.until(`/Fallbacks: urban\\.shadow 1\\./.test(${text("numbers")})`, 240);
+    await page.until(`/Fallbacks: urban\\.shadow 1\\./.test(${text("numbers")})`);
     assert.match(await page.evaluate(text("notes")), /^\[GPU\] urban\.shadow failed: .*CPU fallback\.$/);
     assert.equal(await page.evaluate(sunny), before);
   }, gpu)));
@@ -172,7 +214,7 @@ test("with the processor four times as slow the page still answers", () =>
   visit(small, {}, async (page) => {
     await page.send("Emulation.setCPUThrottlingRate", { rate: 4 });
     await page.evaluate("document.getElementById('day').click(); setTimeout(() => document.getElementById('stop').click(), 100)");
-    await page.until(`${text("verdict")} === 'Stopped.'`, 240);
+    await page.until(`${text("verdict")} === 'Stopped.'`);
     await page.evaluate(choose("time", 900));
     await page.until(`/^Press/.test(${text("verdict")}) || /ends at/.test(${text("numbers")})`);
   }));

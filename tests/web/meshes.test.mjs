@@ -1,7 +1,7 @@
 // The page "Meshes" in Chromium: pulling, keys, every energy, hostile files, a device that is lost meanwhile.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, damage, drop, drops, loseDevice, refuses, text, visitor, withGpuBrowser } from "./visit.mjs";
+import { choose, damage, drop, drops, loseDevice, refuses, refusesHugeFile, sleeps, text, visitor, withGpuBrowser } from "./visit.mjs";
 
 const open = visitor();
 const visit = (options, look, from) => open("meshes.html", options, async (page) => {
@@ -16,7 +16,8 @@ test("pulling at the surface bends it, and the handle stays where it was left", 
     await page.mouse("mousePressed", x + width * 0.5, y + height * 0.3);
     for (let k = 1; k <= 4; ++k) await page.mouse("mouseMoved", x + width * (0.5 + 0.05 * k), y + height * 0.3);
     await page.mouse("mouseReleased", x + width * 0.7, y + height * 0.3);
-    await page.until(`/^Done after/.test(${text("verdict")})`, 240);
+    await sleeps(page);  // in the middle
+    await page.until(`/^Done after/.test(${text("verdict")})`);
     assert.match(await page.evaluate(text("numbers")), /\d+ iterations a second on WebAssembly.*Fallbacks: none\./);
     t.diagnostic(await page.evaluate(text("numbers")));
   }));
@@ -27,7 +28,7 @@ test("springs go back to their lengths; a dark phone, by keys", () =>
     await page.evaluate(choose("energy", "springs"));
     await page.evaluate("document.getElementById('run').focus()");
     await page.key("Enter");
-    await page.until(`/^Done after \\d+ iterations: cost/.test(${text("verdict")})`, 120);
+    await page.until(`/^Done after \\d+ iterations: cost/.test(${text("verdict")})`);
     const cost = Number(/cost (\S+),/.exec(await page.evaluate(text("verdict")))[1]);
     assert.ok(cost < 1e-12, `cost ${cost} of springs at rest`);
   }));
@@ -38,7 +39,7 @@ test("every energy runs", () =>
       await page.evaluate(drop("pyramid.obj", `"${square}"`));
       await page.evaluate(choose("energy", energy));
       await page.evaluate("document.getElementById('run').click()");
-      await page.until(`/^Done|at least one|\\[/.test(${text("verdict")})`, 120);
+      await page.until(`/^Done|at least one|\\[/.test(${text("verdict")})`);
       assert.match(await page.evaluate(text("verdict")), /^Done after/, energy);
     }
   }));
@@ -48,6 +49,7 @@ test("what is no mesh is a sentence, and the mesh before it stays", () =>
     await refuses(page, [["a.obj", `""`, /vertices/], ["b.stl", `"solid"`, /./], ["c.ply", `"ply\\nformat ascii 1.0\\nelement vertex 99999999999\\n"`, /./],
       ["d.txt", `"hi"`, /suffix/], ["<img src=x onerror=alert(1)>.obj", `"v 1 2"`, /img/], ["../../e.obj", `"f 1 2 3"`, /./],
       ["f.obj", `new Uint8Array(200000001)`, /200 MB/], ["nosuffix", `"x"`, /suffix/]]);
+    await refusesHugeFile(page, "g.ply");
     assert.match(await page.evaluate(drop("good.obj", `"${square}"`)), /^good.obj: 5 vertices/);
   }));
 
@@ -61,7 +63,7 @@ test(`${drops} damaged files never break the page`, (t) =>
     t.diagnostic(JSON.stringify(counted));
     assert.match(await page.evaluate(drop("good.obj", `"${square}"`)), /^good.obj: 5 vertices/);
     await page.evaluate("document.getElementById('run').click()");
-    await page.until(`/^Done after/.test(${text("verdict")})`, 120);
+    await page.until(`/^Done after/.test(${text("verdict")})`);
   }));
 
 test("a graphics device that is lost meanwhile falls back to the processor, and the page counts it", () =>
@@ -70,7 +72,7 @@ test("a graphics device that is lost meanwhile falls back to the processor, and 
     await page.evaluate(drop("pyramid.obj", `"${square}"`));
     await page.evaluate(choose("energy", "springs"));
     await page.evaluate("document.getElementById('device').value = 'webgpu,cpu'; document.getElementById('run').click()");
-    await page.until(`/^Done after/.test(${text("verdict")})`, 240);
+    await page.until(`/^Done after/.test(${text("verdict")})`);
     assert.match(await page.evaluate(text("numbers")), /on WebAssembly.*Fallbacks: mesh\.minimise 1\./);
     assert.match(await page.evaluate(text("notes")), /^\[GPU\] mesh\.minimise failed: .*lost.*CPU fallback\.$/);
   }, gpu)));
@@ -80,5 +82,5 @@ test("with the processor four times as slow the page still answers", () =>
     await page.send("Emulation.setCPUThrottlingRate", { rate: 4 });
     await page.evaluate("document.getElementById('run').click()");
     await page.evaluate("document.getElementById('release').click()");
-    await page.until(`${text("verdict")} === 'Pull at the surface.'`, 120);
+    await page.until(`${text("verdict")} === 'Pull at the surface.'`);
   }));

@@ -60,13 +60,18 @@ test("verify", async () => {
   await assert.rejects(ls.verify(device, { cases: "no such case" }), /no such case/);
 });
 
-test("digests are those of the native program", async () => {
+test("digests are those of the native program", async (t) => {
   const stored = JSON.parse(await readFile(new URL("digests.json", site), "utf8"));
   const device = await ls.open("cpu");
   const rows = (await ls.digests(device)).filter((row) => row.digest);
   assert.ok(rows.length > 100, `${rows.length} problems`);
-  for (const { device: name, digests } of stored) {
-    const different = rows.filter((row) => digests[`${row.case} ${row.size}`] !== row.digest);
+  for (const [k, { device: name, digests }] of stored.entries()) {
+    const known = rows.filter((row) => digests[`${row.case} ${row.size}`] !== undefined);
+    const different = known.filter((row) => digests[`${row.case} ${row.size}`] !== row.digest);
     assert.deepEqual(different, [], `${name}: web_digests DEVICE writes web/digests anew where cases changed`);
+    // This machine's are of this build; those of others may be older than a case.
+    if (k === 0) assert.equal(known.length, rows.length);
+    else assert.ok(known.length > 100, `${name}: ${known.length} problems`);
+    t.diagnostic(`${name}: ${known.length} of ${rows.length} problems equal`);
   }
 });

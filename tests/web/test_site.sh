@@ -19,10 +19,10 @@ if WEB_BROWSER=$(command -v chromium); then
   axe=$build/python_peers/axe_playwright_python/axe.min.js
   if [ -f "$axe" ]; then export AXE=$axe; fi
   # The core has WebGPU where its headers could be fetched.
-  if [ -e "$build/include/webgpu.h" ]; then files+=(meshes webgpu); else echo "meshes, webgpu (web) ... skipped 'wgpu-native was not found'"; fi
+  if [ -e "$build/include/webgpu.h" ]; then files+=(meshes webgpu gpu_pages); else echo "meshes, webgpu, gpu_pages (web) ... skipped 'wgpu-native was not found'"; fi
 else
   # In the form of Python's unittest, which scripts/test_summary.py reads.
-  echo "pages, city_page, turbulence_page, meshes, webgpu (web) ... skipped 'chromium is not installed (scripts/packages.sh web)'"
+  echo "pages, city_page, turbulence_page, meshes, webgpu, gpu_pages (web) ... skipped 'chromium is not installed (scripts/packages.sh web)'"
 fi
 status=0
 for file in "${files[@]}"; do node --no-warnings --expose-gc --test "$@" "$file.test.mjs" || status=1; done

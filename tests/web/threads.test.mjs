@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { InputError, Grid, load, Out, site } from "./site.mjs";
+import { InputError, Grid, load, Out, site, untilWorkers } from "./site.mjs";
 
 const { fma } = await import(new URL("lockstep/fma.js", site));
 const { withSharedMemory } = await import(new URL("lockstep/threads.js", site));
@@ -37,9 +37,11 @@ async function everything(threads, options) {
       ls.for(40, () => v.set(ls.fma(a.load(at), b.load(at), c.load(at))));  // long enough for threads
       out.store(at, v.get());
     });
-  const out = device.array("f64", n);
-  device.launch(kernel, n, ...abc.map((values) => device.array("f64", n, values)), out);
-  const sums = await out.download(), { byWorkers } = await ls.threads();
+  const out = device.array("f64", n), given = abc.map((values) => device.array("f64", n, values));
+  const launch = () => device.launch(kernel, n, ...given, out);
+  launch();
+  const byWorkers = threads > 1 ? await untilWorkers(ls, launch) : (await ls.threads()).byWorkers;
+  const sums = await out.download();
   ls.close();
   assert.deepEqual(said, []);
   return { ready, all: all.filter((row) => row.digest), sums, byWorkers, info: device.info };

@@ -1,7 +1,7 @@
 // The page "Turbulence" in Chromium: running, stirring by pointer and keys, settings, files, downloads, memory.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, text, visitor, withGpuBrowser } from "./visit.mjs";
+import { choose, damage, drop, drops, keepDownloads, loseDevice, refuses, refusesHugeFile, sleeps, text, visitor, withGpuBrowser } from "./visit.mjs";
 
 const visit = visitor();
 const small = "turbulence.html?device=cpu&points=128";
@@ -23,9 +23,12 @@ test("it rests where motion is not wanted, runs, pauses, steps and starts again"
     assert.deepEqual((await state(page))[0], 0);
     const before = await page.evaluate(picture);
     await page.evaluate("document.getElementById('run').click()");
-    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > 5`, 240);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > 5`);
     assert.match(await page.evaluate(text("numbers")), /steps a second on WebAssembly.*Fallbacks: none\./);
     t.diagnostic(await page.evaluate(text("numbers")));
+    const [awake] = await state(page);
+    await sleeps(page);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${awake}`);
     await page.evaluate("document.getElementById('run').click()");
     await page.until("document.getElementById('run').textContent === 'Run'");
     const [paused] = await state(page);
@@ -66,7 +69,7 @@ test("settings change a flow that runs, and what they cannot be is a sentence", 
     for (const [id, value] of [["forcing", "stochastic"], ["closure", "leith"], ["viscosity", "-3"], ["forcing", "kolmogorov"], ["drag", "0.2"]]) {
       const [before] = await state(page);
       await page.evaluate(choose(id, value));
-      await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${before}`, 240);
+      await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${before}`);
     }
     assert.doesNotMatch(await page.evaluate("document.getElementById('verdict').className"), /bad/);
     await page.evaluate(drop("tiny.npy", npy(8, 0)));
@@ -92,6 +95,7 @@ test("what is no field is a sentence, and the flow before it stays", () =>
   visit(small, {}, async (page) => {
     await refuses(page, [["a.npy", `""`, /npy/], ["b.npy", `"hello"`, /b\.npy/], ["<img src=x onerror=alert(1)>.npy", `"x"`, /img/], ["../../c.npy", `new Uint8Array(1000)`, /c\.npy/],
       ["d.tif", npy(4, "NaN"), /finite/], ["e.npy", `new Uint8Array(200000001)`, /200 MB/], ["f.npy", npy(64, 1) + ".slice(0, 5000)", /bytes/], ["g.npy", npy(3, 1), /points|\b3\b/]]);
+    await refusesHugeFile(page, "h.npy");
     await page.evaluate("document.getElementById('step').click()");
     await page.until(`Number(${step}.exec(${text("numbers")})[1]) === 1`);
   }));
@@ -108,22 +112,22 @@ test("a graphics device that is lost falls back to the processor, and the page c
   withGpuBrowser((gpu) => visit(small, {}, async (page) => {
     await page.evaluate(loseDevice);
     await page.evaluate(choose("device", "webgpu,cpu"));
-    await page.until(`/on WebAssembly.*Fallbacks: flow\\.initial 1\\./.test(${text("numbers")})`, 240);
+    await page.until(`/on WebAssembly.*Fallbacks: flow\\.initial 1\\./.test(${text("numbers")})`);
     await page.evaluate("document.getElementById('step').click()");
-    await page.until(`Number(${step}.exec(${text("numbers")})[1]) === 1`, 240);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) === 1`);
   }, gpu)));
 
 test("memory stays flat, also at a quarter of the processor's speed; a dark phone", () =>
   visit("turbulence.html?device=cpu&points=128&forcing=stochastic", { name: "turbulence_phone_dark", width: 390, height: 844, phone: true, dark: true }, async (page) => {
     await page.send("Emulation.setCPUThrottlingRate", { rate: 4 });
     await page.evaluate("document.getElementById('run').click()");
-    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > 4`, 240);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > 4`);
     const used = async () => {
       await page.send("HeapProfiler.collectGarbage");
       return [(await page.send("Runtime.getHeapUsage")).usedSize / 1e6, Number(/(\d+) MB/.exec(await page.evaluate(text("numbers")))[1])];
     };
     const before = await used(), [steps] = await state(page);
-    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${steps + 20}`, 240);
+    await page.until(`Number(${step}.exec(${text("numbers")})[1]) > ${steps + 20}`);
     const after = await used();
     assert.ok(after[0] < before[0] + 2 && after[1] === before[1], `${before} MB, then ${after} MB`);
     await page.evaluate("document.getElementById('run').click()");

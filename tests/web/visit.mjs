@@ -1,6 +1,8 @@
 // What tests of pages share: a browser, a server, and pages that are opened, looked at and left without an error.
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before } from "node:test";
 import { Browser, serve, webgpu } from "./browser.mjs";
 import { site } from "./site.mjs";
@@ -9,6 +11,11 @@ import { site } from "./site.mjs";
 export const drops = Number(process.env.WEB_DROPS ?? 1000);
 export const text = (id) => `document.getElementById('${id}').textContent`;
 export const choose = (id, value) => `{ const e = document.getElementById('${id}'); e.value = '${value}'; for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind)); }`;
+
+/** A browser that refuses to store anything: no page of the site needs it. */
+const refusedStorage = `for (const name of ["localStorage", "sessionStorage", "indexedDB", "caches"])
+  Object.defineProperty(window, name, { get() { throw new DOMException("refused", "SecurityError"); } });
+Object.defineProperty(Document.prototype, "cookie", { get() { throw new DOMException("refused", "SecurityError"); } });`;
 
 /** Opens pages of the site: `visit(path, options, look, from)` runs `look` on one that is ready, and checks that nothing went wrong,
  * nobody else was asked, and nothing is wider than the window. options.name keeps a picture in WEB_SCREENSHOTS; from.browser and
@@ -27,6 +34,7 @@ export function visitor({ ready = "performance.getEntriesByName('ready').length 
   return async (path, options, look, from = {}) => {
     const { browser, server } = { ...own, ...from }, page = await browser.page(options);
     try {
+      await page.send("Page.addScriptToEvaluateOnNewDocument", { source: refusedStorage });
       await page.open(`${server.origin}/${path}`);
       await page.until(ready);
       await look(page);
@@ -57,6 +65,13 @@ export const loseDevice = `{
     return device;
   };
 }`;
+/** The browser has an adapter and refuses its devices. */
+export const refuseDevice = `GPUAdapter.prototype.requestDevice = async () => { throw new DOMException("no device today", "OperationError"); };`;
+/** The browser's compiler refuses every shader. */
+export const breakShaders = `{
+  const create = GPUDevice.prototype.createShaderModule;
+  GPUDevice.prototype.createShaderModule = function (d) { return create.call(this, { ...d, code: d.code + "}" }); };
+}`;
 /** Runs `look` with a browser, for `from` of a visit, that has WebGPU in software. */
 export async function withGpuBrowser(look) {
   const gpu = await Browser.start(process.env.WEB_BROWSER, webgpu);
@@ -85,6 +100,26 @@ export async function refuses(page, bad) {
     assert.equal(await page.evaluate("document.getElementById('verdict').className"), "verdict bad", name);
   }
   assert.equal(await page.evaluate("document.querySelectorAll('img').length"), 0);
+}
+/** A file of 2 GB with zeros, chosen by the page's own button: refused by its size, not read. */
+export async function refusesHugeFile(page, name) {
+  const folder = await mkdtemp(join(tmpdir(), "lockstep-huge-")), path = join(folder, name);
+  try {
+    await writeFile(path, "");
+    await truncate(path, 2 ** 31);
+    const { root } = await page.send("DOM.getDocument"), { nodeId } = await page.send("DOM.querySelector", { nodeId: root.nodeId, selector: "#file" });
+    await page.send("DOM.setFileInputFiles", { nodeId, files: [path] });
+    await page.until(`${text("verdict")} === ${JSON.stringify(`${name} has 2147 MB: this page takes files of up to 200 MB.`)}`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+/** The browser puts the tab to sleep and wakes it. */
+export async function sleeps(page) {
+  for (const state of ["frozen", "active"]) {
+    await page.send("Page.setWebLifecycleState", { state });
+    await new Promise((go) => setTimeout(go, 200));
+  }
 }
 /** Drops damaged copies of files, of which an expression gives [name, bytes]: how many were read and refused. */
 export const damage = (page, files) => page.evaluate(`(async () => {

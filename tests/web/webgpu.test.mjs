@@ -162,7 +162,7 @@ test("the page \"Equal bits?\" shows the table of a graphics processor, and why 
     await page.open(`${server.origin}/equal.html?device=webgpu`);
     await page.until(`${verdict} === "Ready."`);
     await page.evaluate("{ const s = document.getElementById('cases'); s.value = 'engine.'; document.getElementById('run').click(); }");
-    await page.until(`!/^Ready|problems …$/.test(${verdict})`, 300);
+    await page.until(`!/^Ready|problems …$/.test(${verdict})`);
     assert.match(await page.evaluate(verdict), expected);
     assert.deepEqual(page.errors.filter((error) => error !== "No available adapters."), []);  // Chromium's own words
     await page.close();

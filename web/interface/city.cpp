@@ -8,10 +8,11 @@
 #include "arrays.hpp"
 #include "calls.hpp"
 #include "io/rasters/raster.hpp"
-#include "lockstep/context.hpp"
+#include "io/series/weather/weather.hpp"
 #include "lockstep/urban.hpp"
 #include "objects.hpp"
 #include "options.hpp"
+#include "page_context.hpp"
 #include "urban/city/sample_city.hpp"
 #include "urban/series/tiled_series.hpp"
 #include "urban/sky/sky.hpp"
@@ -29,8 +30,7 @@ constexpr float kMissingPixel = std::numeric_limits<float>::quiet_NaN();
 struct PageCity {
   urban::SeriesArrays arrays;
   urban::City city;
-  std::unique_ptr<Context> context;
-  std::vector<std::string> notes;
+  PageContext context;
   std::optional<urban::SkyPlan> sky;
   std::vector<urban::Tile> sky_tiles;
   std::vector<float> svf;
@@ -39,12 +39,11 @@ struct PageCity {
   std::vector<float> values;  // (steps, outputs, rows, cols)
 
   size_t pixels() const { return size_t(city.pixels()); }
+  explicit PageCity(const Json& request) : context(request) {}
   Json status() {
-    Json fallbacks = Json::object();
-    for (const auto& [name, count] : context->fallbacks()) fallbacks[name] = count;
-    return {{"device", context->device().info().description},
-            {"fallbacks", fallbacks},
-            {"notes", std::exchange(notes, {})}};
+    Json answer = context.status();
+    answer["device"] = context->device().info().description;
+    return answer;
   }
 };
 
@@ -82,14 +81,11 @@ Raster raster_of(const Json& request, const char* name) {
 }
 
 Json opened(const Json& request, CityInput input) {
-  auto made = std::make_unique<PageCity>();
+  urban::City prepared = urban::prepare_city(input);
+  auto made = std::make_unique<PageCity>(request);
   PageCity& c = *made;
   c.arrays.city = std::move(input);
-  c.city = urban::prepare_city(c.arrays.city);
-  ContextOptions devices;
-  devices.device = text(request, "device");
-  devices.on_fallback = [&c](const std::string& line) { c.notes.push_back(line); };
-  c.context = std::make_unique<Context>(std::move(devices));
+  c.city = std::move(prepared);
   Json answer = c.status();
   answer["rows"] = c.city.rows;
   answer["cols"] = c.city.cols;
@@ -190,6 +186,21 @@ Json sky_tile(const Json& request) {
 /// The sky view factors so far, NaN where there are none.
 Json city_svf(const Json& request) { return give(request, city_of(request).svf), Json(); }
 
+/// The first and the last interval of a file of weather, by their ends, and its place if it says so.
+Json read_weather(const Json& request) {
+  const std::string name = text(request, "name");
+  const io::WeatherTable table =
+      io::within_memory(name, [&] { return io::parse_weather(text(request, "weather"), name); });
+  Json answer{{"first", io::civil_text(table.rows.front().time)},
+              {"last", io::civil_text(table.rows.back().time)}};
+  const std::pair<const char*, std::optional<double>> place[] = {{"latitude", table.latitude_deg},
+                                                                 {"longitude", table.longitude_deg},
+                                                                 {"utc_offset", table.utc_offset_h}};
+  for (const auto& [key, value] : place)
+    if (value) answer[key] = *value;
+  return answer;
+}
+
 /// Begins with hours of weather.
 Json begin_series(const Json& request) {
   PageCity& c = city_of(request);
@@ -263,6 +274,7 @@ void add_city_calls(Calls& calls) {
   calls["begin_sky"] = begin_sky;
   calls["sky_tile"] = sky_tile;
   calls["city_svf"] = city_svf;
+  calls["weather"] = read_weather;
   calls["begin_series"] = begin_series;
   calls["series_tile"] = series_tile;
   calls["series_grid"] = series_grid;

@@ -4,6 +4,7 @@
 #include "lockstep/device.hpp"
 #include "lockstep/primitives.hpp"
 #include "objects.hpp"
+#include "page_context.hpp"
 
 namespace lockstep::web {
 
@@ -66,24 +67,17 @@ Json open(const Json& request) {
   const Json limits = request.value("limits", Json::object());
   DeviceOptions options;
   if (!limits.empty()) options.lower_limits = [&](Limits& all) { lower(all, limits); };
-  Json refused = Json::array();
-  for (size_t begin = 0;;) {
-    const size_t end = std::min(names.find(',', begin), names.size());
-    const std::string name = names.substr(begin, end - begin);
-    try {
-      const Device device = Device::open(name, options);
-      if (automatic && device.info().software)
-        throw UnsupportedError("a software adapter", "webgpu", "a hardware adapter, or webgpu by its name");
-      Json info = info_of(device);
-      info["handle"] = objects().devices.add(device);
-      info["refused"] = refused;
-      return info;
-    } catch (const UnsupportedError& error) {
-      refused.push_back({{"name", name}, {"reason", error.problem()}});
-      if (end == names.size()) throw;
-    }
-    begin = end + 1;
-  }
+  Device device;
+  const std::vector<RefusedDevice> others = open_first(names, [&](const std::string& name) {
+    device = Device::open(name, options);
+    if (automatic && device.info().software)
+      throw UnsupportedError("a software adapter", "webgpu", "a hardware adapter, or webgpu by its name");
+  });
+  Json info = info_of(device), refused = Json::array();
+  for (const auto& [name, reason] : others) refused.push_back({{"name", name}, {"reason", reason}});
+  info["handle"] = objects().devices.add(device);
+  info["refused"] = refused;
+  return info;
 }
 
 Json allocate(const Json& request) {

@@ -5,9 +5,9 @@
 #include "calls.hpp"
 #include "io/meshes/mesh.hpp"
 #include "io/text/input_memory.hpp"
-#include "lockstep/context.hpp"
 #include "lockstep/optimize.hpp"
 #include "objects.hpp"
+#include "page_context.hpp"
 #include "solve/mesh/energies/mesh_problem.hpp"
 #include "solve/mesh/repair.hpp"
 #include "solve/minimize/methods/evaluator_objective.hpp"
@@ -40,9 +40,8 @@ struct Minimisation {
   MeshProblem problem;
   std::vector<double> start;  // of the vertices
   std::vector<double> state;  // numbers of all blocks; the vertices come first
-  std::unique_ptr<Context> context;
+  PageContext context;
   std::unique_ptr<solve::Evaluator> evaluator;
-  std::vector<std::string> notes;
 };
 
 Handles<Shape>& shapes() {
@@ -116,15 +115,14 @@ Json mesh_problem(const Json& request) {
   options.fixed = vertices_of(request, "fixed", shape.connectivity.vertices);
   for (const int32_t v : vertices_of(request, "handles", shape.connectivity.vertices))
     options.handles.push_back({v, solve::mesh::point(shape.mesh, v)});
-  ContextOptions devices;
-  devices.device = text(request, "device");
-  auto made = std::make_unique<Minimisation>(MeshProblem(shape.mesh, shape.connectivity, options));
-  Minimisation& m = *made;
-  m.start = numbers_of(request, "start", 3 * size_t(shape.connectivity.vertices));
-  devices.on_fallback = [&m](const std::string& line) { m.notes.push_back(line); };
-  m.context = std::make_unique<Context>(std::move(devices));
-  return {{"handle", minimisations().add(std::move(made))},
-          {"device", m.context->device().info().description}};
+  auto made = std::unique_ptr<Minimisation>(
+      new Minimisation{MeshProblem(shape.mesh, shape.connectivity, options),
+                       numbers_of(request, "start", 3 * size_t(shape.connectivity.vertices)),
+                       {},
+                       PageContext(request),
+                       {}});
+  const std::string device = made->context->device().info().description;
+  return {{"handle", minimisations().add(std::move(made))}, {"device", device}};
 }
 
 Minimisation& minimisation(const Json& request) { return *minimisations().at(member(request, "problem")); }
@@ -207,18 +205,16 @@ Json minimise_mesh(const Json& request) {
   const std::vector<double> positions(m.state.begin(), m.state.begin() + std::ptrdiff_t(3 * vertices));
   std::vector<double> costs;
   for (const optimize::Iteration& row : result.trace) costs.push_back(row.value);
-  Json fallbacks = Json::object();
-  for (const auto& [stage, count] : m.context->fallbacks()) fallbacks[stage] = count;
-  return {{"termination", name(result.termination)},
-          {"iterations", result.iterations},
-          {"first_cost", result.first_value},
-          {"cost", result.value},
-          {"costs", costs},
-          {"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
-          {"device", device},
-          {"fallbacks", fallbacks},
-          {"notes", std::exchange(m.notes, {})},
-          {"positions", positions}};
+  Json answer{{"termination", name(result.termination)},
+              {"iterations", result.iterations},
+              {"first_cost", result.first_value},
+              {"cost", result.value},
+              {"costs", costs},
+              {"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
+              {"device", device},
+              {"positions", positions}};
+  answer.update(m.context.status());
+  return answer;
 }
 
 }  // namespace

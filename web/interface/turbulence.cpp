@@ -5,10 +5,10 @@
 
 #include "arrays.hpp"
 #include "calls.hpp"
-#include "lockstep/context.hpp"
 #include "lockstep/flow.hpp"
 #include "objects.hpp"
 #include "options.hpp"
+#include "page_context.hpp"
 
 namespace lockstep::web {
 
@@ -38,12 +38,12 @@ struct Stroke {
 
 struct Simulation {
   FlowOptions options;
-  std::unique_ptr<Context> context;
+  PageContext context;
   std::unique_ptr<Solver> solver;  // on `device`, at `state` between stages
   Device device;
   SolverState state;
-  std::vector<std::string> notes;
 
+  Simulation(const Json& request, FlowOptions given) : options(std::move(given)), context(request) {}
   /// A stage that begins with the state, on the device or, once a stage fell back, on the CPU.
   void stage(const char* name, const std::function<void(Solver&)>& work) {
     const auto with_solver = [&](const Device& on) {
@@ -65,12 +65,10 @@ struct Simulation {
       context->run_stage_on_cpu(name, with_solver);
   }
   Json status() {
-    Json fallbacks = Json::object();
-    for (const auto& [name, count] : context->fallbacks()) fallbacks[name] = count;
-    return {{"device", device.info().description},
-            {"fallbacks", fallbacks},
-            {"notes", std::exchange(notes, {})},
-            {"dt", options.stepping.dt}};
+    Json answer = context.status();
+    answer["device"] = device.info().description;
+    answer["dt"] = options.stepping.dt;
+    return answer;
   }
 };
 
@@ -92,16 +90,11 @@ FlowOptions flow_options(const Json& request) {
 }
 
 Json make_flow(const Json& request) {
-  auto made = std::make_unique<Simulation>();
+  auto made = std::make_unique<Simulation>(request, flow_options(request));
   Simulation& s = *made;
-  s.options = flow_options(request);
   const Array field = request.contains("field")
                           ? arrays().at(member(request, "field"))
                           : flow::initial_field(s.options.model.grid, s.options.initial, s.options.seed);
-  ContextOptions devices;
-  devices.device = text(request, "device");
-  devices.on_fallback = [&s](const std::string& line) { s.notes.push_back(line); };
-  s.context = std::make_unique<Context>(std::move(devices));
   s.stage("flow.initial", [&](Solver& solver) {
     solver.set_vorticity(field);
     s.state = solver.state();

@@ -16,7 +16,7 @@ export class City {
     core.watch(this, "free_city", { city: handle });
   }
   #note({ device, fallbacks, notes }) {
-    Object.assign(this, { device, fallbacks, notes });
+    Object.assign(this, { device, fallbacks, notes: [...(this.notes ?? []), ...notes].slice(-100) });
   }
   async #ask(call, members = {}) {
     const answer = await this.#core.callWaiting(call, { city: this.handle, ...members });

@@ -85,6 +85,8 @@ class Lockstep {
   city(grids) { return makeCity(this.#core, grids); }
   /** The made-up city of `lockstep urban sample`: rows, cols, pixel_size, seed. */
   sampleCity(options = {}) { return makeSampleCity(this.#core, options); }
+  /** The weather in the text of a file: the ends of its first and last interval, and its place if it says so. */
+  weather(text, name) { return this.#core.call("weather", { weather: String(text), name: String(name) }); }
   /** Where the sun is (degrees) at a local time such as "2015-06-21T12:00", `utc_offset` hours ahead of universal time. */
   sun(time, latitude, longitude, utc_offset) { return this.#core.call("sun", { time, latitude, longitude, utc_offset }); }
 

@@ -80,7 +80,9 @@ export class Residual {
   #device;
   /** `expressions` are texts in the names of `variables`. */
   constructor(core, device, variables, expressions) {
-    const answer = core.call("residual", { variables, expressions: expressions.map(parse) });
+    /** The expressions as they were read: a number, a name or [operation, operands…]. */
+    this.trees = expressions.map(parse);
+    const answer = core.call("residual", { variables, expressions: this.trees });
     this.#device = device;
     this.variables = [...variables];
     /** Texts of the values and of their derivatives by each variable, as the core simplifies them. */

@@ -13,8 +13,8 @@ export class Flow {
     core.watch(this, "free_flow", { flow: handle });
   }
   #note({ device, fallbacks, notes, dt }) {
-    /** The device in use, stages that fell back to the processor, log lines of the last call, and the largest time step. */
-    Object.assign(this, { device, fallbacks, notes, dt });
+    /** The device in use, stages that fell back to the processor, the last hundred log lines, and the largest time step. */
+    Object.assign(this, { device, fallbacks, notes: [...(this.notes ?? []), ...notes].slice(-100), dt });
   }
   /** Points along y and x. */
   get shape() {

@@ -82,7 +82,7 @@ export function gpuImports(core) {
     if (pending.length) {
       await Promise.all(pending);
       // A lost device fails its maps: let the news arrive first.
-      if ([...maps.values()].includes(false)) await Promise.race([object.lost, new Promise((go) => setTimeout(go, 100))]);
+      if ([...maps.values()].includes(false)) await Promise.race([object.lost, new Promise((go) => setTimeout(go, 5000))]);
     } else {
       await (done.get(submission) ?? object.queue.onSubmittedWorkDone().catch(() => {}));
     }

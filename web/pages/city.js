@@ -1,6 +1,6 @@
 // Shows a city: its shadows at a moment, its sky view factors while they are computed, and a day of warmth.
 import { load } from "./lockstep/lockstep.js";
-import { clearDay, placeOfWeather } from "./city/day.js";
+import { clearDay, daysOf, hoursOf, nearestDay } from "./city/day.js";
 import { tiffOf } from "./city/geotiff.js";
 import { placeOf } from "./city/places.js";
 import { readRaster, roleOf } from "./city/rasters.js";
@@ -14,10 +14,11 @@ const layers = {
   tmrt: { palette: "heat", unit: " °C", about: "The temperature of surroundings that would radiate as much to a person as sun, sky, ground and walls do." },
   utci: { palette: "heat", unit: " °C", about: "The air temperature of a reference climate that would feel the same. Above 26 °C is heat stress, above 46 °C extreme." },
 };
+const names = { dsm: "surface", dem: "bare ground", cdsm: "tree tops", tdsm: "tree trunks" };
 const side = 48;  // pixels of a tile, between two pictures
 const view = at("view");
-let lockstep, city, files = {}, map = {}, weather, weatherName = "a clear day";
-let outlines, sky, series, shown, values, mark, stops = false, busy = false;
+let lockstep, city, files = {}, map = {}, weather;  // weather: name, text, and what lockstep.weather says; none for a clear day
+let outlines, sky, series, shown, values, moment, mark, stops = false, busy = false;  // moment: date and time of the picture
 
 const when = () => {
   const minutes = Number(at("time").value);
@@ -25,8 +26,8 @@ const when = () => {
 };
 const spot = () => [Number(at("latitude").value), Number(at("longitude").value), Number(at("offset").value)];
 const isSeries = (layer) => layer === "tmrt" || layer === "utci";
-/** The hour of the series that holds the slider's time. */
-const stepOf = () => Math.max(0, Math.min(series.times.length - 1, Math.ceil(Number(at("time").value) / 60) - 1));
+/** The hour of the series that holds the slider's time, or the last one. */
+const stepOf = () => (series.times.findIndex((end) => end >= `${at("date").value}T${when()}`) + series.times.length) % series.times.length;
 
 /** The sun on the grid of the city, and 1, 0.5 or 0 where it shines. */
 async function shadowGrid() {
@@ -89,9 +90,9 @@ async function present() {
   if (!city) return;
   const layer = at("layer").value, found = await gridOf(layer);
   if (!found) return say(layer === "svf" ? "Press “Compute the sky view” to see it grow." : "Press “Compute the day’s warmth” to see it.");
-  [values, shown] = [found, layer];
+  [values, shown, moment] = [found, layer, isSeries(layer) ? series.times[stepOf()] : `${at("date").value}T${when()}`];
   draw();
-  if (isSeries(layer)) at("numbers").textContent = `Hour that ends at ${series.times[stepOf()].replace("T", " ")}, ${weatherName}. Computed by ${city.device}. ${fallbackText(city.fallbacks)}`;
+  if (isSeries(layer)) at("numbers").textContent = `Hour that ends at ${moment.replace("T", " ")}, ${weather?.name ?? "a clear day"}. Computed by ${city.device}. ${fallbackText(city.fallbacks)}`;
   for (const line of city.notes) at("notes").textContent = line;
 }
 const show = () => alone(present), presently = lately(present);
@@ -136,7 +137,9 @@ async function takeAll(list) {
   let table;
   for (const file of list) {
     const role = roleOf(file.name) ?? "dsm";
-    if (role === "weather") table = [file.name, await file.text()];
+    if (role === "weather") table = { name: file.name, text: await file.text() };
+    else if (role === "landcover") throw new Error(`${file.name}: this page does not use land cover. Drop the other files without it.`);
+    else if (found[role]) throw new Error(`${found[role].name} and ${file.name} are both taken for the ${names[role]}: drop one, or name the other layers with “dem”, “cdsm” or “tdsm”.`);
     else found[role] = await readRaster(new Uint8Array(await file.arrayBuffer()), file.name);
   }
   if (Object.keys(found).length > 0) {
@@ -154,17 +157,20 @@ async function takeAll(list) {
       say(`${at("verdict").textContent} The file does not say where it is: set latitude, longitude and hours from UTC.`);
     }
   }
-  if (table) {
-    await stop();
-    series = undefined;
-    [weatherName, weather] = table;
-    const lies = placeOfWeather(weather);
-    if (lies) {
-      if (!map.epsg) [at("latitude").value, at("longitude").value] = [lies.latitude, lies.longitude];
-      at("offset").value = lies.offset;
-    }
-    say(`${weatherName}: weather. Press “Compute the day’s warmth”.`);
-  }
+  if (table) await takeWeather(table);
+}
+/** Weather for the days that its file covers; what is none is refused, and the weather before it stays. */
+async function takeWeather({ name, text }) {
+  await stop();
+  const about = await alone(() => lockstep.weather(text, name));
+  series = undefined;
+  weather = { name, text, ...about };
+  if (!map.epsg && about.latitude !== undefined) [at("latitude").value, at("longitude").value] = [about.latitude, about.longitude];
+  if (about.utc_offset !== undefined) at("offset").value = about.utc_offset;
+  const [low, high] = daysOf(about), date = at("date");
+  [date.min, date.max, date.value] = [low, high, nearestDay(date.value, about)];
+  await show();
+  say(`${name}: weather of ${low === high ? low : `${low} to ${high}`}. Press “Compute the day’s warmth”.`);
 }
 
 /** Work in tiles that shows its layer as it grows. */
@@ -180,11 +186,12 @@ async function compute(layer, work, done) {
       at("progress").value = tiles / count;
       if (performance.now() - drawn < (calm.matches ? 500 : 50) && tiles < count) return !stops;
       drawn = performance.now();
-      [values, shown] = [await gridOf(layer), layer];
+      [values, shown, moment] = [await gridOf(layer), layer, isSeries(layer) ? series.times[stepOf()] : moment];
       draw();
       at("numbers").textContent = `${tiles} of ${count} tiles in ${((performance.now() - begun) / 1000).toFixed(1)} s on ${city.device}. ${fallbackText(city.fallbacks)}`;
       return !stops;
     }));
+    await show();  // the time and the layer may have been changed meanwhile
     say(stops ? "Stopped." : done(), stops ? "" : "good");
   } catch (error) {
     say(error.message, "bad");
@@ -200,8 +207,8 @@ const computeSky = () => compute("svf", (onTile) => {
 const computeDay = () => compute(isSeries(at("layer").value) ? at("layer").value : "utci", async (onTile) => {
   series = undefined;
   const [latitude, longitude, utc_offset] = spot(), date = at("date").value;
-  const next = new Date(Date.parse(`${date}T00:00Z`) + 864e5).toISOString().slice(0, 10);
-  series = await city.series({ weather: weather ?? clearDay(date, (time) => lockstep.sun(time, latitude, longitude, utc_offset).altitude), latitude, longitude, utc_offset, convergence: map.convergence ?? 0, start: `${date}T01:00`, end: `${next}T00:00`,
+  const clear = () => clearDay(date, (time) => lockstep.sun(time, latitude, longitude, utc_offset).altitude);
+  series = await city.series({ weather: weather?.text ?? clear(), latitude, longitude, utc_offset, convergence: map.convergence ?? 0, ...hoursOf(date, weather),
     outputs: "tmrt,utci,shadow", side, onTile: (tiles, count, part) => {
       series = part;
       return onTile(tiles, count);
@@ -213,7 +220,12 @@ function listen() {
     at("clock").textContent = when();
     if (!busy) shows();
   });
-  for (const id of ["layer", "date", "latitude", "longitude", "offset"]) at(id).addEventListener("change", () => { if (!busy) shows(); });
+  at("layer").addEventListener("change", () => { if (!busy) shows(); });
+  for (const id of ["date", "latitude", "longitude", "offset"]) at(id).addEventListener("change", () => {
+    if (busy) return;
+    series = undefined;
+    shows();
+  });
   at("example").addEventListener("change", () => example().catch((error) => say(error.message, "bad")));
   for (const id of ["device", "canopy"]) at(id).addEventListener("change", () => (files.dsm ? cityOfFiles(files, map) : example()).catch((error) => say(error.message, "bad")));
   at("sky").addEventListener("click", computeSky);
@@ -237,7 +249,7 @@ function listen() {
     mark = [Math.max(0, Math.min(city.cols - 1, from[0] + by * step[0])), Math.max(0, Math.min(city.rows - 1, from[1] + by * step[1]))];
     draw();
   });
-  const name = () => `${shown}_${at("date").value}_${when().replace(":", "")}`;
+  const name = () => `${shown}_${moment.replace("T", "_").replace(":", "")}`;
   at("png").addEventListener("click", () => view.toBlob((blob) => download(`${name()}.png`, blob)));
   at("npy").addEventListener("click", () => download(`${name()}.npy`, npyOf(values, [city.rows, city.cols])));
   at("tif").addEventListener("click", () => download(`${name()}.tif`, [tiffOf(values, city.rows, city.cols, { pixelSize: city.pixelSize, ...map })], "image/tiff"));

@@ -1,7 +1,9 @@
 // Expressions in x and y: their derivatives and kernel, the landscape of their squares, and a path to a minimum.
 import { load } from "./lockstep/lockstep.js";
-import { minimise } from "./minimise.js";
+import { minimise, residualsOf } from "./minimise.js";
+import { onScheme } from "./field_view.js";
 import { at, say } from "./page.js";
+import { sketch } from "./sketch.js";
 
 const examples = [
   ["Rosenbrock's valley", "10*(y - x^2)\n1 - x"],
@@ -10,7 +12,7 @@ const examples = [
   ["Three distances", "hypot(x - 2, y - 1) - 1\nhypot(x + 1, y - 2) - 3\nhypot(x, y + 2) - 3.5"],
 ];
 const reach = 3, cells = 160;
-let lockstep, device, residual, landscape, start = [-1.5, 2], drawing = 0;
+let lockstep, residuals, residual, landscape, start = [-1.5, 2], drawing = 0;
 
 const digits = (value) => (Number.isFinite(value) ? value.toPrecision(6) : String(value));
 const place = (k) => ((k + 0.5) / cells * 2 - 1) * reach;
@@ -69,6 +71,16 @@ function fillTable(rows) {
   }));
 }
 
+/** A tree as lines, operands below their operation. */
+function linesOf(tree) {
+  if (!Array.isArray(tree)) return [String(tree)];
+  const [operation, ...operands] = tree;
+  return [operation, ...operands.flatMap((operand, k) => {
+    const [corner, side] = k + 1 < operands.length ? ["├ ", "│ "] : ["└ ", "  "];
+    return linesOf(operand).map((line, l) => (l ? side : corner) + line);
+  })];
+}
+
 /** Everything that depends on the start. Only the newest call draws. */
 async function update() {
   const mine = ++drawing;
@@ -85,14 +97,16 @@ async function read() {
   const lines = at("text").value.split("\n").map((line) => line.trim()).filter(Boolean);
   try {
     if (lines.length < 1 || lines.length > 4) throw new Error("One to four expressions, one a line.");
-    const next = lockstep.residual(device, ["x", "y"], lines);
-    residual?.dispose();
-    residual = next;
+    const next = await residualsOf(lockstep, ["x", "y"], [lines]);
+    residuals?.dispose();
+    residuals = next;
+    [residual] = next.all;
   } catch (error) {
     say(error.message, "bad");
     return;
   }
   landscape = await computeLandscape();
+  at("graph").textContent = residual.trees.map((tree) => linesOf(tree).join("\n")).join("\n\n");
   at("kernel").textContent = residual.kernel.source();
   say("Drag the yellow point.", "good");
   await update();
@@ -133,9 +147,11 @@ async function main() {
   for (const [name] of examples) at("example").append(new Option(name));
   at("text").value = examples[0][1];
   lockstep = await load();
-  device = await lockstep.open("cpu");
   watch();
   await read();
+  const drawing = sketch(lockstep);
+  onScheme(drawing.draw);
+  await drawing.read();
   performance.mark("ready");
 }
 

@@ -31,9 +31,10 @@ export async function readRaster(bytes, name) {
   fail(name, "this is no height grid", "a GeoTIFF (.tif), .npy or .asc");
 }
 
-/** What a file's name says it is: a layer of the city, weather, or undefined. */
+/** What a file's name says it is: a layer of the city, weather, land cover, or undefined. */
 export function roleOf(name) {
   if (/\.(epw|csv|met)$/i.test(name) || (/\.txt$/i.test(name) && !/asc/i.test(name))) return "weather";
+  if (/land.?cover/i.test(name)) return "landcover";
   const layer = /(cdsm|tdsm|dsm|dem|dtm|canopy|trunk|chm)/i.exec(name)?.[1].toLowerCase();
   return { dtm: "dem", canopy: "cdsm", chm: "cdsm", trunk: "tdsm" }[layer] ?? layer;
 }
