@@ -102,7 +102,9 @@ class PlannerDay(ProgramTest):
         self.trees_are_features()
         self.others_read_it()
         with open(self.path("change", "compare.html"), encoding="utf-8") as file:
-            self.assertIn("Area by class of UTCI", file.read())
+            page = file.read()
+        self.assertIn("Area by class of UTCI", page)
+        self.assertEqual(page.count("<td>Universal thermal climate index, highest</td>"), 1, "a row for each summary")
 
     def page_of_the_run(self):
         with open(self.path("green", "report.html"), encoding="utf-8") as file:
@@ -204,6 +206,9 @@ class PlannerDay(ProgramTest):
             with xarray.open_dataset(self.path("green", "run.nc")) as day:
                 self.assertEqual(dict(day.sizes)["time"], 24)
                 self.assertTrue((day.utci.max("time").values == highest).all(), "the summary is that of the hours")
+                with open(self.path("green", "poi.csv"), encoding="utf-8") as file:
+                    names = [row["time"] for row in csv.DictReader(file) if row["id"] == "square"]
+                self.assertEqual([str(time)[:16] for time in day.time.values], names, "a time has one name")
         except (ImportError, ValueError):  # without a reader of NetCDF
             pass
         try:
