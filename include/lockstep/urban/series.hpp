@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/urban.hpp"
+#include "lockstep/urban/thresholds.hpp"
 
 namespace lockstep::parallel {
 class Group;
@@ -127,6 +128,8 @@ struct SeriesOptions {
 
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
+  std::vector<std::string> thresholds;  ///< bounds of outputs whose hours the summary has besides: "utci>35"
+  std::optional<HourWindow> hours;      ///< of the day that the summary counts; none: all
   std::filesystem::path folder;  ///< of results
   bool pictures = true;          ///< a PNG a step
   bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning

@@ -71,6 +71,11 @@ const RecordedOption* RunRecord::find(std::string_view name) const {
   return found == options.end() ? nullptr : &*found;
 }
 
+std::string RunRecord::text(std::string_view name) const {
+  const RecordedOption* option = find(name);
+  return option ? option->value : std::string();
+}
+
 RunFolder::RunFolder(const fs::path& folder) : folder_(folder) {
   read_record();
   find_grids();

@@ -181,7 +181,7 @@ TEST(ZonalStatistics, AreWeightedByShares) {
 }
 
 TEST(AreaThresholds, Texts) {
-  const AreaThreshold t = parse_threshold("utci>=38.5");
+  const Threshold t = parse_threshold("utci>=38.5");
   EXPECT_EQ(t.output, "utci");
   EXPECT_TRUE(t.holds(38.5) && t.holds(40) && !t.holds(38));
   EXPECT_FALSE(parse_threshold("utci>38").holds(38));

@@ -139,7 +139,7 @@ uint64_t writer_bytes(const SeriesOptions& options, const io::RasterGrid& grid, 
   const uint64_t outputs = options.outputs.size();
   const uint64_t steps = steps_in_flight(outputs, rows * grid.cols);
   return static_cast<uint64_t>(rows * grid.cols) *
-         (steps * outputs * sizeof(float) + SeriesSummary::bytes_of_pixel(options.outputs));
+         (steps * outputs * sizeof(float) + SeriesSummary::bytes_of_pixel(options));
 }
 
 int64_t band_rows(const SeriesOptions& options, const io::RasterGrid& grid, uint64_t memory_bytes) {
@@ -163,7 +163,8 @@ class SeriesWriter::Summary : public SeriesSummary {
  public:
   Summary(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
       : SeriesSummary(options.outputs, static_cast<size_t>(rows * inputs.grid.cols),
-                      static_cast<double>(inputs.weather.step_min) / 60, inputs.radiation.substeps),
+                      static_cast<double>(inputs.weather.step_min) / 60, inputs.radiation.substeps,
+                      own_bounds(options)),
         steps(summary_steps(inputs)) {}
   const std::vector<SummaryStep> steps;
 };
@@ -352,7 +353,10 @@ void SeriesWriter::write_in_order(const Item& item) {
       [&] {
         if (base_) add_picture(item);
       },
-      [&] { summary_->add(item.planes, summary_->steps[item.step]); });
+      [&] {
+        if (!options_.hours || options_.hours->holds(inputs_.steps[item.step].time, inputs_.weather.step_min))
+          summary_->add(item.planes, summary_->steps[item.step]);
+      });
   if (!whole() && item.step + 1 == inputs_.steps.size()) add_band(item.row);
 }
 
