@@ -36,6 +36,7 @@ struct SunlightOptions {
   std::optional<double> least_altitude_deg;           ///< a lower sun does not count; else the rule's, or 0
   bool facades = false;                               ///< hours of walls too
   double floor_height_m = 3;                          ///< of the bands of a facade, about
+  bool include_roofs = false;                         ///< in statistics, shares and pictures; else a DEM shows the ground
   WallOptions walls;
   RayOptions rays;
   TileOptions tiles;
@@ -77,6 +78,7 @@ struct SunlightResult : RunResult {
 
 /// Casts shadows from the sun of the middle of each part of a day (stage "urban.sun") and adds up the parts in which a pixel
 /// sees it: sun_hours, past plants too, and sun_hours_buildings, past buildings and terrain alone. Missing pixels are NaN. With a
+/// DEM statistics and pictures are of the ground, which the grid `ground` has. With a
 /// rule the hours are those of its day with the fewest, and sun_grade and sun_grade_buildings the grades. With facades the same
 /// of the middle of each band of each wall: facades.gpkg.
 SunlightResult run(Context& context, const SunlightOptions& options);

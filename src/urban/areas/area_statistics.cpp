@@ -123,8 +123,8 @@ void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
   result.partly = std::ranges::count(place, 1);
   if (result.outside == result.areas) {
     const io::RasterGrid& g = run.grid();
-    throw choice_error(
-        "areas", "all areas lie outside of the run's raster",
+    throw InputError(
+        "all areas lie outside of the run's raster", options.areas.string(),
         fmt::format("x from {} to {}, y from {} to {}", g.transform[0],
                     g.transform[0] + static_cast<double>(g.cols) * g.transform[1],
                     g.transform[3] + static_cast<double>(g.rows) * g.transform[5], g.transform[3]));

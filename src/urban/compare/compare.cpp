@@ -231,6 +231,8 @@ CompareResult compare(const CompareOptions& options, const std::vector<RunDiffer
     const ChangeWriter writer(options, *before, *after, counted, maps);
     tbb::parallel_for(size_t{0}, names.size(),
                       [&](size_t k) { result.summaries[k] = writer.write(names[k]); });
+    for (const auto& [name, table] : comparison_tables(result))
+      if (!table.empty()) write_file(options.folder / (name + ".csv"), table);
     result.page = options.folder / "compare.html";
     write_file(result.page, comparison_page(options, result));
   });

@@ -9,6 +9,7 @@
 #include "io/pages/html.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/series/civil_time.hpp"
+#include "io/series/csv.hpp"
 #include "io/text/file.hpp"
 #include "urban/results/percentiles.hpp"
 
@@ -19,6 +20,20 @@ namespace html = io::html;
 
 std::string unit_text(const std::string& unit) {
   return unit == "degC" ? "°C" : unit == "W m-2" ? "W/m²" : unit == "1" ? "" : unit;
+}
+
+const char* index_text(ComfortIndex index) { return index == ComfortIndex::utci ? "UTCI" : "PET"; }
+
+std::string csv_of(const html::Table& table) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& row) {
+    for (size_t k = 0; k < row.size(); ++k) text += (k ? "," : "") + io::csv_field(row[k]);
+    text += "\n";
+  };
+  if (table.head.empty()) return text;
+  add(table.head);
+  for (const auto& row : table.rows) add(row);
+  return text;
 }
 
 html::Table stress_table(const StressChange& stress) {
@@ -130,11 +145,27 @@ std::string shown_number(double value, int decimals) {
   return text.find_first_of("123456789") == text.npos ? text.substr(text.starts_with('-')) : text;
 }
 
+std::vector<std::pair<std::string, std::string>> comparison_tables(const CompareResult& result) {
+  html::Table classes;
+  for (const StressChange& stress : result.stress) {
+    const html::Table table = stress_table(stress);
+    classes.head = table.head;
+    classes.head.insert(classes.head.begin(), "index");
+    for (std::vector<std::string> row : table.rows) {
+      row.insert(row.begin(), index_text(stress.index));
+      classes.rows.push_back(std::move(row));
+    }
+  }
+  html::Table summaries = summary_table(result), places = place_table(result);
+  summaries.head[0] = "summary";
+  places.head[0] = "output";
+  return {{"classes", csv_of(classes)}, {"summaries", csv_of(summaries)}, {"largest_changes", csv_of(places)}};
+}
+
 std::string comparison_page(const CompareOptions& options, const CompareResult& result) {
   std::string body = opening(options, result);
   for (const StressChange& stress : result.stress) {
-    const bool utci = stress.index == ComfortIndex::utci;
-    body += html::heading(fmt::format("Area by class of {}", utci ? "UTCI" : "PET"), 2);
+    body += html::heading(fmt::format("Area by class of {}", index_text(stress.index)), 2);
     body +=
         fmt::format("<p>Mean over the steps, and at {}, which is the hottest before.</p>\n", stress.hottest);
     body += html::table(stress_table(stress));

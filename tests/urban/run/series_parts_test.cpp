@@ -213,7 +213,6 @@ TEST(Summary, HoursMeansAndHighest) {
   EXPECT_EQ(value("sun_hours"), 1.0f);
 }
 
-/// Chunks that the grid's edges cut, steps and variables in any order, missing pixels.
 TEST(Summary, HasHoursBeyondOwnBounds) {
   SeriesOptions options;
   options.outputs = {SeriesOutput::utci, SeriesOutput::kdown};

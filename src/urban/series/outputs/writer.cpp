@@ -17,6 +17,7 @@
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/clock.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/pictures/map_style.hpp"
 #include "urban/run/files/result_folder.hpp"
 
@@ -510,16 +511,15 @@ OutputGrid SeriesWriter::write_ground() const {
   ground.name = "ground";
   const bool tif = summary_format() == SeriesFormat::tif;
   ground.file = options_.folder / (tif ? "ground.tif" : "ground.npy");
-  io::RasterLabels labels{"Ground that people can use: 1; roofs and water: 0", "1", {}};
-  labels.bytes = true;
+  const Look look = ground_look();
+  io::RasterLabels labels{look.title, look.unit, {}};
+  labels.bytes = look.bytes;
   const auto file = io::create_labelled_raster(ground.file, inputs_.grid, labels);
   file->write(0, 0, inputs_.grid.rows, inputs_.grid.cols, values.data());
   file->commit();
   GridStatistics statistics;
   statistics.take(values);
   statistics.fill(ground);
-  Look look{"", ""};
-  look.classes = {{1, "ground", {214, 232, 206}}, {0, "roof or water", {228, 226, 222}}};
   write_style(ground.file, style_of(look, 0, 1));
   return ground;
 }
