@@ -104,7 +104,7 @@ class PlannerDay(ProgramTest):
         with open(self.path("change", "compare.html"), encoding="utf-8") as file:
             page = file.read()
         self.assertIn("Area by class of UTCI", page)
-        self.assertEqual(page.count("<td>Universal thermal climate index, highest</td>"), 1, "a row for each summary")
+        self.assertEqual(page.split("Distribution of")[0].count("<td>Universal thermal climate index, highest</td>"), 1, "a row for each summary")
 
     def page_of_the_run(self):
         with open(self.path("green", "report.html"), encoding="utf-8") as file:
@@ -115,7 +115,8 @@ class PlannerDay(ProgramTest):
         self.assertEqual(len(summaries), len(glob.glob(self.path("green", "summary", "*.png"))))
         empty = [s for s in summaries if "hours" in s["name"] and s["max"] == 0]
         self.assertTrue(empty)
-        self.assertEqual(page.pictures, len(summaries) - len(empty) + 24, "maps of hours that nowhere occur are left out")
+        changes = glob.glob(self.path("change", "*_change.png"))
+        self.assertEqual(page.pictures, len(summaries) - len(empty) + 24 + len(changes), "maps of hours that nowhere occur are left out")
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "planner_page.txt")
         text = "\n".join(self.stable(page.lines))
         if os.environ.get("LOCKSTEP_UPDATE"):
@@ -150,6 +151,10 @@ class PlannerDay(ProgramTest):
         self.assertEqual(len({(picture.width, picture.height) for picture in steps}), 1)
 
     def change_and_areas(self):
+        change = Picture(self.path("change", "utci_mean_change.png"))
+        self.assertEqual((change.texts["Place"], change.texts["Scenario"]), ("Sample city", "with trees compared with without trees"))
+        inks = {change.at(x, y) for x in range(0, change.width) for y in range(0, change.height)}
+        self.assertLessEqual({bytes((72, 76, 86)), bytes((20, 84, 40))}, inks, "outlines of buildings and crowns")
         with open(self.path("yards-stats.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertTrue(rows and all(row["area"] == "north" for row in rows))

@@ -297,7 +297,8 @@ void describe(Schema<ReportOptions>& s) {
   s.option("compared", &ReportOptions::compared,
            "folder of 'urban compare', whose tables and maps the page of an urban run shows")
       .shown("DIR");
-  s.option("areas", &ReportOptions::areas, "tables of 'urban stats' (CSV) that the page of an urban run shows")
+  s.option("areas", &ReportOptions::areas,
+           "tables of 'urban stats' (CSV) that the page of an urban run shows")
       .shown("FILE,…");
   s.option("out", &ReportOptions::out, "the page")
       .file(Option::Use::output_file, {".html", ".htm"})
@@ -312,19 +313,22 @@ void add_changes(const std::string& folder, urban::RunPageFiles& page) {
       {"summaries.csv", "Summaries"},
       {"largest_changes.csv", "Largest changes"}};
   std::error_code error;
-  if (!fs::is_directory(folder, error)) throw InputError("no such folder", folder, "the folder of 'urban compare'");
+  if (!fs::is_directory(folder, error))
+    throw InputError("no such folder", folder, "the folder of 'urban compare'");
   ReportEntries files = report_entries(folder);
   for (const auto& [name, title] : kTables)
     for (const ReportEntry& file : files[".csv"])
       if (file.name == name) page.change_tables.push_back({title, csv_rows(read_report_file(file).bytes)});
-  if (page.change_tables.empty()) throw InputError("no summaries.csv", folder, "the folder of 'urban compare'");
+  if (page.change_tables.empty())
+    throw InputError("no summaries.csv", folder, "the folder of 'urban compare'");
   for (const ReportEntry& picture : files[".png"])
     page.changes.emplace_back(picture.name.stem().string(), read_report_file(picture).bytes);
 }
 
 void add_areas(const std::vector<std::string>& tables, urban::RunPageFiles& page) {
   for (const std::string& file : tables) {
-    std::vector<std::vector<std::string>> rows = csv_rows(io::read_text_file(file, "a table of 'urban stats'"));
+    std::vector<std::vector<std::string>> rows =
+        csv_rows(io::read_text_file(file, "a table of 'urban stats'"));
     if (rows.size() < 2 || rows[0].empty() || rows[0][0] != "area")
       throw InputError("no column 'area'", file, "a table of 'urban stats' in CSV");
     page.areas.push_back({fs::path(file).filename().string(), std::move(rows)});

@@ -75,8 +75,9 @@ struct StressChange {
 struct CompareResult {
   int64_t rows = 0, cols = 0, steps = 0;
   double pixel_size_m = 1;
-  std::string place, before_scenario, after_scenario;  ///< as the runs were given them; scenarios else their folders
-  std::vector<std::string> times;                      ///< of the run before
+  std::string place, before_scenario,
+      after_scenario;              ///< as the runs were given them; scenarios else their folders
+  std::vector<std::string> times;  ///< of the run before
   std::vector<RunDifference> differences;
   std::vector<std::string> warnings;
   double compared_m2 = 0, before_ground_m2 = 0, after_ground_m2 = 0;

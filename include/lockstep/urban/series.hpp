@@ -130,11 +130,11 @@ struct SeriesOptions {
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
   std::vector<std::string> thresholds;  ///< bounds of outputs whose hours the summary has besides: "utci>35"
   std::optional<HourWindow> hours;      ///< of the day that the summary counts; none: all
-  std::filesystem::path folder;  ///< of results
-  bool pictures = true;          ///< a PNG a step
-  bool video = true;             ///< day.mp4, a frame a step; where FFmpeg is absent a warning
-  bool include_roofs = false;    ///< in statistics and pictures; else the ground alone, as ground.tif has it
-  std::string place, scenario;   ///< names on pictures and in the report
+  std::filesystem::path folder;         ///< of results
+  bool pictures = true;                 ///< a PNG a step
+  bool video = true;                    ///< day.mp4, a frame a step; where FFmpeg is absent a warning
+  bool include_roofs = false;   ///< in statistics and pictures; else the ground alone, as ground.tif has it
+  std::string place, scenario;  ///< names on pictures and in the report
   MapOptions map;
   std::optional<PictureRange>
       picture_range;  ///< of outputs that have no classes; else that of each picture's values

@@ -36,7 +36,7 @@ struct SunlightOptions {
   std::optional<double> least_altitude_deg;           ///< a lower sun does not count; else the rule's, or 0
   bool facades = false;                               ///< hours of walls too
   double floor_height_m = 3;                          ///< of the bands of a facade, about
-  bool include_roofs = false;                         ///< in statistics, shares and pictures; else a DEM shows the ground
+  bool include_roofs = false;  ///< in statistics, shares and pictures; else a DEM shows the ground
   WallOptions walls;
   RayOptions rays;
   TileOptions tiles;

@@ -99,7 +99,8 @@ Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid) {
       top = std::min(top, c.y), bottom = std::max(bottom, c.y);
     }
   }
-  if (!(found.whole > kNoArea)) throw InputError("an area of 0 m²", shape.where, "corners around some ground");
+  if (!(found.whole > kNoArea))
+    throw InputError("an area of 0 m²", shape.where, "corners around some ground");
   const auto cut = [](double v, int64_t most) {
     return static_cast<int64_t>(std::clamp(v, 0.0, static_cast<double>(most)));
   };

@@ -251,7 +251,8 @@ std::string missing_text(const CityPass& pass) {
   if (pass.missing_ == 0) return "0 pixels";
   const double shade = double(pass.highest_ - pass.lowest_) / std::tan(kLowSun * std::numbers::pi / 180);
   return fmt::format(
-      "{} pixels: as beyond the raster's edge, nothing is seen there. Results change up to {:g} m from them, and where a "
+      "{} pixels: as beyond the raster's edge, nothing is seen there. Results change up to {:g} m from them, "
+      "and where a "
       "building is missing up to {:.0f} m, as far as the relief's shade reaches when the sun is {:g}° high",
       pass.missing_, kGroundView, shade, kLowSun);
 }

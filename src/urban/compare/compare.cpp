@@ -96,9 +96,9 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
 
 /// What maps show besides the change.
 struct ChangeMaps {
-  io::Image under;                              ///< a basemap; empty: none
-  CityOutlines city;                            ///< of the run after
-  std::vector<uint8_t> felled;                  ///< crowns of the run before alone; empty: none
+  io::Image under;              ///< a basemap; empty: none
+  CityOutlines city;            ///< of the run after
+  std::vector<uint8_t> felled;  ///< crowns of the run before alone; empty: none
   std::vector<io::MapOutline> outlines() const {
     constexpr io::Rgb kBuilding = {72, 76, 86}, kCrown = {20, 84, 40}, kFelled = {140, 80, 30};
     std::vector<io::MapOutline> lines;
@@ -115,7 +115,8 @@ ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, c
   const CityOutlines past = recorded_outlines(before);
   if (past.crowns.empty()) return maps;
   maps.felled = past.crowns;
-  for (size_t p = 0; p < maps.city.crowns.size(); ++p) maps.felled[p] = past.crowns[p] && !maps.city.crowns[p];
+  for (size_t p = 0; p < maps.city.crowns.size(); ++p)
+    maps.felled[p] = past.crowns[p] && !maps.city.crowns[p];
   if (std::ranges::find(maps.felled, 1) == maps.felled.end()) maps.felled.clear();
   return maps;
 }

@@ -159,7 +159,8 @@ std::vector<std::pair<std::string, std::string>> comparison_tables(const Compare
   html::Table summaries = summary_table(result), places = place_table(result);
   summaries.head[0] = "summary";
   places.head[0] = "output";
-  return {{"classes", csv_of(classes)}, {"summaries", csv_of(summaries)}, {"largest_changes", csv_of(places)}};
+  return {
+      {"classes", csv_of(classes)}, {"summaries", csv_of(summaries)}, {"largest_changes", csv_of(places)}};
 }
 
 std::string comparison_page(const CompareOptions& options, const CompareResult& result) {

@@ -211,8 +211,8 @@ void describe_results(Schema<SeriesOptions>& s) {
       .member("thresholds")
       .shown("LIST")
       .effect(Effect::display);
-  s.text("hours", &O::hours, "hours of the day that the summary counts, such as 11-17", kHoursForm, &hours_text,
-         &hours_of)
+  s.text("hours", &O::hours, "hours of the day that the summary counts, such as 11-17", kHoursForm,
+         &hours_text, &hours_of)
       .parts("-")
       .example("11-17")
       .shown("FROM-TO");
@@ -399,8 +399,8 @@ void describe(Schema<ValidationOptions>& s) {
 void describe(Schema<GateOptions>& s) {
   s.of("urban::GateOptions");
   s.include_base<SeriesOptions>({"out", "format", "poi", "pictures", "video", "include_roofs", "resume",
-                                 "place", "scenario", "picture_range", "daylight_saving", "basemap", "threshold",
-                                 "hours"});
+                                 "place", "scenario", "picture_range", "daylight_saving", "basemap",
+                                 "threshold", "hours"});
   for (const char* name : {"dsm", "weather"}) s.change(name).required(false);
   s.needed(
       "weather", [](const GateOptions& o) { return !o.city.dsm.empty(); }, "a city without its weather",

@@ -227,7 +227,8 @@ std::string tables(const std::vector<PageTable>& some, const char* title) {
     out += html::heading(one.title, 3);
     if (end < one.rows.size())
       out += paragraph(fmt::format("The first {} of {} rows.", kMost, one.rows.size() - 1));
-    out += html::table({one.rows.front(), {one.rows.begin() + 1, one.rows.begin() + std::ptrdiff_t(end)}, {}});
+    out +=
+        html::table({one.rows.front(), {one.rows.begin() + 1, one.rows.begin() + std::ptrdiff_t(end)}, {}});
   }
   return out.empty() ? out : html::heading(title, 2) + out;
 }
@@ -395,7 +396,8 @@ std::optional<RunPage> run_page(const RunPageFiles& files) {
   body += maps(chosen_maps(r, files.summaries), "Maps of the period", 24, number);
   body += summary_tables(r) + point_sections(files.points);
   body += tables(files.change_tables, "Before and after") +
-          maps(chosen_maps(r, files.changes), "Maps of the change", 24, number) + tables(files.areas, "Areas");
+          maps(chosen_maps(r, files.changes), "Maps of the change", 24, number) +
+          tables(files.areas, "Areas");
   body += maps(files.steps, "Hour by hour", 24, number);
   body += limits(r) + closing(r, files.folder);
   return RunPage{title_of(r, files.folder), body};

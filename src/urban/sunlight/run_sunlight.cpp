@@ -129,7 +129,8 @@ class SunSink {
       ground = ground_mask(city_, tile.row + row, tile.col, rows, tile.cols);
       std::vector<float> mask(ground.begin(), ground.end());
       for (int64_t p = first; p < last; ++p)
-        if (const float hours = grids.plane(0)[p]; std::isnan(hours)) mask[static_cast<size_t>(p - first)] = hours;
+        if (const float hours = grids.plane(0)[p]; std::isnan(hours))
+          mask[static_cast<size_t>(p - first)] = hours;
       outputs_.take(grids.planes(), tile, row, rows, mask);
     }
     outputs_.count(tile, grids, row, rows, ground);
@@ -145,7 +146,8 @@ class SunSink {
 
 /// Roofs, outlines of buildings and crowns, and the line below pictures.
 void set_map(const SunlightOptions& options, const City& city, bool masked, Outputs& outputs) {
-  std::string source = record::stamp().program + ", urban sun; heights " + options.city.dsm.filename().string();
+  std::string source =
+      record::stamp().program + ", urban sun; heights " + options.city.dsm.filename().string();
   if (!options.city.cdsm.empty()) source += "; plants " + options.city.cdsm.filename().string();
   MapBase base;
   if (options.output.pictures && !city.windows)
@@ -180,7 +182,8 @@ void write_facades(const SunlightOptions& options, const City& city, const io::R
 
 /// Names of all grids that a run may write, and the file of facades where this one writes none.
 std::vector<std::string> family_of(bool facades) {
-  std::vector<std::string> names = {"sun_hours", "sun_hours_buildings", kGradeNames[0], kGradeNames[1], "ground"};
+  std::vector<std::string> names = {"sun_hours", "sun_hours_buildings", kGradeNames[0], kGradeNames[1],
+                                    "ground"};
   if (!facades) names.emplace_back("facades");
   return names;
 }
@@ -214,9 +217,8 @@ SunlightResult run(Context& context, const SunlightOptions& options) {
   }
   set_map(options, city, masked, outputs);
   SunSink sink(city, masked, outputs, result.rule ? &*result.rule : nullptr);
-  result.tiles =
-      stream_sunlight(context, city, task, options.tiles,
-                      [&](const Tile& tile, const TileResult& grids) { sink.take(tile, grids); });
+  result.tiles = stream_sunlight(context, city, task, options.tiles,
+                                 [&](const Tile& tile, const TileResult& grids) { sink.take(tile, grids); });
   sink.finish();
   host_stage(result.host_stages, "write", [&] {
     if (task.facades) write_facades(options, city, loaded.grid, task, result);

@@ -221,7 +221,8 @@ TEST(Summary, HasHoursBeyondOwnBounds) {
   summary.add({{36, 8}, {500, 499}});
   summary.add({{35, 40}, {501, std::nanf("")}});
   std::map<std::string, SummaryGrid> grids;
-  for (const SummaryGrid& grid : summary.grids()) EXPECT_TRUE(grids.emplace(grid.name, grid).second) << grid.name;
+  for (const SummaryGrid& grid : summary.grids())
+    EXPECT_TRUE(grids.emplace(grid.name, grid).second) << grid.name;
   EXPECT_EQ(grids.at("utci_hours_above_35").values, (std::vector<float>{0.5, 0.5}));
   EXPECT_EQ(grids.at("utci_hours_above_38").values, (std::vector<float>{0, 0.5}));
   EXPECT_EQ(grids.at("utci_hours_below_9").values, (std::vector<float>{0, 0.5}));
@@ -240,7 +241,8 @@ TEST(Summary, HoursOfTheDayHoldWholeIntervals) {
   EXPECT_TRUE(window.holds(12 * 60, 60));
   EXPECT_TRUE(window.holds(17 * 60, 60));
   EXPECT_FALSE(window.holds(17 * 60 + 30, 60));
-  EXPECT_TRUE((HourWindow{23, 24}).holds(24 * 60, 60)) << "an interval that ends at midnight is of the day before";
+  EXPECT_TRUE((HourWindow{23, 24}).holds(24 * 60, 60))
+      << "an interval that ends at midnight is of the day before";
 }
 
 TEST(Summary, HoursOfSunOfStepsInParts) {

@@ -76,8 +76,8 @@ void Outputs::write(const Tile& tile, const TileResult& result) {
 void Outputs::count(const Tile& tile, const TileResult& result, int64_t row, int64_t rows,
                     std::span<const uint8_t> counted) {
   tbb::parallel_for(size_t{0}, result.planes(), [&](size_t k) {
-    statistics_[k].take(
-        std::span(result.plane(k) + row * tile.cols, static_cast<size_t>(rows * tile.cols)), counted);
+    statistics_[k].take(std::span(result.plane(k) + row * tile.cols, static_cast<size_t>(rows * tile.cols)),
+                        counted);
   });
 }
 

@@ -62,7 +62,7 @@ class SeriesSummary {
     std::unique_ptr<float[]> highest;
     std::vector<Threshold> bounds;
     std::vector<std::unique_ptr<int32_t[]>> beyond;  // a grid a bound
-    std::unique_ptr<int32_t[]> outside;             // of UTCI: steps outside of its fit
+    std::unique_ptr<int32_t[]> outside;              // of UTCI: steps outside of its fit
   };
   void add_block(size_t output, const std::vector<std::vector<float>>& planes, const SummaryStep& step,
                  size_t first, size_t last);
