@@ -94,7 +94,7 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
   return ends[0] > 0 ? ends[0] : ends[1];
 }
 
-/// What maps show besides the change.
+/// Parts of maps besides the change.
 struct ChangeMaps {
   io::Image under;              ///< a basemap; empty: none
   CityOutlines city;            ///< of the run after

@@ -195,6 +195,20 @@ void describe_inputs(Schema<SeriesOptions>& s) {
   s.option("evergreen", &O::evergreen, "trees keep their leaves");
 }
 
+void describe_summary(Schema<SeriesOptions>& s) {
+  using O = SeriesOptions;
+  s.option("threshold", &O::thresholds,
+           "bounds of outputs, whose hours the summary has in addition: 'utci>35,tmrt>=50'")
+      .member("thresholds")
+      .shown("LIST")
+      .effect(Effect::display);
+  s.text("hours", &O::hours, "hours of the day that the summary counts, such as 11-17", kHoursForm,
+         &hours_text, &hours_of)
+      .parts("-")
+      .example("11-17")
+      .shown("FROM-TO");
+}
+
 void describe_results(Schema<SeriesOptions>& s) {
   using O = SeriesOptions;
   s.option("outputs", &O::outputs,
@@ -206,16 +220,7 @@ void describe_results(Schema<SeriesOptions>& s) {
       .formerly("formats")
       .shown("LIST")
       .effect(Effect::display);
-  s.option("threshold", &O::thresholds,
-           "bounds of outputs, whose hours the summary has in addition: 'utci>35,tmrt>=50'")
-      .member("thresholds")
-      .shown("LIST")
-      .effect(Effect::display);
-  s.text("hours", &O::hours, "hours of the day that the summary counts, such as 11-17", kHoursForm,
-         &hours_text, &hours_of)
-      .parts("-")
-      .example("11-17")
-      .shown("FROM-TO");
+  describe_summary(s);
   s.option("poi", &O::points,
            "points: CSV with id,x,y or id,lat,lon, GeoJSON, GeoPackage or shapefile; poi.csv has a row per "
            "point and step")

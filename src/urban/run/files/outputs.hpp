@@ -52,7 +52,7 @@ class Outputs {
   void take(size_t k, const Tile& tile, int64_t row, int64_t rows, std::span<const float> values);
   /// The whole of grid k.
   void take(size_t k, std::span<const float> values);
-  /// What pictures show besides values, and the line below them.
+  /// Parts of pictures besides values, and the line below them.
   void set_map(MapBase base, std::string source);
   /// Time and sun, for pictures and GeoTIFFs; before anything is taken.
   void set_moment(const std::string& date, const io::MapSun& sun);
