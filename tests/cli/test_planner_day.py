@@ -102,7 +102,9 @@ class PlannerDay(ProgramTest):
         self.trees_are_features()
         self.others_read_it()
         with open(self.path("change", "compare.html"), encoding="utf-8") as file:
-            self.assertIn("Area by class of UTCI", file.read())
+            page = file.read()
+        self.assertIn("Area by class of UTCI", page)
+        self.assertEqual(page.split("Distribution of")[0].count("<td>Universal thermal climate index, highest</td>"), 1, "a row for each summary")
 
     def page_of_the_run(self):
         with open(self.path("green", "report.html"), encoding="utf-8") as file:
@@ -148,6 +150,13 @@ class PlannerDay(ProgramTest):
         self.assertEqual(len({(picture.width, picture.height) for picture in steps}), 1)
 
     def change_and_areas(self):
+        with open(self.path("council.html"), encoding="utf-8") as file:
+            lines = Page(file.read()).lines
+        self.assertLessEqual({"Before and after", "Maps of the change", "Areas"}, set(lines))
+        change = Picture(self.path("change", "utci_mean_change.png"))
+        self.assertEqual((change.texts["Place"], change.texts["Scenario"]), ("Sample city", "with trees compared with without trees"))
+        inks = {change.at(x, y) for x in range(0, change.width) for y in range(0, change.height)}
+        self.assertLessEqual({bytes((72, 76, 86)), bytes((20, 84, 40))}, inks, "outlines of buildings and crowns")
         with open(self.path("yards-stats.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertTrue(rows and all(row["area"] == "north" for row in rows))
@@ -204,6 +213,9 @@ class PlannerDay(ProgramTest):
             with xarray.open_dataset(self.path("green", "run.nc")) as day:
                 self.assertEqual(dict(day.sizes)["time"], 24)
                 self.assertTrue((day.utci.max("time").values == highest).all(), "the summary is that of the hours")
+                with open(self.path("green", "poi.csv"), encoding="utf-8") as file:
+                    names = [row["time"] for row in csv.DictReader(file) if row["id"] == "square"]
+                self.assertEqual([str(time)[:16] for time in day.time.values], names, "a time has one name")
         except (ImportError, ValueError):  # without a reader of NetCDF
             pass
         try:

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import unittest
 
-from program import PROGRAM, ProgramTest, npy, run
+from program import PROGRAM, ProgramTest, npy, read_npy, run
 
 HOURS = "".join(f"2026-06-21T{h:02}:00,{20 + h / 2},45,2,{k}\n" for h, k in ((12, 780), (13, 800), (14, 760)))
 
@@ -100,6 +100,55 @@ class UrbanResultsTest(ProgramTest):
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         same = self.document("compare", bare, bare, "--out", self.path("none"))
         self.assertTrue(all(s["mean_change"] == 0 for s in same["summaries"]))
+
+    def test_own_bounds_and_hours(self):
+        """Summaries of own bounds and of hours of the day, by the grids of the steps."""
+        day = self.day("day", "--threshold", "utci>31,tmrt<50,utci>32", "--hours", "12-14")
+        steps = {name: [read_npy(self.path("day", name, f"{name}_20260621T{h}00.npy")) for h in (13, 14)] for name in ("utci", "tmrt")}
+        for grid, name, holds in (("utci_hours_above_31", "utci", lambda v: v > 31), ("utci_hours_above_32", "utci", lambda v: v > 32),
+                                  ("tmrt_hours_below_50", "tmrt", lambda v: v < 50)):
+            found = read_npy(self.path("day", "summary", grid + ".npy"))
+            self.assertEqual(found, [[sum(holds(step[r][c]) for step in steps[name]) for c in range(48)] for r in range(48)], grid)
+        highest = read_npy(self.path("day", "summary", "utci_max.npy"))
+        self.assertEqual(highest, [[max(step[r][c] for step in steps["utci"]) for c in range(48)] for r in range(48)])
+        self.assertEqual(run("reproduce", day, "--quiet").returncode, 0)
+        for more, part in ((("--threshold", "pet>35"), "no output 'pet' in the run"), (("--threshold", "utci"), "no bound 'utci'"),
+                           (("--hours", "2-5"), "no step from 2 to 5"), (("--hours", "5-2"), "FROM-TO")):
+            done = run("urban", "run", "--dsm", self.path("city", "dsm.tif"), "--weather", self.path("weather.csv"), "--utc-offset", "1", "--quiet", *more, "--out",
+                       self.path("refused"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(part, done.stderr)
+            self.assertIn(more[0], done.stderr)
+            self.assertFalse(os.path.exists(self.path("refused")))
+
+    def test_one_page_for_all_of_it(self):
+        bare = self.day("bare", "--place", "Sample <city>", "--scenario", "without trees")
+        green = self.day("green", "--cdsm", self.path("city", "cdsm.tif"), "--place", "Sample <city>", "--scenario", "with trees")
+        done = run("urban", "compare", bare, green, "--format", "tif", "--out", self.path("change"), "--quiet")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall("^tmrt_mean ", done.stdout, re.M)), 1, done.stdout)
+        with open(self.path("change", "compare.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn("without trees", page)
+        with open(self.path("change", "tmrt_mean_change.png"), "rb") as file:
+            self.assertIn(b"with trees compared with without trees", file.read())
+        with open(self.path("change", "classes.csv"), newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual({row["index"] for row in rows}, {"UTCI"})
+        with open(self.path("areas.csv"), "w") as file:
+            file.write("area,output,mean\nsquare,utci,30\n")
+        page = self.path("all.html")
+        self.assertEqual(run("report", green, "--compared", self.path("change"), "--areas", self.path("areas.csv"), "--out", page).returncode, 0)
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        for part in ("<h2>Before and after</h2>", "<h2>Maps of the change</h2>", "<h2>Areas</h2>", "Mean radiant temperature, mean, change", "Sample &lt;city&gt;"):
+            self.assertIn(part, text)
+        for more, part in (((green, "--compared", self.path("city")), "no summaries.csv"), ((green, "--compared", self.path("none")), "no such folder"),
+                           ((green, "--areas", self.path("weather.csv")), "no column 'area'"), ((self.path("change"), "--areas", self.path("areas.csv")), "urban run")):
+            done = run("report", *more, "--out", self.path("no.html"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(part, done.stderr)
+            self.assertFalse(os.path.exists(self.path("no.html")))
 
     def test_another_preset_is_no_scenario(self):
         first, second = self.day("first"), self.day("second", "--preset", "umep")
@@ -248,7 +297,9 @@ class UrbanResultsTest(ProgramTest):
         """Lines lie along the faces of buildings, bands add up to their walls, grades follow from hours."""
         sun = self.document("sun", "--dsm", self.path("city", "dsm.tif"), "--dem", self.path("city", "dem.tif"), "--cdsm", self.path("city", "cdsm.tif"),
                             "--rule", "en17037", "--facades", "--minutes", "30", "--device", "cpu,interp", "--out", self.path("sun"))
-        self.assertEqual([g["name"] for g in sun["outputs"]], ["sun_hours", "sun_hours_buildings", "sun_grade", "sun_grade_buildings"])
+        self.assertEqual([g["name"] for g in sun["outputs"]], ["sun_hours", "sun_hours_buildings", "sun_grade", "sun_grade_buildings", "ground"])
+        self.assertLess(sun["outputs"][1]["mean"], self.document("sun", "--dsm", self.path("city", "dsm.tif"), "--dem", self.path("city", "dem.tif"), "--rule",
+                        "en17037", "--minutes", "30", "--include-roofs", "--device", "cpu,interp", "--out", self.path("all"))["outputs"][1]["mean"], "roofs are sunny")
         for kind in ("ground_percent", "facade_percent", "facade_percent_buildings"):
             self.assertAlmostEqual(sum(grade[kind] for grade in sun["rule"]["grades"]), 100, delta=1e-6)
         base = sqlite3.connect(sun["facades"]["file"])

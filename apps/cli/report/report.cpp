@@ -19,6 +19,7 @@
 #include "core/reports/summary.hpp"
 #include "io/pages/html.hpp"
 #include "io/pictures/plot.hpp"
+#include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "report_files.hpp"
@@ -281,8 +282,62 @@ std::string films_section(const std::vector<ReportEntry>& files) {
   return body;
 }
 
+struct ReportOptions {
+  std::string folder, out;
+  std::string compared;            // folder of `urban compare`
+  std::vector<std::string> areas;  // tables of `urban stats`
+};
+void describe(Schema<ReportOptions>& s) {
+  s.of("cli::ReportOptions");
+  s.option("folder", &ReportOptions::folder, "folder with pictures, JSON, telemetry and CSV files")
+      .flag("DIR")
+      .file(Option::Use::input)
+      .positional()
+      .required();
+  s.option("compared", &ReportOptions::compared,
+           "folder of 'urban compare', whose tables and maps the page of an urban run shows")
+      .shown("DIR");
+  s.option("areas", &ReportOptions::areas,
+           "tables of 'urban stats' (CSV) that the page of an urban run shows")
+      .shown("FILE,…");
+  s.option("out", &ReportOptions::out, "the page")
+      .file(Option::Use::output_file, {".html", ".htm"})
+      .shown("FILE")
+      .or_else("DIR/report.html");
+}
+
+/// Tables and pictures of a comparison.
+void add_changes(const std::string& folder, urban::RunPageFiles& page) {
+  constexpr std::pair<const char*, const char*> kTables[] = {
+      {"classes.csv", "Area by class of thermal stress"},
+      {"summaries.csv", "Summaries"},
+      {"largest_changes.csv", "Largest changes"}};
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw InputError("no such folder", folder, "the folder of 'urban compare'");
+  ReportEntries files = report_entries(folder);
+  for (const auto& [name, title] : kTables)
+    for (const ReportEntry& file : files[".csv"])
+      if (file.name == name) page.change_tables.push_back({title, csv_rows(read_report_file(file).bytes)});
+  if (page.change_tables.empty())
+    throw InputError("no summaries.csv", folder, "the folder of 'urban compare'");
+  for (const ReportEntry& picture : files[".png"])
+    page.changes.emplace_back(picture.name.stem().string(), read_report_file(picture).bytes);
+}
+
+void add_areas(const std::vector<std::string>& tables, urban::RunPageFiles& page) {
+  for (const std::string& file : tables) {
+    std::vector<std::vector<std::string>> rows =
+        csv_rows(io::read_text_file(file, "a table of 'urban stats'"));
+    if (rows.size() < 2 || rows[0].empty() || rows[0][0] != "area")
+      throw InputError("no column 'area'", file, "a table of 'urban stats' in CSV");
+    page.areas.push_back({fs::path(file).filename().string(), std::move(rows)});
+  }
+}
+
 /// The planner's page on a run of a city, where the folder holds one; its raw table of points is left out of `files`.
-std::optional<urban::RunPage> city_page(const fs::path& folder, ReportEntries& files) {
+std::optional<urban::RunPage> city_page(const ReportOptions& options, ReportEntries& files) {
+  const fs::path folder = options.folder;
   const auto named = [&](const char* suffix, const char* name) {
     auto& list = files[suffix];
     return std::find_if(list.begin(), list.end(),
@@ -302,36 +357,26 @@ std::optional<urban::RunPage> city_page(const fs::path& folder, ReportEntries& f
     (summary ? page.summaries : page.steps)
         .emplace_back(picture.name.stem().string(), read_report_file(picture).bytes);
   }
+  if (!options.compared.empty()) add_changes(options.compared, page);
+  add_areas(options.areas, page);
   std::optional<urban::RunPage> found = urban::run_page(page);
   if (found && any_points) files[".csv"].erase(points);
   return found;
 }
 
-struct ReportOptions {
-  std::string folder, out;
-};
-void describe(Schema<ReportOptions>& s) {
-  s.of("cli::ReportOptions");
-  s.option("folder", &ReportOptions::folder, "folder with pictures, JSON, telemetry and CSV files")
-      .flag("DIR")
-      .file(Option::Use::input)
-      .positional()
-      .required();
-  s.option("out", &ReportOptions::out, "the page")
-      .file(Option::Use::output_file, {".html", ".htm"})
-      .shown("FILE")
-      .or_else("DIR/report.html");
-}
-
-int run(const CommonOptions& common, const std::string& folder, const std::string& out_option) {
+int run(const CommonOptions& common, const ReportOptions& options) {
+  const std::string& folder = options.folder;
   std::error_code error;
   if (!fs::is_directory(folder, error))
     throw InputError("no such folder", folder, "a folder that a run wrote to");
   Session session(common);
-  const fs::path out = out_option.empty() ? fs::path(folder) / "report.html" : fs::path(out_option);
+  const fs::path out = options.out.empty() ? fs::path(folder) / "report.html" : fs::path(options.out);
   ReportEntries files = report_entries(folder);
   int64_t sections = static_cast<int64_t>(files[".png"].size() + files[".mp4"].size());
-  const std::optional<urban::RunPage> city = city_page(folder, files);
+  const std::optional<urban::RunPage> city = city_page(options, files);
+  if (!city && (!options.compared.empty() || !options.areas.empty()))
+    throw InputError("no run.json of 'lockstep urban run'", folder,
+                     "the folder of such a run, whose page shows comparisons and areas");
   std::string body = (city ? city->body : "") + films_section(files[".mp4"]);
   body += city ? html::heading("Appendix: tables and measurements of the program", 2)
                : pictures_section(files[".png"]);
@@ -369,7 +414,7 @@ void add_report(CommandList& commands, CLI::App& root) {
       add_command(commands, root, "report", "write a self-contained HTML page about the results in a folder");
   const ReportOptions& options = add_options<ReportOptions>(command);
   add_common(command, "lockstep report out/goteborg", Common::printing);
-  command.run = [&command, &options] { return run(command.common, options.folder, options.out); };
+  command.run = [&command, &options] { return run(command.common, options); };
 }
 
 }  // namespace lockstep::cli

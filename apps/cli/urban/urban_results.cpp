@@ -36,7 +36,7 @@ int run_compare(Session& session, const urban::CompareOptions& options) {
                         s.after_mean, s.mean_change, s.lowest.after - s.lowest.before,
                         s.highest.after - s.highest.before);
   for (const urban::OutputChange& o : result.outputs)
-    for (const urban::ChangePlace* p : {&o.lowest, &o.highest})
+    for (const urban::ChangePlace* p : o.places())
       text += fmt::format("{:<34} {:>9.4g} {:>9.4g} {:>+9.3g}  {} at x {:.1f}, y {:.1f}\n", o.name, p->before,
                           p->after, p->after - p->before, p->time, p->x, p->y);
   show(session, result, text + result.page.string());

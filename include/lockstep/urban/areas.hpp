@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/urban.hpp"
+#include "lockstep/urban/thresholds.hpp"
 
 namespace lockstep::urban {
 
@@ -18,23 +19,6 @@ std::span<const Choice<AreaGroups>> choices(AreaGroups);
 /// The period of a row: a step, the mean over a day's steps, the mean over all.
 enum class AreaPeriod { hour, day, period };
 std::span<const Choice<AreaPeriod>> choices(AreaPeriod);
-
-/// Hours of the day; the intervals within them count.
-struct HourWindow {
-  int from = 0, to = 24;
-};
-
-/// A threshold of an output, "utci>38".
-struct AreaThreshold {
-  std::string text, output;
-  bool above = true, equal = false;
-  float bound = 0;  ///< in the precision of grids, whose values may equal it
-  bool holds(float value) const {
-    return above ? (equal ? value >= bound : value > bound) : (equal ? value <= bound : value < bound);
-  }
-};
-/// Throws InputError for another text.
-AreaThreshold parse_threshold(const std::string& text);
 
 struct AreaStatisticsOptions {
   std::filesystem::path run;    ///< folder of `urban run`

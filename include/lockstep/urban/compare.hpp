@@ -54,6 +54,8 @@ struct OutputChange {
   std::string name, title, unit;
   std::vector<double> before_mean, after_mean;  ///< a value a step
   ChangePlace lowest, highest;
+  /// Of these two the one below zero and the one above: places where nothing changes are none of a largest change.
+  std::vector<const ChangePlace*> places() const;
 };
 
 /// Ground in a class of thermal stress.
@@ -73,6 +75,8 @@ struct StressChange {
 struct CompareResult {
   int64_t rows = 0, cols = 0, steps = 0;
   double pixel_size_m = 1;
+  std::string place, before_scenario,
+      after_scenario;              ///< as the runs were given them; scenarios else their folders
   std::vector<std::string> times;  ///< of the run before
   std::vector<RunDifference> differences;
   std::vector<std::string> warnings;

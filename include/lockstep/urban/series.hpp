@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/urban.hpp"
+#include "lockstep/urban/thresholds.hpp"
 
 namespace lockstep::parallel {
 class Group;
@@ -128,11 +129,13 @@ struct SeriesOptions {
 
   std::vector<SeriesOutput> outputs = {SeriesOutput::tmrt, SeriesOutput::utci, SeriesOutput::shadow};
   std::vector<SeriesFormat> formats = {SeriesFormat::nc};
-  std::filesystem::path folder;  ///< of results
-  bool pictures = true;          ///< a PNG a step
-  bool video = true;             ///< day.mp4, one frame per step; a warning without FFmpeg
-  bool include_roofs = false;    ///< in statistics and pictures; default: only the ground, as in ground.tif
-  std::string place, scenario;   ///< names on pictures and in the report
+  std::vector<std::string> thresholds;  ///< of outputs, whose hours the summary has in addition: "utci>35"
+  std::optional<HourWindow> hours;      ///< hours of the day that the summary covers; default: all
+  std::filesystem::path folder;         ///< of results
+  bool pictures = true;                 ///< a PNG a step
+  bool video = true;                    ///< day.mp4, one frame per step; a warning without FFmpeg
+  bool include_roofs = false;   ///< in statistics and pictures; default: only the ground, as in ground.tif
+  std::string place, scenario;  ///< names on pictures and in the report
   MapOptions map;
   std::optional<PictureRange>
       picture_range;  ///< of outputs without classes; default: the range of each picture

@@ -36,6 +36,7 @@ struct SunlightOptions {
   std::optional<double> least_altitude_deg;  ///< a lower sun does not count; default: that of the rule, or 0
   bool facades = false;                      ///< hours of walls too
   double floor_height_m = 3;                 ///< approximate height of the bands of a facade
+  bool include_roofs = false;  ///< in statistics, shares and pictures; default: with a DEM, only the ground
   WallOptions walls;
   RayOptions rays;
   TileOptions tiles;
@@ -77,8 +78,9 @@ struct SunlightResult : RunResult {
 
 /// Casts shadows from the sun in the middle of each part of a day (stage "urban.sun") and adds the parts in which a
 /// pixel sees it: sun_hours, past buildings and plants, and sun_hours_buildings, past buildings and terrain only.
-/// Missing pixels are NaN. With a rule the hours are those of its day with the fewest, and sun_grade and
-/// sun_grade_buildings the grades. With facades the same for the middle of each band of each wall: facades.gpkg.
+/// Missing pixels are NaN. With a DEM, statistics and pictures cover the ground, given by the grid `ground`. With a rule
+/// the hours are those of its day with the fewest, and sun_grade and sun_grade_buildings the grades. With facades the
+/// same for the middle of each band of each wall: facades.gpkg.
 SunlightResult run(Context& context, const SunlightOptions& options);
 
 void describe(Schema<SunlightOptions>& s);

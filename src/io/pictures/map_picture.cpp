@@ -531,8 +531,11 @@ Image draw_map(const std::vector<float>& values, int64_t rows, int64_t cols,
   for (const MapOutline& outline : options.outlines)
     draw_outline(image, mask_of(*outline.cells, rows, cols, block), layout, left, first, outline);
   drawing.paint(image);
-  for (const auto& [keyword, text] :
-       {std::pair{"Title", options.title}, {"Unit", options.unit}, {"Time", options.facts.date}})
+  for (const auto& [keyword, text] : {std::pair{"Title", options.title},
+                                      {"Unit", options.unit},
+                                      {"Time", options.facts.date},
+                                      {"Place", options.facts.place},
+                                      {"Scenario", options.facts.scenario}})
     if (!text.empty()) image.texts.emplace_back(keyword, text);
   return image;
 }

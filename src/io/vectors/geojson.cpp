@@ -48,8 +48,9 @@ Feature geojson_feature(const JsonValue& object, const std::string& where) {
   const auto properties = object.find("properties");
   if (!properties || !properties->json().is_object()) return feature;
   for (const auto& [name, value] : properties->members())
-    feature.fields.emplace_back(
-        name, value.json().is_string() ? value.json().get<std::string>() : value.json().dump());
+    if (!value.json().is_null())
+      feature.fields.emplace_back(
+          name, value.json().is_string() ? value.json().get<std::string>() : value.json().dump());
   return feature;
 }
 

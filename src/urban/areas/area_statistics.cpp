@@ -41,7 +41,7 @@ void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, 
                          fmt::format("one of {}", fmt::join(run.outputs(), ", ")));
   }
   std::vector<std::string> wanted = options.outputs.empty() ? run.outputs() : options.outputs;
-  for (const AreaThreshold& t : plan.thresholds)
+  for (const Threshold& t : plan.thresholds)
     if (!has_name(wanted, t.output)) wanted.push_back(t.output);
   if (options.groups == AreaGroups::stress && options.outputs.empty())
     std::erase_if(wanted, [](const std::string& name) { return name != "utci" && name != "pet"; });
@@ -60,14 +60,8 @@ void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, 
 }
 
 void choose_steps(const AreaStatisticsOptions& options, const RunFolder& run, AreaPlan& plan) {
-  constexpr int64_t kDayMinutes = 24 * 60;
-  for (size_t k = 0; k < run.times().size(); ++k) {
-    const int64_t start = run.times()[k] - run.step_min();
-    const int64_t of_day = ((start % kDayMinutes) + kDayMinutes) % kDayMinutes;
-    if (!options.hours ||
-        (of_day >= options.hours->from * 60 && of_day + run.step_min() <= options.hours->to * 60))
-      plan.steps.push_back(k);
-  }
+  for (size_t k = 0; k < run.times().size(); ++k)
+    if (!options.hours || options.hours->holds(run.times()[k], run.step_min())) plan.steps.push_back(k);
   if (plan.steps.empty())
     throw choice_error("hours", fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
                        fmt::format("hours for which the run has an interval of {} min", run.step_min()));
@@ -129,8 +123,8 @@ void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
   result.partly = std::ranges::count(place, 1);
   if (result.outside == result.areas) {
     const io::RasterGrid& g = run.grid();
-    throw choice_error(
-        "areas", "all areas lie outside of the run's raster",
+    throw InputError(
+        "all areas lie outside of the run's raster", options.areas.string(),
         fmt::format("x from {} to {}, y from {} to {}", g.transform[0],
                     g.transform[0] + static_cast<double>(g.cols) * g.transform[1],
                     g.transform[3] + static_cast<double>(g.rows) * g.transform[5], g.transform[3]));

@@ -102,7 +102,7 @@ class AreaTable {
       for (size_t k = 0; k < zone.pixels.size(); ++k)
         if (!std::isnan(grid[zone.pixels[k]])) sums.known[0][z] += zone.shares[k];
       for (size_t t = 0; t < plan_.thresholds.size(); ++t) {
-        const AreaThreshold& threshold = plan_.thresholds[t];
+        const Threshold& threshold = plan_.thresholds[t];
         if (threshold.output != plan_.outputs[o]) continue;
         for (size_t k = 0; k < zone.pixels.size(); ++k)  // missing values are on neither side
           if (threshold.holds(grid[zone.pixels[k]])) sums.held[t][z] += zone.shares[k];

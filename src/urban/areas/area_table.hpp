@@ -18,7 +18,7 @@ struct AreaPlan {
   std::vector<Zone> zones;         ///< by area, then group
   std::vector<std::string> outputs, summaries;
   std::vector<size_t> steps;  ///< that count
-  std::vector<AreaThreshold> thresholds;
+  std::vector<Threshold> thresholds;
   std::vector<AreaPeriod> periods;
   std::vector<double> percentiles;
   bool by_stress = false;

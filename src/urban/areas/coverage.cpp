@@ -5,12 +5,15 @@
 #include <utility>
 
 #include "io/vectors/rings.hpp"
+#include "lockstep/error.hpp"
 
 namespace lockstep::urban {
 namespace {
 
 /// Shares below are what rounding leaves of nothing.
 constexpr double kNoShare = 1e-11;
+/// Areas below are none (pixels), and shares above 1 by more are of parts that lie on each other.
+constexpr double kNoArea = 1e-9, kTwice = 1e-6;
 
 /// The part of a grid around a shape; columns and rows as real numbers from its corner.
 struct Window {
@@ -96,6 +99,8 @@ Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid) {
       top = std::min(top, c.y), bottom = std::max(bottom, c.y);
     }
   }
+  if (!(found.whole > kNoArea))
+    throw InputError("an area of 0 m²", shape.where, "corners around some ground");
   const auto cut = [](double v, int64_t most) {
     return static_cast<int64_t>(std::clamp(v, 0.0, static_cast<double>(most)));
   };
@@ -118,6 +123,9 @@ Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid) {
       // Rows count downwards, so that rings which turn counterclockwise there give the opposite sign.
       const double share = std::abs(sum);
       if (share < kNoShare) continue;
+      if (share > 1 + kTwice)
+        throw InputError("parts of its polygons overlap", shape.where,
+                         "polygons whose boundaries do not cross");
       found.pixels.push_back(static_cast<uint32_t>((window.row + r) * grid.cols + window.col + c));
       found.shares.push_back(share > 1 - kNoShare ? 1.0 : share);
       found.inside += found.shares.back();

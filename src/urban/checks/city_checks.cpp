@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "io/pictures/map_picture.hpp"
 #include "urban/radiation/constants.hpp"
@@ -244,6 +245,18 @@ void check_points(const CityPass& pass, const CheckedCity& checked, Findings& fi
     findings.ok("points", static_cast<double>(checked.points.size()), "", "points of interest");
 }
 
+/// How many, and how far from them results can be wrong: the reach of a view of the ground, and of the shade of what is missing.
+std::string missing_text(const CityPass& pass) {
+  constexpr double kGroundView = 22, kLowSun = 10;  // metres, degrees
+  if (pass.missing_ == 0) return "0 pixels";
+  const double shade = double(pass.highest_ - pass.lowest_) / std::tan(kLowSun * std::numbers::pi / 180);
+  return fmt::format(
+      "{} pixels: as beyond the raster's edge, nothing is seen there. Results change up to {:g} m from them, "
+      "and where a "
+      "building is missing up to {:.0f} m, as far as the relief's shade reaches when the sun is {:g}° high",
+      pass.missing_, kGroundView, shade, kLowSun);
+}
+
 }  // namespace
 
 void check_city(const CheckedCity& checked, Findings& findings) {
@@ -260,7 +273,7 @@ void check_city(const CheckedCity& checked, Findings& findings) {
   findings.ok("vertical unit", {}, "", grid.value_unit.empty() ? "not named: metres" : grid.value_unit);
   if (pass.there_ == 0) return;  // refused later
   const double missing = 100.0 * double(pass.missing_) / double(pass.missing_ + pass.there_);
-  findings.ok("missing pixels", missing, "%", fmt::format("{} pixels", pass.missing_));
+  findings.ok("missing pixels", missing, "%", missing_text(pass));
   findings.ok("heights", pass.highest_ - pass.lowest_, "m",
               fmt::format("the DSM runs from {:g} to {:g} m", pass.lowest_, pass.highest_));
   check_ground(pass, checked, findings);

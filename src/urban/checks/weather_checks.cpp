@@ -172,7 +172,7 @@ void check_rows(const WeatherTable& rows, const WeatherTable& whole, const std::
 void check_place(const Site& site, const WeatherTable& weather, std::optional<io::LonLat> raster,
                  Findings& findings) {
   constexpr double kFarZone = 2, kFarWeather = 100, kFarRaster = 50;  // hours, km, km
-  const double away = std::remainder(site.utc_offset_h - site.longitude_deg / 15, 24);
+  const double away = std::round(1e3 * std::remainder(site.utc_offset_h - site.longitude_deg / 15, 24)) / 1e3;
   const std::string clock =
       fmt::format("UTC{:+g} at longitude {:.2f}", site.utc_offset_h, site.longitude_deg);
   if (site.utc_offset_h != 0 && std::abs(away) > kFarZone)

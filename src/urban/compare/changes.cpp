@@ -197,6 +197,13 @@ std::vector<float> difference_of(std::span<const float> before, std::span<const 
   return out;
 }
 
+std::vector<const ChangePlace*> OutputChange::places() const {
+  std::vector<const ChangePlace*> found;
+  if (lowest.after < lowest.before) found.push_back(&lowest);
+  if (highest.after > highest.before) found.push_back(&highest);
+  return found;
+}
+
 std::pair<std::string, std::string> output_text(const std::string& name) {
   for (const auto& output : choices(SeriesOutput{}))
     if (output.name == name) {

@@ -9,6 +9,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/files/folder_lock.hpp"
+#include "core/record/stamp.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/log.hpp"
 #include "io/pictures/map_picture.hpp"
@@ -21,6 +22,7 @@
 #include "urban/pictures/map_base.hpp"
 #include "urban/pictures/map_style.hpp"
 #include "urban/results/percentiles.hpp"
+#include "urban/results/recorded_city.hpp"
 #include "urban/results/run_folder.hpp"
 #include "urban/run/files/result_folder.hpp"
 
@@ -92,11 +94,38 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
   return ends[0] > 0 ? ends[0] : ends[1];
 }
 
+/// Parts of maps besides the change.
+struct ChangeMaps {
+  io::Image under;              ///< a basemap; empty: none
+  CityOutlines city;            ///< of the run after
+  std::vector<uint8_t> felled;  ///< crowns of the run before alone; empty: none
+  std::vector<io::MapOutline> outlines() const {
+    constexpr io::Rgb kBuilding = {72, 76, 86}, kCrown = {20, 84, 40}, kFelled = {140, 80, 30};
+    std::vector<io::MapOutline> lines;
+    if (!felled.empty()) lines.push_back({&felled, "tree crown before", kFelled, true});
+    if (!city.crowns.empty()) lines.push_back({&city.crowns, "tree crown", kCrown, true});
+    if (!city.buildings.empty()) lines.push_back({&city.buildings, "building", kBuilding, false});
+    return lines;
+  }
+};
+
+ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, const RunFolder& after) {
+  if (!options.pictures || !Outputs::drawable(before.grid())) return {};
+  ChangeMaps maps{read_map_under(options.map, before.grid()), recorded_outlines(after), {}};
+  const CityOutlines past = recorded_outlines(before);
+  if (past.crowns.empty()) return maps;
+  maps.felled = past.crowns;
+  for (size_t p = 0; p < maps.city.crowns.size(); ++p)
+    maps.felled[p] = past.crowns[p] && !maps.city.crowns[p];
+  if (std::ranges::find(maps.felled, 1) == maps.felled.end()) maps.felled.clear();
+  return maps;
+}
+
 class ChangeWriter {
  public:
   ChangeWriter(const CompareOptions& options, const RunFolder& before, const RunFolder& after,
-               const std::vector<uint8_t>& counted, const io::Image& under)
-      : options_(options), before_(before), after_(after), counted_(counted), under_(under) {
+               const std::vector<uint8_t>& counted, const ChangeMaps& maps)
+      : options_(options), before_(before), after_(after), counted_(counted), maps_(maps) {
     for (const uint8_t one : counted) uncounted_.push_back(!one);
   }
 
@@ -134,12 +163,17 @@ class ChangeWriter {
     picture.minimum = -scale;
     if (!options_.include_roofs) picture.cover = &uncounted_;
     picture.covers = {{"roof or water", {226, 224, 220}}};
-    if (!under_.pixels.empty()) picture.under = &under_;
+    if (!maps_.under.pixels.empty()) picture.under = &maps_.under;
+    picture.outlines = maps_.outlines();
     picture.pixel_size = std::sqrt(before_.pixel_m2());
     picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
                                      io::civil_text(before_.times().back()));
     picture.facts.crs = io::crs_title(before_.grid().crs_wkt);
     picture.facts.north_is_up = true;
+    picture.facts.place = after_.record().text("place");
+    picture.facts.scenario =
+        fmt::format("{} compared with {}", scenario_name(after_), scenario_name(before_));
+    picture.source = record::stamp().program + ", urban compare";
     const fs::path path = options_.folder / (file + ".png");
     io::write_png(path, io::draw_map(difference, before_.grid().rows, before_.grid().cols, picture));
     return path;
@@ -148,7 +182,7 @@ class ChangeWriter {
   const CompareOptions& options_;
   const RunFolder &before_, &after_;
   const std::vector<uint8_t>& counted_;
-  const io::Image& under_;  // of maps; empty: none
+  const ChangeMaps& maps_;
   std::vector<uint8_t> uncounted_;
 };
 
@@ -169,12 +203,15 @@ CompareResult compare(const CompareOptions& options, const std::vector<RunDiffer
   result.differences = known.empty() ? scenario_of(options, *before, *after, result.warnings) : known;
   if (options.format == GridFormat::tif) require_geotiff("format npy");
   const io::RasterGrid& grid = before->grid();
+  result.place = after->record().text("place");
+  result.before_scenario = scenario_name(*before);
+  result.after_scenario = scenario_name(*after);
   result.rows = grid.rows;
   result.cols = grid.cols;
   result.pixel_size_m = before->pixel_size_m();
   result.steps = static_cast<int64_t>(before->times().size());
   for (const io::CivilMinutes time : before->times()) result.times.push_back(io::civil_text(time));
-  const io::Image under = options.pictures ? read_map_under(options.map, grid) : io::Image();
+  const ChangeMaps maps = change_maps(options, *before, *after);
   const std::vector<uint8_t> counted = counted_pixels(*before, *after, options, result);
   if (result.compared_m2 == 0)
     throw unlike(*after, "no pixel is ground in both runs", "ground in common, or {include_roofs}");
@@ -192,9 +229,11 @@ CompareResult compare(const CompareOptions& options, const std::vector<RunDiffer
     for (const std::string& name : before->summaries())
       if (std::ranges::find(after->summaries(), name) != after->summaries().end()) names.push_back(name);
     result.summaries.resize(names.size());
-    const ChangeWriter writer(options, *before, *after, counted, under);
+    const ChangeWriter writer(options, *before, *after, counted, maps);
     tbb::parallel_for(size_t{0}, names.size(),
                       [&](size_t k) { result.summaries[k] = writer.write(names[k]); });
+    for (const auto& [name, table] : comparison_tables(result))
+      if (!table.empty()) write_file(options.folder / (name + ".csv"), table);
     result.page = options.folder / "compare.html";
     write_file(result.page, comparison_page(options, result));
   });

@@ -9,7 +9,9 @@
 #include "io/pages/html.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/series/civil_time.hpp"
+#include "io/series/csv.hpp"
 #include "io/text/file.hpp"
+#include "urban/results/percentiles.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -20,9 +22,23 @@ std::string unit_text(const std::string& unit) {
   return unit == "degC" ? "°C" : unit == "W m-2" ? "W/m²" : unit == "1" ? "" : unit;
 }
 
+const char* index_text(ComfortIndex index) { return index == ComfortIndex::utci ? "UTCI" : "PET"; }
+
+std::string csv_of(const html::Table& table) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& row) {
+    for (size_t k = 0; k < row.size(); ++k) text += (k ? "," : "") + io::csv_field(row[k]);
+    text += "\n";
+  };
+  if (table.head.empty()) return text;
+  add(table.head);
+  for (const auto& row : table.rows) add(row);
+  return text;
+}
+
 html::Table stress_table(const StressChange& stress) {
   html::Table table{{"class", "before m²", "before %", "after m²", "after %", "change m²",
-                     "hottest hour before m²", "hottest hour after m²"},
+                     "hottest before m²", "hottest after m²"},
                     {},
                     {}};
   for (size_t k = stress.classes.size(); k-- > 0;) {
@@ -37,32 +53,35 @@ html::Table stress_table(const StressChange& stress) {
 }
 
 html::Table summary_table(const CompareResult& result) {
-  html::Table table{{"", "unit", "before", "after", "change", "least", "1 %", "5 %", "25 %", "50 %", "75 %",
-                     "95 %", "99 %", "most"},
-                    {},
-                    {}};
+  html::Table table{{"", "unit", "before", "after", "change", "lowest", "highest"}, {}, {}};
+  for (const SummaryChange& s : result.summaries)
+    table.rows.push_back({s.title, unit_text(s.unit), shown_number(s.before_mean, 2),
+                          shown_number(s.after_mean, 2), shown_number(s.mean_change, 2),
+                          shown_number(s.lowest.after - s.lowest.before, 2),
+                          shown_number(s.highest.after - s.highest.before, 2)});
+  return table;
+}
+
+/// Of the changes that are not the same everywhere.
+html::Table distribution_table(const CompareResult& result) {
+  html::Table table{{"", "unit"}, {}, {}};
+  for (const double share : kShares) table.head.push_back(fmt::format("{:g} %", share));
   for (const SummaryChange& s : result.summaries) {
-    std::vector<std::string> row = {s.title,
-                                    unit_text(s.unit),
-                                    shown_number(s.before_mean, 2),
-                                    shown_number(s.after_mean, 2),
-                                    shown_number(s.mean_change, 2),
-                                    shown_number(s.lowest.after - s.lowest.before, 2)};
+    if (s.change.front() == s.change.back()) continue;
+    std::vector<std::string> row = {s.title, unit_text(s.unit)};
     for (const double v : s.change) row.push_back(shown_number(v, 2));
-    row.push_back(shown_number(s.highest.after - s.highest.before, 2));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
 html::Table place_table(const CompareResult& result) {
-  html::Table table{{"", "unit", "change", "before", "after", "when", "x", "y", "row", "column"}, {}, {}};
+  html::Table table{{"", "unit", "change", "before", "after", "when", "x", "y"}, {}, {}};
   for (const OutputChange& o : result.outputs)
-    for (const ChangePlace* p : {&o.lowest, &o.highest})
+    for (const ChangePlace* p : o.places())
       table.rows.push_back({o.title, unit_text(o.unit), shown_number(p->after - p->before, 2),
                             shown_number(p->before, 2), shown_number(p->after, 2), p->time,
-                            shown_number(p->x, 1), shown_number(p->y, 1), std::to_string(p->row),
-                            std::to_string(p->col)});
+                            shown_number(p->x, 1), shown_number(p->y, 1)});
   return table;
 }
 
@@ -92,14 +111,21 @@ io::Drawing course_of(const OutputChange& o, const CompareResult& result) {
 }
 
 std::string opening(const CompareOptions& options, const CompareResult& result) {
-  std::vector<std::pair<std::string, std::string>> facts = {
-      {"before", options.before.string()},
-      {"after", options.after.string()},
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (!result.place.empty()) facts.emplace_back("place", result.place);
+  const auto scenario = [](const std::string& name, const std::filesystem::path& folder) {
+    return name == folder.lexically_normal().filename() ? folder.string()
+                                                        : fmt::format("{} ({})", name, folder.string());
+  };
+  const std::pair<std::string, std::string> more[] = {
+      {"before", scenario(result.before_scenario, options.before)},
+      {"after", scenario(result.after_scenario, options.after)},
       {"period", result.times.front() + " to " + result.times.back()},
       {"grid", fmt::format("{} × {} pixels of {:g} m", result.rows, result.cols, result.pixel_size_m)},
       {"compared",
        fmt::format("{} m² {}", shown_number(result.compared_m2, 0),
                    options.include_roofs ? "with roofs and water" : "of ground, without roofs and water")}};
+  facts.insert(facts.end(), std::begin(more), std::end(more));
   if (!options.include_roofs)
     facts.emplace_back("ground",
                        fmt::format("{} m² before, {} m² after", shown_number(result.before_ground_m2, 0),
@@ -119,19 +145,40 @@ std::string shown_number(double value, int decimals) {
   return text.find_first_of("123456789") == text.npos ? text.substr(text.starts_with('-')) : text;
 }
 
+std::vector<std::pair<std::string, std::string>> comparison_tables(const CompareResult& result) {
+  html::Table classes;
+  for (const StressChange& stress : result.stress) {
+    const html::Table table = stress_table(stress);
+    classes.head = table.head;
+    classes.head.insert(classes.head.begin(), "index");
+    for (std::vector<std::string> row : table.rows) {
+      row.insert(row.begin(), index_text(stress.index));
+      classes.rows.push_back(std::move(row));
+    }
+  }
+  html::Table summaries = summary_table(result), places = place_table(result);
+  summaries.head[0] = "summary";
+  places.head[0] = "output";
+  return {
+      {"classes", csv_of(classes)}, {"summaries", csv_of(summaries)}, {"largest_changes", csv_of(places)}};
+}
+
 std::string comparison_page(const CompareOptions& options, const CompareResult& result) {
   std::string body = opening(options, result);
   for (const StressChange& stress : result.stress) {
-    const bool utci = stress.index == ComfortIndex::utci;
-    body += html::heading(fmt::format("Area by class of {}", utci ? "UTCI" : "PET"), 2);
+    body += html::heading(fmt::format("Area by class of {}", index_text(stress.index)), 2);
     body +=
         fmt::format("<p>Mean over the steps, and at {}, which is the hottest before.</p>\n", stress.hottest);
     body += html::table(stress_table(stress));
   }
   body += html::heading("Summaries", 2) +
-          "<p>Means, and the distribution of the change over the pixels.</p>\n" +
+          "<p>Means of the pixels, and the lowest and the highest change of one of them.</p>\n" +
           html::table(summary_table(result));
-  if (!result.outputs.empty()) body += html::heading("Largest changes", 2) + html::table(place_table(result));
+  if (const html::Table table = distribution_table(result); !table.rows.empty())
+    body += html::heading("Distribution of the change", 2) +
+            "<p>The change that this share of the pixels does not exceed.</p>\n" + html::table(table);
+  if (const html::Table table = place_table(result); !table.rows.empty())
+    body += html::heading("Largest changes", 2) + html::table(table);
   if (result.steps > 1 && !result.outputs.empty()) {
     body += html::heading("Course of the means", 2);
     for (const OutputChange& o : result.outputs) body += html::figure(course_of(o, result));
@@ -144,7 +191,7 @@ std::string comparison_page(const CompareOptions& options, const CompareResult& 
     body += html::heading("Maps of the change", 2) + "<div class=\"maps\">" + maps + "</div>\n";
   const record::Stamp stamp = record::stamp();
   body += html::heading("Source", 2) + html::facts({{"program", stamp.program}, {"run", stamp.run}});
-  return html::page("Before and after", body);
+  return html::page(result.place.empty() ? "Before and after" : "Before and after: " + result.place, body);
 }
 
 }  // namespace lockstep::urban

@@ -72,4 +72,9 @@ std::vector<RunDifference> scenario_of(const CompareOptions& options, const RunF
   return found;
 }
 
+std::string scenario_name(const RunFolder& run) {
+  const std::string given = run.record().text("scenario");
+  return given.empty() ? run.folder().lexically_normal().filename().string() : given;
+}
+
 }  // namespace lockstep::urban

@@ -14,6 +14,9 @@ namespace lockstep::urban {
 std::vector<RunDifference> scenario_of(const CompareOptions& options, const RunFolder& before,
                                        const RunFolder& after, std::vector<std::string>& warnings);
 
+/// That of the run's options, else its folder.
+std::string scenario_name(const RunFolder& run);
+
 /// compare() of runs whose records do not say what they differ in: `known` does. Empty: the records are compared.
 CompareResult compare(const CompareOptions& options, const std::vector<RunDifference>& known);
 

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "core/numbers/parse_number.hpp"
 #include "lockstep/urban/areas.hpp"
 #include "lockstep/urban/compare.hpp"
+#include "urban/options/hours.hpp"
 
 namespace lockstep::urban {
 
@@ -25,19 +25,6 @@ std::span<const Choice<AreaPeriod>> choices(AreaPeriod) {
 namespace {
 
 using Use = Option::Use;
-using SomeHours = std::optional<HourWindow>;
-
-SomeHours hours_of(const std::string& text) {
-  const size_t dash = std::min(text.find('-'), text.size());
-  const std::string_view all = text;
-  const auto from = parse_number<int>(all.substr(0, dash)),
-             to = parse_number<int>(all.substr(std::min(dash + 1, all.size())));
-  if (!from || !to || *from < 0 || *to > 24 || *from >= *to) throw bad_text(fmt::format("'{}'", text), "");
-  return HourWindow{*from, *to};
-}
-std::string hours_text(const SomeHours& hours) {
-  return hours ? fmt::format("{}-{}", hours->from, hours->to) : "";
-}
 
 }  // namespace
 
@@ -87,8 +74,7 @@ void describe(Schema<AreaStatisticsOptions>& s) {
   s.option("outputs", &O::outputs, "outputs of the run and names of its summaries")
       .shown("LIST")
       .or_else("all outputs");
-  s.text("hours", &O::hours, "hours of the day that count, such as 11-17",
-         "FROM-TO, whole hours from 0 to 24", &hours_text, &hours_of)
+  s.text("hours", &O::hours, "hours of the day that count, such as 11-17", kHoursForm, &hours_text, &hours_of)
       .parts("-")
       .example("11-17")
       .shown("FROM-TO");

@@ -11,6 +11,7 @@
 #include "core/schema/shell_flags.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
 #include "urban/options/errors.hpp"
+#include "urban/options/hours.hpp"
 #include "urban/radiation/sky_luminance.hpp"
 
 namespace lockstep::urban {
@@ -195,6 +196,20 @@ void describe_inputs(Schema<SeriesOptions>& s) {
   s.option("evergreen", &O::evergreen, "trees keep their leaves");
 }
 
+void describe_summary(Schema<SeriesOptions>& s) {
+  using O = SeriesOptions;
+  s.option("threshold", &O::thresholds,
+           "bounds of outputs, whose hours the summary has in addition: 'utci>35,tmrt>=50'")
+      .member("thresholds")
+      .shown("LIST")
+      .effect(Effect::display);
+  s.text("hours", &O::hours, "hours of the day that the summary counts, such as 11-17", kHoursForm,
+         &hours_text, &hours_of)
+      .parts("-")
+      .example("11-17")
+      .shown("FROM-TO");
+}
+
 void describe_results(Schema<SeriesOptions>& s) {
   using O = SeriesOptions;
   s.option("outputs", &O::outputs,
@@ -206,6 +221,7 @@ void describe_results(Schema<SeriesOptions>& s) {
       .formerly("formats")
       .shown("LIST")
       .effect(Effect::display);
+  describe_summary(s);
   s.option("poi", &O::points,
            "points: CSV with id,x,y or id,lat,lon, GeoJSON, GeoPackage or shapefile; poi.csv has a row per "
            "point and step")
@@ -383,13 +399,14 @@ void describe(Schema<ValidationOptions>& s) {
       .at_most(14)
       .shown("H")
       .or_else("the weather's");
-  s.include(&O::series, {"basemap"});
+  s.include(&O::series, {"basemap", "threshold", "hours"});
 }
 
 void describe(Schema<GateOptions>& s) {
   s.of("urban::GateOptions");
   s.include_base<SeriesOptions>({"out", "format", "poi", "pictures", "video", "include_roofs", "resume",
-                                 "place", "scenario", "picture_range", "daylight_saving", "basemap"});
+                                 "place", "scenario", "picture_range", "daylight_saving", "basemap",
+                                 "threshold", "hours"});
   for (const char* name : {"dsm", "weather"}) s.change(name).required(false);
   s.needed(
       "weather", [](const GateOptions& o) { return !o.city.dsm.empty(); }, "a city without its weather",

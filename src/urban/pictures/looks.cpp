@@ -64,6 +64,13 @@ std::vector<NamedLook> sample_looks() {
           {"tdsm", {"Trunk zone above ground", "m", io::ColorMap::canopy, 0.0, {}, true}}};
 }
 
+Look ground_look() {
+  Look look{"Ground that people can use: 1; roofs and water: 0", "1", io::ColorMap::light, 0.0, 1.0};
+  look.classes = {{1, "ground", {214, 232, 206}}, {0, "roof or water", {228, 226, 222}}};
+  look.bytes = true;
+  return look;
+}
+
 std::vector<std::string> names_of(const std::vector<NamedLook>& looks) {
   std::vector<std::string> names;
   for (const NamedLook& look : looks) names.push_back(look.name);

@@ -16,6 +16,8 @@ std::vector<NamedLook> shadow_looks(bool walls);
 NamedLook shade_look();
 std::vector<NamedLook> sky_looks();
 std::vector<NamedLook> sample_looks();
+/// Of the mask of the ground that people can use.
+Look ground_look();
 std::vector<std::string> names_of(const std::vector<NamedLook>& looks);
 
 /// Size and place of the city.

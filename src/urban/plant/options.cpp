@@ -68,7 +68,7 @@ void describe(Schema<PlantOptions>& s) {
       .shown("DEG");
   s.option("before_after", &O::before_after, "runs before and after, and their comparison")
       .effect(Effect::display);
-  s.include_base<SeriesOptions>({"svf", "poi", "video", "resume", "basemap"});
+  s.include_base<SeriesOptions>({"svf", "poi", "video", "resume", "basemap", "threshold", "hours"});
 }
 
 namespace {

@@ -71,6 +71,11 @@ const RecordedOption* RunRecord::find(std::string_view name) const {
   return found == options.end() ? nullptr : &*found;
 }
 
+std::string RunRecord::text(std::string_view name) const {
+  const RecordedOption* option = find(name);
+  return option ? option->value : std::string();
+}
+
 RunFolder::RunFolder(const fs::path& folder) : folder_(folder) {
   read_record();
   find_grids();
@@ -109,10 +114,11 @@ void RunFolder::read_record() {
                        "steps of equal length");
   }
   for (int64_t k = 0; k < steps; ++k) times_.push_back(from + k * step_min_);
-  // The program's record lists files, the library's alone lists grids.
+  // The program's record lists files, also pictures and styles of grids; the library's alone lists grids.
   for (const io::JsonValue& output : record.at("outputs").items()) {
     const auto path = output.find("path");
     const fs::path written = path ? fs::path(path->text()) : fs::path("summary") / output.at("name").text();
+    if (path && written.extension() != ".tif" && written.extension() != ".npy") continue;
     const std::string name = path ? written.stem().string() : written.filename().string();
     if (written.parent_path() == "summary" && name != "ground") summaries_.push_back(name);
   }

@@ -32,6 +32,8 @@ struct RunRecord {
   std::vector<RecordedOption> options;
 
   const RecordedOption* find(std::string_view name) const;
+  /// The value of an option; empty for none.
+  std::string text(std::string_view name) const;
 };
 
 class RunFolder {

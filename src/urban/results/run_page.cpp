@@ -134,6 +134,8 @@ std::string method(const PageRecord& r) {
   text +=
       fmt::format("The body is {}. UTCI and PET follow from it and from air temperature, humidity and wind. ",
                   posture.empty() ? "standing" : posture);
+  if (const std::string hours = r.option("hours"); !hours.empty())
+    text += fmt::format("Means, highest values and hours are of the hours {} of the day. ", hours);
   text += r.flag("include-roofs")
               ? "Means and maps count every pixel, roofs and water too."
               : "Means and maps count ground that people can use, without roofs and water.";
@@ -170,6 +172,9 @@ std::string summary_tables(const PageRecord& r) {
 
 /// "utci, 2015-06-21 15:00" of utci_20150621T1500, else the summary's title.
 std::string caption_of(const std::string& name) {
+  constexpr std::string_view kChange = "_change";
+  if (name.ends_with(kChange))
+    return summary_title(std::string_view(name).substr(0, name.size() - kChange.size())) + ", change";
   const size_t cut = name.rfind('_');
   if (cut == name.npos || name.size() != cut + 14 || name[cut + 9] != 'T') return summary_title(name);
   const std::string t = name.substr(cut + 1);
@@ -211,6 +216,21 @@ std::string maps(const Pictures& pictures, const char* title, size_t most, size_
     out += html::picture(bytes, caption_of(name), ++number);
   }
   return out + "</div>\n";
+}
+
+std::string tables(const std::vector<PageTable>& some, const char* title) {
+  constexpr size_t kMost = 400;  // rows that a reader looks at
+  std::string out;
+  for (const PageTable& one : some) {
+    if (one.rows.size() < 2) continue;
+    const size_t end = std::min(one.rows.size(), kMost + 1);
+    out += html::heading(one.title, 3);
+    if (end < one.rows.size())
+      out += paragraph(fmt::format("The first {} of {} rows.", kMost, one.rows.size() - 1));
+    out +=
+        html::table({one.rows.front(), {one.rows.begin() + 1, one.rows.begin() + std::ptrdiff_t(end)}, {}});
+  }
+  return out.empty() ? out : html::heading(title, 2) + out;
 }
 
 /// The rows of poi.csv of one point.
@@ -375,6 +395,9 @@ std::optional<RunPage> run_page(const RunPageFiles& files) {
   body += html::heading("Method", 2) + method(r);
   body += maps(chosen_maps(r, files.summaries), "Maps of the period", 24, number);
   body += summary_tables(r) + point_sections(files.points);
+  body += tables(files.change_tables, "Before and after") +
+          maps(chosen_maps(r, files.changes), "Maps of the change", 24, number) +
+          tables(files.areas, "Areas");
   body += maps(files.steps, "Hour by hour", 24, number);
   body += limits(r) + closing(r, files.folder);
   return RunPage{title_of(r, files.folder), body};

@@ -9,12 +9,21 @@
 
 namespace lockstep::urban {
 
+struct PageTable {
+  std::string title;
+  std::vector<std::vector<std::string>> rows;
+};
+
 struct RunPageFiles {
   std::string folder;                                          ///< as the reader names it
   std::string_view record;                                     ///< text of run.json
   std::vector<std::vector<std::string>> points;                ///< rows of poi.csv, the header first; or none
   std::vector<std::pair<std::string, std::string>> summaries;  ///< names and bytes of pictures
   std::vector<std::pair<std::string, std::string>> steps;
+  /// Of a comparison of the run with another one: titles and rows of tables (the head first), and pictures.
+  std::vector<PageTable> change_tables;
+  std::vector<std::pair<std::string, std::string>> changes;
+  std::vector<PageTable> areas;  ///< of `urban stats`
 };
 
 struct RunPage {

@@ -453,6 +453,7 @@ SeriesResult run(Context& context, const SeriesOptions& options, const SeriesArr
   const SeriesInputs inputs =
       host_stage(result.host_stages, "read", [&] { return read_series_inputs(options, arrays); });
   describe_run(inputs, result);
+  check_summary(options, inputs);
   const int64_t rows = band_rows(options, inputs.grid, free_host_bytes(options.tiles));
   std::optional<SeriesWriter> writer;
   if (group.leads()) writer.emplace(options, inputs, rows, FileShare{0, group.size()});

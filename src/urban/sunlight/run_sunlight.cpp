@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/record/journal.hpp"
+#include "core/record/stamp.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/documents.hpp"
 #include "lockstep/urban/report.hpp"
 #include "urban/pictures/looks.hpp"
+#include "urban/pictures/map_base.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/run/files/outputs.hpp"
 #include "urban/run/files/place.hpp"
@@ -86,12 +88,27 @@ std::vector<NamedLook> sunlight_looks(const SunlightResult& result) {
   return looks;
 }
 
-/// Counts the grades of the ground: of all pixels where there is no DEM that shows roofs.
-class GradeShares {
+/// Counts grades of pixels that are ground where there is a DEM, which shows roofs.
+void count_grades(const TileResult& grids, int64_t first, int64_t last, std::span<const uint8_t> ground,
+                  RuleResult& rule, int64_t& pixels) {
+  for (int64_t p = first; p < last; ++p) {
+    const float plants = grids.plane(2)[p];
+    if (std::isnan(plants) || (!ground.empty() && !ground[static_cast<size_t>(p - first)])) continue;
+    ++pixels;
+    rule.grades[static_cast<size_t>(plants)].ground_percent += 1;
+    rule.grades[static_cast<size_t>(grids.plane(3)[p])].ground_percent_buildings += 1;
+  }
+}
+
+/// Puts tiles into the outputs: statistics and grades are of the ground where it is known. The mask of the ground is the grid
+/// behind the planes of the tiles.
+class SunSink {
  public:
-  GradeShares(const City& city, RuleResult* rule) : city_(city), rule_(rule) {}
+  SunSink(const City& city, bool masked, Outputs& outputs, RuleResult* rule)
+      : city_(city), masked_(masked), outputs_(outputs), rule_(rule) {}
+
   void take(const Tile& tile, const TileResult& grids) {
-    if (!rule_) return;
+    outputs_.write(tile, grids);
     const int64_t band = std::max<int64_t>(1, kPixelsAtATime / tile.cols);
     for (int64_t row = 0; row < tile.rows; row += band)
       take_rows(tile, grids, row, std::min(band, tile.rows - row));
@@ -107,20 +124,36 @@ class GradeShares {
   static constexpr int64_t kPixelsAtATime = int64_t{1} << 20;
   void take_rows(const Tile& tile, const TileResult& grids, int64_t row, int64_t rows) {
     std::vector<uint8_t> ground;
-    if (city_.has_ground()) ground = ground_mask(city_, tile.row + row, tile.col, rows, tile.cols);
-    const float *plants = grids.plane(2) + row * tile.cols, *buildings = grids.plane(3) + row * tile.cols;
-    for (int64_t k = 0; k < rows * tile.cols; ++k) {
-      if (std::isnan(plants[k]) || (!ground.empty() && !ground[static_cast<size_t>(k)])) continue;
-      ++pixels_;
-      rule_->grades[static_cast<size_t>(plants[k])].ground_percent += 1;
-      rule_->grades[static_cast<size_t>(buildings[k])].ground_percent_buildings += 1;
+    const int64_t first = row * tile.cols, last = first + rows * tile.cols;
+    if (masked_) {
+      ground = ground_mask(city_, tile.row + row, tile.col, rows, tile.cols);
+      std::vector<float> mask(ground.begin(), ground.end());
+      for (int64_t p = first; p < last; ++p)
+        if (const float hours = grids.plane(0)[p]; std::isnan(hours))
+          mask[static_cast<size_t>(p - first)] = hours;
+      outputs_.take(grids.planes(), tile, row, rows, mask);
     }
+    outputs_.count(tile, grids, row, rows, ground);
+    if (rule_) count_grades(grids, first, last, ground, *rule_, pixels_);
   }
 
   const City& city_;
+  const bool masked_;
+  Outputs& outputs_;
   RuleResult* const rule_;
   int64_t pixels_ = 0;
 };
+
+/// Roofs, outlines of buildings and crowns, and the line below pictures.
+void set_map(const SunlightOptions& options, const City& city, bool masked, Outputs& outputs) {
+  std::string source =
+      record::stamp().program + ", urban sun; heights " + options.city.dsm.filename().string();
+  if (!options.city.cdsm.empty()) source += "; plants " + options.city.cdsm.filename().string();
+  MapBase base;
+  if (options.output.pictures && !city.windows)
+    base = map_base(city, {}, masked ? ground_mask(city) : std::vector<uint8_t>(size_t(city.pixels()), 1));
+  outputs.set_map(std::move(base), std::move(source));
+}
 
 Facades walls_of(Context& context, const City& city, const SunlightOptions& options) {
   const Walls walls = walls_for(context, city, options.walls, options.tiles);
@@ -148,9 +181,9 @@ void write_facades(const SunlightOptions& options, const City& city, const io::R
 }
 
 /// Names of all grids that a run may write, and the file of facades where this one writes none.
-std::vector<std::string> family_of(const std::vector<NamedLook>& looks, bool facades) {
-  std::vector<std::string> names = names_of(looks);
-  if (looks.size() == 2) names.insert(names.end(), std::begin(kGradeNames), std::end(kGradeNames));
+std::vector<std::string> family_of(bool facades) {
+  std::vector<std::string> names = {"sun_hours", "sun_hours_buildings", kGradeNames[0], kGradeNames[1],
+                                    "ground"};
   if (!facades) names.emplace_back("facades");
   return names;
 }
@@ -161,7 +194,8 @@ SunlightResult run(Context& context, const SunlightOptions& options) {
   schema_of<SunlightOptions>().check(&options);
   std::vector<SunDays> days = days_of(options);
   SunlightResult result;
-  const GroundUse ground = options.rule == SunRule::none ? GroundUse::none : GroundUse::counted;
+  const bool masked = !options.include_roofs && !options.city.dem.empty();
+  const GroundUse ground = masked ? GroundUse::counted : GroundUse::none;
   LoadedCity loaded =
       host_stage(result.host_stages, "read", [&] { return read_city(options.city, options.tiles, ground); });
   begin(result, loaded);
@@ -171,7 +205,8 @@ SunlightResult run(Context& context, const SunlightOptions& options) {
   for (const SunDays& some : days) task.sums.push_back(sun_directions(some));
   if (options.rule != SunRule::none) task.rule = &facts_of(options.rule);
   take_days(options, days, task, result);
-  const std::vector<NamedLook> looks = sunlight_looks(result);
+  std::vector<NamedLook> looks = sunlight_looks(result);
+  if (masked) looks.push_back({"ground", ground_look()});
   Outputs outputs(pictured(options.output, loaded), loaded.grid, looks);
   const std::vector<float> relief = relief_of(loaded.input.dsm, loaded.grid, options.output);
   const City city = take_city(loaded);
@@ -180,16 +215,14 @@ SunlightResult run(Context& context, const SunlightOptions& options) {
     facades = walls_of(context, city, options);
     task.facades = &facades;
   }
-  GradeShares shares(city, result.rule ? &*result.rule : nullptr);
-  result.tiles =
-      stream_sunlight(context, city, task, options.tiles, [&](const Tile& tile, const TileResult& grids) {
-        outputs.take(tile, grids);
-        shares.take(tile, grids);
-      });
-  shares.finish();
+  set_map(options, city, masked, outputs);
+  SunSink sink(city, masked, outputs, result.rule ? &*result.rule : nullptr);
+  result.tiles = stream_sunlight(context, city, task, options.tiles,
+                                 [&](const Tile& tile, const TileResult& grids) { sink.take(tile, grids); });
+  sink.finish();
   host_stage(result.host_stages, "write", [&] {
     if (task.facades) write_facades(options, city, loaded.grid, task, result);
-    finish(result, outputs, family_of(looks, options.facades), relief);
+    finish(result, outputs, family_of(options.facades), relief);
   });
   return result;
 }

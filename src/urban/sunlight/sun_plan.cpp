@@ -129,12 +129,18 @@ void describe(Schema<SunlightOptions>& s) {
       .at_least(0.5)
       .at_most(1e4)
       .shown("M");
+  s.option(
+      "include_roofs", &O::include_roofs,
+      "include roofs, which {dem} shows, in statistics and pictures, not only ground that people can use");
   s.include(&O::walls);
   s.include(&O::rays);
   s.include(&O::output);
   s.include(&O::tiles);
   for (const char* name : {"floor_height", "minimum_height", "wall_filter", "wall_ties"})
     s.useless(name, [](const O& o) { return !o.facades; }, "an option without effect", "{facades} too");
+  s.useless(
+      "include_roofs", [](const O& o) { return o.city.dem.empty(); }, "an option without effect",
+      "{dem} too");
 }
 
 }  // namespace lockstep::urban

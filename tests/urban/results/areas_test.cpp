@@ -181,7 +181,7 @@ TEST(ZonalStatistics, AreWeightedByShares) {
 }
 
 TEST(AreaThresholds, Texts) {
-  const AreaThreshold t = parse_threshold("utci>=38.5");
+  const Threshold t = parse_threshold("utci>=38.5");
   EXPECT_EQ(t.output, "utci");
   EXPECT_TRUE(t.holds(38.5) && t.holds(40) && !t.holds(38));
   EXPECT_FALSE(parse_threshold("utci>38").holds(38));
@@ -351,10 +351,17 @@ TEST(AreaStatistics, CountsOrRefusesWhatLiesOutside) {
   EXPECT_EQ(result.warnings.size(), 2u);
   EXPECT_EQ(result.rows.size(), 3u * 2) << "an area without ground keeps its row";
   expect_text("all areas lie outside", Table(far).refusal());
+  expect_text("areas.csv", Table(far).refusal());
 }
 
 TEST(AreaStatistics, RefusesBadInput) {
   expect_text("crosses itself", Table("bow,\"POLYGON ((0 0, 4 4, 4 0, 0 4, 0 0))\"\n").refusal());
+  expect_text("an area of 0 m² [", Table("line,\"POLYGON ((0 0, 4 0, 2 0, 0 0))\"\n").refusal());
+  // Boundaries that run along each other cross nowhere.
+  for (const char* twice : {"MULTIPOLYGON (((0 0, 4 0, 4 4, 0 4, 0 0)), ((2 0, 8 0, 8 4, 2 4, 2 0)))",
+                            "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (2 0, 8 0, 8 4, 2 4, 2 0))",
+                            "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0, 4 0, 4 4, 0 4, 0 0))"})
+    expect_text("parts of its polygons overlap", Table(fmt::format("twice,\"{}\"\n", twice)).refusal());
   expect_text("a shape of type LINESTRING", Table("line,\"LINESTRING (0 0, 4 4)\"\n").refusal());
   expect_text("a feature without a shape", Table("none,POLYGON EMPTY\n").refusal());
   expect_text("expected a number", Table("text,\"POLYGON ((0 0, 4 x, 4 0, 0 0))\"\n").refusal());

@@ -83,6 +83,7 @@ struct SunCase {
       io::write_raster(folder / name, grid, Array::of(std::move(values), {kRows, kCols}));
     };
     write("dsm.npy", stone);
+    write("dem.npy", false);
     options.city.dsm = folder / "dsm.npy";
     options.city.pixel_size_m = 1;
     if (leaves) {
@@ -136,6 +137,21 @@ TEST(Sunlight, PlantsShadeOneGridOfTwo) {
     EXPECT_NEAR(hedge.hours("sun_hours_buildings", metres), result.possible_h, 1e-5) << metres;
     EXPECT_NEAR(hedge.hours("sun_hours", metres), wall.hours("sun_hours", metres), 0.5) << metres;
   }
+}
+
+// People are on the ground: the sunny roof counts in no statistic, and the mask is a grid.
+TEST(Sunlight, StatisticsAreOfTheGround) {
+  SunCase slab(true, false);
+  const OutputGrid all = slab.compute().outputs.at(0);
+  slab.options.city.dem = slab.folder / "dem.npy";
+  const SunlightResult ground = slab.compute();
+  ASSERT_EQ(ground.outputs.size(), 3u);
+  EXPECT_EQ(ground.outputs[2].name, "ground");
+  EXPECT_LT(ground.outputs[0].mean, all.mean);
+  EXPECT_EQ(slab.hours("ground", 0), 0) << "on top";
+  EXPECT_EQ(slab.hours("ground", 3), 1);
+  slab.options.include_roofs = true;
+  EXPECT_EQ(slab.compute().outputs.at(0).mean, all.mean);
 }
 
 TEST(Sunlight, APeriodIsTheSumOfItsDays) {

@@ -44,8 +44,9 @@ struct WrittenRun {
   std::string record() const {
     std::string written, given, inputs;
     for (const auto& [name, value] : summaries)
-      written += fmt::format("{}{{\"path\": \"summary/{}.npy\", \"bytes\": 1, \"sha256\": \"0\"}}",
-                             written.empty() ? "" : ", ", name);
+      for (const char* suffix : {"npy", "png", "qml"})
+        written += fmt::format("{}{{\"path\": \"summary/{}.{}\", \"bytes\": 1, \"sha256\": \"0\"}}",
+                               written.empty() ? "" : ", ", name, suffix);
     for (const auto& [name, value] : options)
       given += fmt::format("{}\"{}\": {{\"value\": \"{}\", \"given\": true}}", given.empty() ? "" : ", ",
                            name, value);

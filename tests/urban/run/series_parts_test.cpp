@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
@@ -212,7 +213,38 @@ TEST(Summary, HoursMeansAndHighest) {
   EXPECT_EQ(value("sun_hours"), 1.0f);
 }
 
-/// Chunks that the grid's edges cut, steps and variables in any order, missing pixels.
+TEST(Summary, HasHoursBeyondOwnBounds) {
+  SeriesOptions options;
+  options.outputs = {SeriesOutput::utci, SeriesOutput::kdown};
+  options.thresholds = {"utci>35", "utci>38", "utci<9", "kdown>=500", "kdown<=500"};
+  SeriesSummary summary(options.outputs, 2, 0.5, 1, own_bounds(options));
+  summary.add({{36, 8}, {500, 499}});
+  summary.add({{35, 40}, {501, std::nanf("")}});
+  std::map<std::string, SummaryGrid> grids;
+  for (const SummaryGrid& grid : summary.grids())
+    EXPECT_TRUE(grids.emplace(grid.name, grid).second) << grid.name;
+  EXPECT_EQ(grids.at("utci_hours_above_35").values, (std::vector<float>{0.5, 0.5}));
+  EXPECT_EQ(grids.at("utci_hours_above_38").values, (std::vector<float>{0, 0.5}));
+  EXPECT_EQ(grids.at("utci_hours_below_9").values, (std::vector<float>{0, 0.5}));
+  EXPECT_EQ(grids.at("kdown_hours_at_least_500").values[0], 1);
+  EXPECT_EQ(grids.at("kdown_hours_at_most_500").values[0], 0.5);
+  EXPECT_TRUE(std::isnan(grids.at("kdown_hours_at_least_500").values[1]));
+  EXPECT_EQ(grids.at("utci_hours_below_9").title, "Universal thermal climate index, hours below 9 °C");
+  EXPECT_EQ(grids.at("kdown_hours_at_least_500").title, "Shortwave from above, hours of at least 500 W/m²");
+  options.thresholds = {"pet>35"};
+  EXPECT_THROW(own_bounds(options), OptionError);
+}
+
+TEST(Summary, HoursOfTheDayHoldWholeIntervals) {
+  const HourWindow window{11, 17};
+  EXPECT_FALSE(window.holds(11 * 60, 60));
+  EXPECT_TRUE(window.holds(12 * 60, 60));
+  EXPECT_TRUE(window.holds(17 * 60, 60));
+  EXPECT_FALSE(window.holds(17 * 60 + 30, 60));
+  EXPECT_TRUE((HourWindow{23, 24}).holds(24 * 60, 60))
+      << "an interval that ends at midnight is of the day before";
+}
+
 TEST(Summary, HoursOfSunOfStepsInParts) {
   SeriesSummary summary({SeriesOutput::shadow}, 3, 1, 6);
   // Half an hour of sun; under a plant that lets 0.03 through; two parts of sun, four under the plant.

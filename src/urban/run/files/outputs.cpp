@@ -63,10 +63,32 @@ fs::path Outputs::file(std::string_view name) const {
 }
 
 void Outputs::take(const Tile& tile, const TileResult& result) {
-  tbb::parallel_for(size_t{0}, writers_.size(), [&](size_t k) {
+  write(tile, result);
+  count(tile, result, 0, tile.rows, {});
+}
+
+void Outputs::write(const Tile& tile, const TileResult& result) {
+  tbb::parallel_for(size_t{0}, result.planes(), [&](size_t k) {
     writers_[k]->write(tile.row, tile.col, tile.rows, tile.cols, result.plane(k));
-    statistics_[k].take(std::span(result.plane(k), static_cast<size_t>(tile.core_pixels())));
   });
+}
+
+void Outputs::count(const Tile& tile, const TileResult& result, int64_t row, int64_t rows,
+                    std::span<const uint8_t> counted) {
+  tbb::parallel_for(size_t{0}, result.planes(), [&](size_t k) {
+    statistics_[k].take(std::span(result.plane(k) + row * tile.cols, static_cast<size_t>(rows * tile.cols)),
+                        counted);
+  });
+}
+
+void Outputs::take(size_t k, const Tile& tile, int64_t row, int64_t rows, std::span<const float> values) {
+  writers_[k]->write(tile.row + row, tile.col, rows, tile.cols, values.data());
+  statistics_[k].take(values);
+}
+
+void Outputs::set_map(MapBase base, std::string source) {
+  base_ = std::move(base);
+  source_ = std::move(source);
 }
 
 void Outputs::take(size_t k, std::span<const float> values) {
@@ -130,7 +152,9 @@ fs::path Outputs::draw(const NamedLook& named, const std::vector<float>& values,
   picture.classes = named.look.classes;
   picture.facts = facts_;
   if (!relief.empty()) picture.relief = &relief;
+  if (base_) base_->put_into(picture, true);
   if (!under_.pixels.empty()) picture.under = &under_;
+  picture.source = source_;
   picture.pixel_size = pixel_size_m;
   const fs::path path = options_.folder / (named.name + ".png");
   io::write_png(path, io::draw_map(values, grid_.rows, grid_.cols, picture));

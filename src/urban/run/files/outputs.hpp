@@ -12,6 +12,7 @@
 #include "io/pictures/map_picture.hpp"
 #include "io/rasters/raster_labels.hpp"
 #include "lockstep/urban.hpp"
+#include "urban/pictures/map_base.hpp"
 #include "urban/run/grid_statistics.hpp"
 #include "urban/tiles/run_tiles.hpp"
 
@@ -43,8 +44,16 @@ class Outputs {
   std::filesystem::path file(std::string_view name) const;
   /// Plane k of the result is grid k.
   void take(const Tile& tile, const TileResult& result);
+  /// take() in two steps: the statistics are of rows of the tile, without pixels where `counted` is 0.
+  void write(const Tile& tile, const TileResult& result);
+  void count(const Tile& tile, const TileResult& result, int64_t row, int64_t rows,
+             std::span<const uint8_t> counted);
+  /// Rows of grid k from a row of the tile on.
+  void take(size_t k, const Tile& tile, int64_t row, int64_t rows, std::span<const float> values);
   /// The whole of grid k.
   void take(size_t k, std::span<const float> values);
+  /// Parts of pictures besides values, and the line below them.
+  void set_map(MapBase base, std::string source);
   /// Time and sun, for pictures and GeoTIFFs; before anything is taken.
   void set_moment(const std::string& date, const io::MapSun& sun);
   /// Puts the grids in place, reports their ranges and draws them over `relief` (m; empty: none).
@@ -70,6 +79,8 @@ class Outputs {
   const io::RasterGrid grid_;
   const std::vector<NamedLook> grids_;
   io::MapFacts facts_;
+  std::optional<MapBase> base_;
+  std::string source_;
   const io::Image under_;  // of pictures; empty: none. Read before the folder is made
   FolderLock lock_;
   std::vector<std::unique_ptr<io::RasterWriter>> writers_;

@@ -24,6 +24,70 @@ std::vector<double> thresholds_of(SeriesOutput output) {
   return bounds;
 }
 
+namespace {
+
+/// How a bound is named in a grid and in its title; the longer of two with the same begin first.
+struct BoundForm {
+  bool above, equal;
+  std::string_view name, text;
+};
+constexpr BoundForm kBoundForms[] = {{true, false, "_hours_above_", "above"},
+                                     {false, false, "_hours_below_", "below"},
+                                     {true, true, "_hours_at_least_", "of at least"},
+                                     {false, true, "_hours_at_most_", "of at most"}};
+
+std::string shown_unit(std::string_view unit) {
+  return unit == "degC" ? " °C" : unit == "W m-2" ? " W/m²" : "";
+}
+
+std::string grid_of(const Threshold& t) {
+  for (const BoundForm& form : kBoundForms)
+    if (form.above == t.above && form.equal == t.equal)
+      return fmt::format("{}{}{:g}", t.output, form.name, t.bound);
+  return {};
+}
+
+}  // namespace
+
+std::vector<Threshold> bounds_of(SeriesOutput output, const std::vector<Threshold>& own) {
+  std::vector<Threshold> bounds;
+  const std::string output_name(name(output));
+  for (const double bound : thresholds_of(output))
+    bounds.push_back({"", output_name, true, false, static_cast<float>(bound)});
+  for (const Threshold& t : own)
+    if (t.output == output_name && std::ranges::find(bounds, grid_of(t), grid_of) == bounds.end())
+      bounds.push_back(t);
+  return bounds;
+}
+
+std::vector<Threshold> own_bounds(const SeriesOptions& options) {
+  std::vector<Threshold> own;
+  for (const std::string& text : options.thresholds) {
+    own.push_back(parse_threshold(text));
+    if (std::ranges::find(options.outputs, own.back().output,
+                          [](SeriesOutput o) { return std::string(name(o)); }) != options.outputs.end())
+      continue;
+    std::string outputs;
+    for (const SeriesOutput output : options.outputs)
+      outputs += fmt::format("{}{}", outputs.empty() ? "" : ", ", name(output));
+    throw schema_of<SeriesOptions>().error({OptionError::Kind::invalid, "threshold",
+                                            fmt::format("no output '{}' in the run", own.back().output),
+                                            "one of " + outputs + ", or more {outputs}", ""});
+  }
+  return own;
+}
+
+void check_summary(const SeriesOptions& options, const SeriesInputs& inputs) {
+  own_bounds(options);
+  const int64_t step_min = inputs.weather.step_min;
+  const auto counts = [&](const WeatherStep& step) { return options.hours->holds(step.time, step_min); };
+  if (!options.hours || std::ranges::any_of(inputs.steps, counts)) return;
+  throw schema_of<SeriesOptions>().error(
+      {OptionError::Kind::invalid, "hours",
+       fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
+       fmt::format("hours for which the run has an interval of {} min", step_min), ""});
+}
+
 std::string summary_title(std::string_view grid) {
   if (grid == "sun_hours") return "Hours of sunshine, beam of 120 W/m² or more";
   for (const Choice<SeriesOutput>& output : choices(SeriesOutput{})) {
@@ -33,14 +97,16 @@ std::string summary_title(std::string_view grid) {
     if (rest == "_mean") return text + ", mean";
     if (rest == "_max") return text + ", highest";
     if (rest == "_hours_outside_fit") return text + ", hours outside of the polynomial's fit";
-    constexpr std::string_view kAbove = "_hours_above_";
-    if (rest.starts_with(kAbove))
-      return fmt::format("{}, hours above {} °C", text, rest.substr(kAbove.size()));
+    for (const BoundForm& form : kBoundForms)
+      if (rest.starts_with(form.name))
+        return fmt::format("{}, hours {} {}{}", text, form.text, rest.substr(form.name.size()),
+                           shown_unit(text_of(output.value).unit));
   }
   return std::string(grid);
 }
 
-SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts)
+SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts,
+                             const std::vector<Threshold>& own)
     : outputs_(std::move(outputs)),
       pixels_(pixels),
       step_hours_(step_hours),
@@ -50,18 +116,19 @@ SeriesSummary::SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, d
     Sums& s = sums_[o];
     s.sum = std::make_unique_for_overwrite<double[]>(pixels_);
     s.highest = std::make_unique_for_overwrite<float[]>(pixels_);
-    s.bounds = thresholds_of(outputs_[o]);
+    s.bounds = bounds_of(outputs_[o], own);
     for (size_t b = 0; b < s.bounds.size(); ++b)
-      s.above.push_back(std::make_unique_for_overwrite<int32_t[]>(pixels_));
+      s.beyond.push_back(std::make_unique_for_overwrite<int32_t[]>(pixels_));
     if (outputs_[o] == SeriesOutput::utci) s.outside = std::make_unique_for_overwrite<int32_t[]>(pixels_);
   }
 }
 
-uint64_t SeriesSummary::bytes_of_pixel(const std::vector<SeriesOutput>& outputs) {
+uint64_t SeriesSummary::bytes_of_pixel(const SeriesOptions& options) {
+  const std::vector<Threshold> own = own_bounds(options);
   uint64_t bytes = 0;
-  for (const SeriesOutput output : outputs)
+  for (const SeriesOutput output : options.outputs)
     bytes += sizeof(double) + sizeof(float) +
-             sizeof(int32_t) * (thresholds_of(output).size() + (output == SeriesOutput::utci));
+             sizeof(int32_t) * (bounds_of(output, own).size() + (output == SeriesOutput::utci));
   return bytes;
 }
 
@@ -86,10 +153,9 @@ void SeriesSummary::add_block(size_t output, const std::vector<std::vector<float
     s.highest[p] = std::isnan(value) ? value : std::max(s.highest[p], value);
   }
   for (size_t b = 0; b < s.bounds.size(); ++b) {
-    const float bound = static_cast<float>(s.bounds[b]);
-    int32_t* const above = s.above[b].get();
-    start(above, 0);
-    for (size_t p = first; p < last; ++p) above[p] += values[p] > bound;
+    int32_t* const beyond = s.beyond[b].get();
+    start(beyond, 0);
+    for (size_t p = first; p < last; ++p) beyond[p] += s.bounds[b].holds(values[p]);
   }
   if (!s.outside) return;
   start(s.outside.get(), 0);
@@ -142,14 +208,14 @@ std::vector<SummaryGrid> SeriesSummary::grids() const {
     };
     if (outputs_[o] == SeriesOutput::shadow) {
       add_grid("sun_hours", "h", [this, &s](size_t p) { return s.sum[p] * step_hours_; });
-      continue;
+    } else {
+      add_grid(output + "_mean", text.unit,
+               [this, &s](size_t p) { return s.sum[p] / static_cast<double>(steps_); });
+      add_grid(output + "_max", text.unit, [&s](size_t p) { return s.highest[p]; });
     }
-    add_grid(output + "_mean", text.unit,
-             [this, &s](size_t p) { return s.sum[p] / static_cast<double>(steps_); });
-    add_grid(output + "_max", text.unit, [&s](size_t p) { return s.highest[p]; });
     for (size_t b = 0; b < s.bounds.size(); ++b)
-      add_grid(fmt::format("{}_hours_above_{:g}", output, s.bounds[b]), "h",
-               [this, above = s.above[b].get()](size_t p) { return above[p] * step_hours_; });
+      add_grid(grid_of(s.bounds[b]), "h",
+               [this, beyond = s.beyond[b].get()](size_t p) { return beyond[p] * step_hours_; });
     if (s.outside)
       add_grid("utci_hours_outside_fit", "h", [this, &s](size_t p) { return s.outside[p] * step_hours_; });
   }

@@ -31,16 +31,24 @@ struct SummaryStep {
 inline constexpr double kSunshine = 120;
 std::vector<SummaryStep> summary_steps(const SeriesInputs& inputs);
 
+/// Bounds of an output that a summary counts the hours of: those of thresholds_of(), and the caller's own.
+std::vector<Threshold> bounds_of(SeriesOutput output, const std::vector<Threshold>& own);
+/// Throws OptionError for a bound of an output that is none of `outputs`.
+std::vector<Threshold> own_bounds(const SeriesOptions& options);
+/// Throws OptionError for such bounds, and for hours without a step.
+void check_summary(const SeriesOptions& options, const SeriesInputs& inputs);
+
 /// The title of a grid of a summary, by its name: "utci_hours_above_32"; other names as they are.
 std::string summary_title(std::string_view grid);
 
 class SeriesSummary {
  public:
   /// Host memory of a pixel.
-  static uint64_t bytes_of_pixel(const std::vector<SeriesOutput>& outputs);
+  static uint64_t bytes_of_pixel(const SeriesOptions& options);
 
   /// `parts`: of a step, over which its shadow is a mean.
-  SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts = 1);
+  SeriesSummary(std::vector<SeriesOutput> outputs, size_t pixels, double step_hours, int parts = 1,
+                const std::vector<Threshold>& own = {});
   /// Begins again.
   void clear();
   /// A step: a grid an output. Missing pixels are NaN.
@@ -52,9 +60,9 @@ class SeriesSummary {
   struct Sums {
     std::unique_ptr<double[]> sum;
     std::unique_ptr<float[]> highest;
-    std::vector<double> bounds;
-    std::vector<std::unique_ptr<int32_t[]>> above;  // a grid a bound
-    std::unique_ptr<int32_t[]> outside;             // of UTCI: steps outside of its fit
+    std::vector<Threshold> bounds;
+    std::vector<std::unique_ptr<int32_t[]>> beyond;  // a grid a bound
+    std::unique_ptr<int32_t[]> outside;              // of UTCI: steps outside of its fit
   };
   void add_block(size_t output, const std::vector<std::vector<float>>& planes, const SummaryStep& step,
                  size_t first, size_t last);

@@ -17,6 +17,7 @@
 #include "io/rasters/netcdf/netcdf_api.hpp"
 #include "lockstep/error.hpp"
 #include "urban/pictures/clock.hpp"
+#include "urban/pictures/looks.hpp"
 #include "urban/pictures/map_style.hpp"
 #include "urban/run/files/result_folder.hpp"
 
@@ -139,7 +140,7 @@ uint64_t writer_bytes(const SeriesOptions& options, const io::RasterGrid& grid, 
   const uint64_t outputs = options.outputs.size();
   const uint64_t steps = steps_in_flight(outputs, rows * grid.cols);
   return static_cast<uint64_t>(rows * grid.cols) *
-         (steps * outputs * sizeof(float) + SeriesSummary::bytes_of_pixel(options.outputs));
+         (steps * outputs * sizeof(float) + SeriesSummary::bytes_of_pixel(options));
 }
 
 int64_t band_rows(const SeriesOptions& options, const io::RasterGrid& grid, uint64_t memory_bytes) {
@@ -163,7 +164,8 @@ class SeriesWriter::Summary : public SeriesSummary {
  public:
   Summary(const SeriesOptions& options, const SeriesInputs& inputs, int64_t rows)
       : SeriesSummary(options.outputs, static_cast<size_t>(rows * inputs.grid.cols),
-                      static_cast<double>(inputs.weather.step_min) / 60, inputs.radiation.substeps),
+                      static_cast<double>(inputs.weather.step_min) / 60, inputs.radiation.substeps,
+                      own_bounds(options)),
         steps(summary_steps(inputs)) {}
   const std::vector<SummaryStep> steps;
 };
@@ -352,7 +354,10 @@ void SeriesWriter::write_in_order(const Item& item) {
       [&] {
         if (base_) add_picture(item);
       },
-      [&] { summary_->add(item.planes, summary_->steps[item.step]); });
+      [&] {
+        if (!options_.hours || options_.hours->holds(inputs_.steps[item.step].time, inputs_.weather.step_min))
+          summary_->add(item.planes, summary_->steps[item.step]);
+      });
   if (!whole() && item.step + 1 == inputs_.steps.size()) add_band(item.row);
 }
 
@@ -506,16 +511,15 @@ OutputGrid SeriesWriter::write_ground() const {
   ground.name = "ground";
   const bool tif = summary_format() == SeriesFormat::tif;
   ground.file = options_.folder / (tif ? "ground.tif" : "ground.npy");
-  io::RasterLabels labels{"Ground that people can use: 1; roofs and water: 0", "1", {}};
-  labels.bytes = true;
+  const Look look = ground_look();
+  io::RasterLabels labels{look.title, look.unit, {}};
+  labels.bytes = look.bytes;
   const auto file = io::create_labelled_raster(ground.file, inputs_.grid, labels);
   file->write(0, 0, inputs_.grid.rows, inputs_.grid.cols, values.data());
   file->commit();
   GridStatistics statistics;
   statistics.take(values);
   statistics.fill(ground);
-  Look look{"", ""};
-  look.classes = {{1, "ground", {214, 232, 206}}, {0, "roof or water", {228, 226, 222}}};
   write_style(ground.file, style_of(look, 0, 1));
   return ground;
 }

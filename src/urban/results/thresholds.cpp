@@ -1,16 +1,24 @@
-// Bounds of outputs as texts.
+#include "lockstep/urban/thresholds.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "core/numbers/parse_number.hpp"
-#include "lockstep/error.hpp"
+#include "lockstep/schema.hpp"
 #include "lockstep/urban/areas.hpp"
 
 namespace lockstep::urban {
 
-AreaThreshold parse_threshold(const std::string& text) {
-  AreaThreshold t;
+bool HourWindow::holds(int64_t end_min, int64_t step_min) const {
+  constexpr int64_t kDayMinutes = 24 * 60;
+  const int64_t start = (((end_min - step_min) % kDayMinutes) + kDayMinutes) % kDayMinutes;
+  return start >= from * 60 && start + step_min <= to * 60;
+}
+
+Threshold parse_threshold(const std::string& text) {
+  Threshold t;
   t.text = text;
   const size_t sign = text.find_first_of("<>");
   if (sign != text.npos) {

@@ -1,0 +1,15 @@
+// The text of hours of the day as an option.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lockstep/urban/thresholds.hpp"
+
+namespace lockstep::urban {
+
+inline constexpr const char* kHoursForm = "FROM-TO, whole hours from 0 to 24";
+std::optional<HourWindow> hours_of(const std::string& text);
+std::string hours_text(const std::optional<HourWindow>& hours);
+
+}  // namespace lockstep::urban
