@@ -65,7 +65,7 @@ TEST(GradientErrors, AParameterWithTheNameOfAGradient) {
   const Device cpu = Device::open("cpu");
   const Kernel square = step("x_gradient", true);
   const Arguments arguments = Arguments()
-                                  .set("x", cpu.upload<double>({1.5, -2.0}, {2}))
+                                  .set("x", cpu.upload<double>(std::vector<double>{1.5, -2.0}, {2}))
                                   .set("x_gradient", cpu.allocate(Storage::f64, {2}));
   const KernelGradientCheck found = check_gradient(cpu, square, {2}, arguments);
   EXPECT_NEAR(found.forward, found.reverse, 1e-12 * found.scale);
