@@ -104,7 +104,7 @@ class DividedLoss {
   Buffer own_planes(const Buffer& array) const;
   /// Overwrites all other planes of such arrays by those of the ranks that own them. Collective.
   void refresh(const Device& device, std::span<const Buffer> arrays) const;
-  /// The same, while the host goes on: work that the device is given afterwards runs after it, and terms() waits for it.
+  /// The same, while the host continues: later work of the device runs after it, and terms() waits for it.
   void begin_refresh(const Device& device, std::span<const Buffer> arrays) const;
 
  private:
