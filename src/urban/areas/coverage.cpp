@@ -12,7 +12,7 @@ namespace {
 
 /// Shares below are what rounding leaves of nothing.
 constexpr double kNoShare = 1e-11;
-/// Areas below are none (pixels), and shares above 1 by more are of parts that lie on each other.
+/// Areas below are none (pixels), and shares that differ by more than 1 and this are of parts that overlap.
 constexpr double kNoArea = 1e-9, kTwice = 1e-6;
 
 /// The part of a grid around a shape; columns and rows as real numbers from its corner.
@@ -116,21 +116,23 @@ Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid) {
   };
   for (const Ring& ring : rings)
     for (size_t k = 0; k < ring.size(); ++k) window.add(inside(ring[k]), inside(ring[(k + 1) % ring.size()]));
+  double lowest = 0, highest = 0;
   for (int64_t r = 0; r < window.rows; ++r) {
     double sum = 0;
     for (int64_t c = 0; c < window.cols; ++c) {
       sum += window.at(r, c);
+      lowest = std::min(lowest, sum), highest = std::max(highest, sum);
       // Rows count downwards, so that rings which turn counterclockwise there give the opposite sign.
       const double share = std::abs(sum);
       if (share < kNoShare) continue;
-      if (share > 1 + kTwice)
-        throw InputError("parts of its polygons overlap", shape.where,
-                         "polygons whose boundaries do not cross");
       found.pixels.push_back(static_cast<uint32_t>((window.row + r) * grid.cols + window.col + c));
       found.shares.push_back(share > 1 - kNoShare ? 1.0 : share);
       found.inside += found.shares.back();
     }
   }
+  // A part over another one counts twice, or, taken for a hole of it, below zero beyond it.
+  if (highest - lowest > 1 + kTwice)
+    throw InputError("parts of its polygons overlap", shape.where, "polygons whose boundaries do not cross");
   return found;
 }
 

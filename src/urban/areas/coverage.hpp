@@ -18,7 +18,7 @@ struct Coverage {
 
 /// Each edge adds, to the pixels of its rows, the signed area to its right; sums along a row are the shares (the method of
 /// accumulated areas that draws fonts). Nothing is sampled: a rectangle on the pixels' boundaries gives ones. Throws InputError
-/// for a shape without area, and for one whose parts lie on each other, which no crossing of boundaries shows where they run
+/// for a shape without area, and for one whose parts overlap, which no crossing of boundaries shows where they run
 /// along each other.
 Coverage coverage_of(const AreaShape& shape, const io::RasterGrid& grid);
 
