@@ -6,7 +6,7 @@ const examples = [
   ["Four bars", "ax + 2\nay\ndx - 1.5\ndy\nhypot(bx - ax, by - ay) - 1.4\nhypot(cx - bx, cy - by) - 3\nhypot(dx - cx, dy - cy) - 2"],
   ["A rectangle, 3 wide", "ay - by\ndx - ax\nbx - cx\ncy - dy\nhypot(bx - ax, by - ay) - 3"],
   ["A chain", "ax\nay - 2.5\nhypot(bx - ax, by - ay) - 1\nhypot(cx - bx, cy - by) - 1\nhypot(dx - cx, dy - cy) - 1\nhypot(ex - dx, ey - dy) - 1"],
-  ["A point on a circle", "hypot(bx - ax, by - ay) - 2\nax\nay\n(cx - ax)*(by - ay) - (cy - ay)*(bx - ax)\nhypot(cx - ax, cy - ay) - 1"],
+  ["A point on a circle", "ax\nay\nhypot(bx - ax, by - ay) - 2\n(cx - ax)*(by - ay) - (cy - ay)*(bx - ax)\nhypot(cx - ax, cy - ay) - 1"],
 ];
 const reach = 4, most = 10, pull = 0.1;  // pull: weight of the dragged place, so that the expressions count more
 

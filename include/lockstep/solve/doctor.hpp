@@ -63,7 +63,8 @@ struct ProblemReport {
     /// |J v| of the direction v that changes residuals least, over that of the direction that changes them most, with unknowns
     /// in units of the lengths of their columns; 1: not computed, or all unknowns are fixed.
     double weakest = 1;
-    std::vector<Block> weak;  // the blocks with the largest components of that direction, if `weakest` is below 1e-6
+    std::vector<Block>
+        weak;  // the blocks with the largest components of that direction, if `weakest` is below 1e-6
   };
   /// A tangent coordinate of a set whose columns of J are much longer or shorter than the median column.
   struct Scale {
