@@ -20,7 +20,9 @@ std::string config_file(const std::vector<std::string>& arguments) {
   for (size_t k = 0; k < arguments.size(); ++k) {
     if (arguments[k] == "--") break;
     if (arguments[k].starts_with("--config=")) file = arguments[k].substr(9);
-    if (arguments[k] == "--config" && k + 1 < arguments.size()) file = arguments[k + 1];
+    // An option in place of the file is reported by the parser: the value is missing.
+    if (arguments[k] == "--config" && k + 1 < arguments.size() && !arguments[k + 1].starts_with("--"))
+      file = arguments[k + 1];
   }
   return file;
 }

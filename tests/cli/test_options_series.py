@@ -38,6 +38,7 @@ SERIES = {
     "--air-temperature-field": ([], ["--air-temperature-field", "{air}"]),
     "--air-temperature-values": (["--air-temperature-field", "{air}"], ["--air-temperature-values", "absolute"]),
     "--outputs": ([], ["--outputs", "kdown"]), "--format": ([], ["--format", "nc"]), "--poi": ([], ["--poi", "{poi}"]),
+    "--threshold": ([], ["--threshold", "tmrt>20"]), "--hours": ([], ["--hours", "10-11"]),
     "--preset": ([], ["--preset", "umep"]), "--sky": ([], ["--sky", "isotropic"]), "--body": ([], ["--body", "box"]),
     "--posture": ([], ["--posture", "sitting"]), "--substeps": ([], ["--substeps", "2"]), "--patches": ([], ["--patches", "153"]), "--max-reach": ([], ["--max-reach", "4"]),
     "--minimum-height": ([], ["--minimum-height", "14"]), "--wall-filter": (["--pixel-size", "2"], ["--wall-filter", "9px"]),

@@ -15,7 +15,7 @@
 namespace lockstep::solve::test {
 namespace {
 
-Context& cpu() {
+Context& shared_cpu() {
   static Context context(ContextOptions{.device = "cpu", .threads = 2});
   return context;
 }
@@ -93,7 +93,7 @@ TEST(Content, OfSetsInstancesAndBlocks) {
   EXPECT_THROW(block_content(problem, {7}, 0), InputError);
   problem.fix_coordinates(pose, 0, {});
   problem.enable(terms), problem.fix(points, 2, false), problem.bound(points, 1, 1, -INFINITY, INFINITY);
-  const LinearPrior prior = marginalize(problem, cpu(), points, std::vector<int64_t>{1});
+  const LinearPrior prior = marginalize(problem, shared_cpu(), points, std::vector<int64_t>{1});
   EXPECT_EQ(term_sets(problem).back().terms.id, prior.terms.id);
   EXPECT_TRUE(term_sets(problem).back().host);
   EXPECT_THROW(instance_content(problem, terms, 0), InputError);
@@ -150,7 +150,7 @@ TEST(GivenJacobians, StandInForDerivedOnes) {
       add_terms_with_jacobian(problem, type, turned_jacobian, {q, p}, pairs, seen);
     else
       problem.add_terms(type, {q, p}, pairs, seen);
-    return evaluate(problem, cpu());
+    return evaluate(problem, shared_cpu());
   };
   const Evaluation expected = evaluated(false), got = evaluated(true);
   EXPECT_EQ(got.residuals, expected.residuals);
@@ -169,7 +169,7 @@ TEST(GivenJacobians, MakeStepsMinimisable) {
   Problem problem;
   const BlockSet x = problem.add_blocks("x", euclidean(1), std::vector<double>{3});
   problem.add_terms(with_jacobian(type, slope), {x}, std::vector<int32_t>{0}, std::vector<double>{0.5});
-  EXPECT_LT(minimize(problem, cpu()).final_cost, 1e-20);
+  EXPECT_LT(minimize(problem, shared_cpu()).final_cost, 1e-20);
 }
 
 TEST(GivenJacobians, ThatAreWrongAreNamed) {
