@@ -107,8 +107,7 @@ TEST(SeriesRun, ADayOfASmallCity) {
   const fs::path file = c.options.folder / "run.nc";
   EXPECT_EQ(test::netcdf_text(file, nullptr, "Conventions"), "CF-1.8");
   EXPECT_EQ(test::netcdf_text(file, "tmrt", "units"), "degC");
-  // Readers show the names that poi.csv and pictures have.
-  EXPECT_EQ(test::netcdf_text(file, "time", "units"), "minutes since 1970-01-01 00:00:00");
+  EXPECT_EQ(test::netcdf_text(file, "time", "units"), "minutes since 1970-01-01 00:00:00 +01:00");
   EXPECT_EQ(test::netcdf_text(file, "time", "time_zone"), "UTC+01:00");
   const auto series = io::read_netcdf(file, {"time", "y", "tmrt"});
   EXPECT_EQ(io::find_array(series, "time", "the file").size(0), 24);

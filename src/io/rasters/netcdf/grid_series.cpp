@@ -24,10 +24,10 @@ constexpr int kNcNetcdf4 = 0x1000, kNcWrite = 1;
 constexpr int64_t kChunk = GridSeriesWriter::kRows;
 constexpr int kDeflateLevel = 1;
 
-/// "UTC+02:00". Not part of the time's units: readers would show the hour of another clock than all other results.
+/// "+02:00"
 std::string zone_text(double utc_offset_h) {
   const int minutes = static_cast<int>(std::lround(utc_offset_h * 60));
-  return fmt::format("UTC{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
+  return fmt::format("{}{:02}:{:02}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
                      std::abs(minutes) % 60);
 }
 
@@ -139,9 +139,10 @@ void GridSeriesWriter::State::define() {
             y_variable = variable("y", kNcDouble, {y}), x_variable = variable("x", kNcDouble, {x});
   text(time_variable, "standard_name", "time");
   const std::string zone = zone_text(description.utc_offset_h);
-  text(time_variable, "long_name", "end of the interval, local standard time (" + zone + ")");
-  text(time_variable, "units", "minutes since 1970-01-01 00:00:00");
-  text(time_variable, "time_zone", zone);
+  text(time_variable, "long_name", "end of the interval, local standard time (UTC" + zone + ")");
+  // Without the offset CF readers take the times as UTC.
+  text(time_variable, "units", "minutes since 1970-01-01 00:00:00 " + zone);
+  text(time_variable, "time_zone", "UTC" + zone);
   text(time_variable, "calendar", "proleptic_gregorian");
   text(time_variable, "axis", "T");
   text(time_variable, "bounds", "time_bnds");
