@@ -52,7 +52,7 @@ LonLat centre_lon_lat(const RasterGrid&) { return {}; }
 
 namespace urban {
 
-LoadedCity read_city(const CityFiles& files) { refuse_file(files.dsm); }
+LoadedCity read_city(const CityFiles& files, GroundUse) { refuse_file(files.dsm); }
 Raster read_layer(const std::filesystem::path& file, const CityFiles&, LoadedCity&, LayerValues) {
   refuse_file(file);
 }
