@@ -65,7 +65,7 @@ void describe(Schema<CommonOptions>& s) {
       .effect(Effect::display);
 }
 
-void add_common(Command& command, const std::string& example, Common common) {
+void add_common(Command& command, const std::string& example) {
   const auto bound = std::make_shared<BoundOptions>();
   bound->list = &schema_of<CommonOptions>();
   bound->options = &command.common;
@@ -73,9 +73,6 @@ void add_common(Command& command, const std::string& example, Common common) {
   std::set<std::string> without;
   if (!keeps_file_record(*command.app)) without.insert("no_record");
   if (!command.over_ranks) without.insert({"ranks", "share_devices", "wait_limit"});
-  if (common == Common::printing)
-    without.insert(
-        {"device", "threads", "no_fallback", "numerics", "check", "input_memory", "telemetry", "trace"});
   cli::bind(command, *bound, without);  // not std::bind, which a std::set finds
   command.app->footer("Example:\n  " + example);
 }

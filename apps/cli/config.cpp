@@ -6,7 +6,6 @@
 
 #include "command_line.hpp"
 #include "commands.hpp"
-#include "completion/tree.hpp"
 #include "io/text/toml.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/schema.hpp"
@@ -81,11 +80,6 @@ class FileOptions {
       }
       if (!applies) continue;
       const CLI::Option* option = app_.get_option_no_throw("--" + key);
-      // A common option before all tables holds for the commands that have it.
-      if (!option && !table_app.get_parent() &&
-          with_common_options(table_app).get_option_no_throw("--" + key) &&
-          with_common_options(table_app).get_option("--" + key)->get_group() == kCommonOptions)
-        continue;
       if (!option || key == "config" || key == "help") {
         std::vector<std::string> names;
         for (const CLI::Option* known : app_.get_options())

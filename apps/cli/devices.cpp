@@ -80,7 +80,7 @@ int run(const CommonOptions& common) {
 void add_devices(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "devices",
                                  "list the devices of each back end, or the reason why it has none");
-  add_common(command, "lockstep devices --json", Common::printing);
+  add_common(command, "lockstep devices --json");
   command.run = [&command] { return run(command.common); };
 }
 

@@ -16,7 +16,6 @@
 #include "bound_options.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
-#include "completion/tree.hpp"
 #include "core/environment/environment.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
@@ -178,10 +177,10 @@ void refuse_options_as_values(const CLI::App& app) {
       if (option->get_required() && option->count() == 0) missing.push_back(option->get_name());
     }
     const auto rest = root.remaining(true);
-    const std::string last = std::exchange(missing.back(), "");
-    std::string listed = fmt::format("{}", fmt::join(missing, ", "));
-    listed.replace(std::max<size_t>(listed.size(), 2) - 2, 2, missing.size() > 1 ? " and " : "");
-    throw InputError(fmt::format("{}{} {} missing", listed, last, missing.size() == 1 ? "is" : "are"), path,
+    std::string listed;
+    for (size_t k = 0; k < missing.size(); ++k)
+      listed += fmt::format("{}{}", k == 0 ? "" : k + 1 == missing.size() ? " and " : ", ", missing[k]);
+    throw InputError(fmt::format("{} {} missing", listed, missing.size() == 1 ? "is" : "are"), path,
                      fmt::format("the options that '{} --help' marks REQUIRED", path))
         .with_hint(rest.empty() ? "" : fmt::format("'{}' is the value of no option", rest.front()));
   }
@@ -278,7 +277,7 @@ int run(int argc, char** argv, const std::function<void()>& instead = {}) {
   add_emit(commands, root);
   add_report(commands, root);
   add_reproduce(commands, root);
-  const CommandLine line = command_line({argv + 1, argv + argc}, with_common_options(root));
+  const CommandLine line = command_line({argv + 1, argv + argc}, *commands.front()->app);
   if (line.asks_version()) {
     print_result(version_text(wants_json()));
     return kDone;

@@ -93,10 +93,8 @@ std::filesystem::path record_file_of(const CLI::App& app);
 void set_footer(CLI::App& app, const std::string& text);
 /// Whether a command keeps its record next to a file, once all its options are added.
 bool keeps_file_record(const CLI::App& app);
-/// The common options of a command: one that only prints has none that concern devices.
-enum class Common { all, printing };
-/// --json, --quiet, --config, for commands that compute also --device, --threads and the rest, and an example for the help.
-void add_common(Command& command, const std::string& example, Common common = Common::all);
+/// --device, --json and the rest that every command has, and an example for its help.
+void add_common(Command& command, const std::string& example);
 
 /// The command's name as typed: "lockstep urban svf".
 std::string command_path(const CLI::App& app);

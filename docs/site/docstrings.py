@@ -24,7 +24,7 @@ def as_rst(lines):
         if item:
             close()
             found.append(f"- ``{item[1]}`` ({escaped(item[2])}): {escaped(item[3])}")
-        elif line.startswith("    ") and not (found and found[-1].startswith("- ")):
+        elif line.startswith("    ") and line.strip() and not (found and found[-1].startswith("- ")):
             block.append(line)
         elif line.strip() or not block:
             close()

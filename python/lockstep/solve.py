@@ -463,8 +463,7 @@ def posegraph(file, *, device=None, callback=None, **options):
 
 @described("solve.bundle")
 def bundle(file=None, *, device=None, callback=None, **options):
-    """Optimises a BAL file, or a synthetic scene with the given numbers of cameras and observations, as `lockstep solve bal`.
-    """
+    """Optimises a BAL file, or a synthetic scene with the given numbers of cameras and observations, as `lockstep solve bal`."""
     return _command("bundle", device, options, file=file, callback=callback)
 
 

@@ -209,8 +209,7 @@ def shadows(dsm, *, azimuth, altitude, dem=None, cdsm=None, tdsm=None, pixel_siz
 
 @described("urban.compute_walls")
 def walls(dsm, *, dem=None, pixel_size=None, nodata=None, device=None, **options):
-    """Walls next to ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 where there is no wall.
-    """
+    """Walls next to ground pixels: wall_height (m) and wall_aspect (degrees clockwise from north); 0 where there is no wall."""
     return _compute(_core.urban_walls, "walls", device, dict(dsm=dsm, dem=dem), pixel_size, nodata, options)
 
 

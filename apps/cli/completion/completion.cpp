@@ -26,7 +26,7 @@ void add_completion(CommandList& commands, CLI::App& root) {
   Command& command = add_command(commands, root, "completion",
                                  "print a completion script for bash, zsh or fish, or the manual page");
   const CompletionOptions& options = add_options<CompletionOptions>(command);
-  add_common(command, "eval \"$(lockstep completion bash)\"", Common::printing);
+  add_common(command, "eval \"$(lockstep completion bash)\"");
   command.run = [&options, &root] {
     print_result(options.shell == "bash"   ? bash_script(root)
                  : options.shell == "zsh"  ? zsh_script(root)

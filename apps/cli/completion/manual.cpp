@@ -53,7 +53,7 @@ std::string manual_page(const CLI::App& root) {
       kVersion, roff(root.get_description()));
   add_manual(root, "lockstep", out);
   out += ".SH COMMON OPTIONS\n";
-  add_manual_options(with_common_options(root), true, out);
+  add_manual_options(*children_of(root).front(), true, out);
   return out +
          ".SH EXIT STATUS\n0 done, 1 a difference or a finding, 2 bad input, 3 no device or a failed "
          "stage.\n";

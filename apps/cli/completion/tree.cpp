@@ -34,12 +34,6 @@ std::vector<CLI::App*> children_of(const CLI::App& app) {
   return const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; });
 }
 
-const CLI::App& with_common_options(const CLI::App& root) {
-  for (const CLI::App* child : children_of(root))
-    if (child->get_option_no_throw("--device")) return *child;
-  return root;
-}
-
 std::vector<std::pair<std::string, const CLI::Option*>> options_of(const CLI::App& app) {
   std::vector<std::pair<std::string, const CLI::Option*>> all;
   const auto add = [&](const CLI::App& from, bool common) {
@@ -48,7 +42,7 @@ std::vector<std::pair<std::string, const CLI::Option*>> options_of(const CLI::Ap
         for (const std::string& name : option->get_lnames()) all.emplace_back("--" + name, option);
   };
   add(app, false);
-  if (!app.get_parent()) add(with_common_options(app), true);
+  if (!app.get_parent()) add(*children_of(app).front(), true);
   return all;
 }
 

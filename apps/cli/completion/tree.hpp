@@ -12,7 +12,7 @@ class Option;
 
 namespace lockstep::cli {
 
-/// The heading of the options that commands have in common; those that only print lack the ones for devices.
+/// The heading of the options that every command has.
 inline constexpr auto kCommonOptions = "Common options";
 
 struct CommandWords {
@@ -32,9 +32,7 @@ std::vector<ValueOption> value_options(const CLI::App& root);
 
 /// The commands right below one.
 std::vector<CLI::App*> children_of(const CLI::App& app);
-/// A command that has all common options, whose descriptions stand for those of all commands.
-const CLI::App& with_common_options(const CLI::App& root);
-/// The options of a command, by the names that they have now; the program has the common ones.
+/// The options of a command, by the names that they have now; the program has those that every command has.
 std::vector<std::pair<std::string, const CLI::Option*>> options_of(const CLI::App& app);
 
 std::string bash_script(const CLI::App& root);

@@ -409,7 +409,7 @@ void add_reproduce(CommandList& commands, CLI::App& root) {
   };
   Command& both = add_command(commands, root, "compare", "compare options, inputs and outputs of two runs");
   const ComparedRuns& results = add_options<ComparedRuns>(both);
-  add_common(both, "lockstep compare before after", Common::printing);
+  add_common(both, "lockstep compare before after");
   both.run = [&both, &results] { return compare(both.common, results); };
 }
 

@@ -413,7 +413,7 @@ void add_report(CommandList& commands, CLI::App& root) {
   Command& command =
       add_command(commands, root, "report", "write a self-contained HTML page about the results in a folder");
   const ReportOptions& options = add_options<ReportOptions>(command);
-  add_common(command, "lockstep report out/goteborg", Common::printing);
+  add_common(command, "lockstep report out/goteborg");
   command.run = [&command, &options] { return run(command.common, options); };
 }
 

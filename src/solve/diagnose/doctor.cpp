@@ -26,7 +26,6 @@ constexpr double kFarColumn = 1e6;   // of a column's length from the median
 constexpr double kCarries = 1e-10;   // squared share of an unknown in the free directions
 constexpr double kUnlikely = 0.05;   // probability, over all instances, of one that is an outlier by chance
 constexpr double kUnchecked = 1e-9;  // of 1 - leverage
-constexpr double kNoLength = 1e-13;  // of a singular value over the largest: 0
 constexpr double kWeak = 1e-6;       // of one that is not 0
 constexpr double kTakesPart = 0.01;  // squared share of a block in a direction
 constexpr double kInfluential = 1;   // Cook's distance
@@ -37,25 +36,9 @@ ProblemReport::Block named_block(const Problem::State& state, int64_t block) {
   return {set.name, set.number(block - set.first_block)};
 }
 
-/// The least of the singular values that are not 0 over the largest, of J with columns of length 1, and the squared shares of
-/// the columns in its direction.
-std::pair<double, Eigen::VectorXd> weakest_direction(Eigen::MatrixXd j) {
-  for (Index k = 0; k < j.cols(); ++k)
-    if (const double length = j.col(k).stableNorm(); length > 0) j.col(k) /= length;
-  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(j);
-  const Index rows = std::min(j.rows(), j.cols());
-  const Eigen::MatrixXd upper = qr.matrixR().topRows(rows).triangularView<Eigen::Upper>();
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(upper, Eigen::ComputeFullV);
-  const Eigen::VectorXd& s = svd.singularValues();
-  Index last = 0;
-  while (last + 1 < s.size() && s[last + 1] > kNoLength * s[0]) ++last;
-  if (s.size() == 0 || !(s[0] > 0)) return {1, Eigen::VectorXd::Zero(j.cols())};
-  return {s[last] / s[0], (qr.colsPermutation() * svd.matrixV().col(last)).cwiseAbs2()};
-}
-
 void find_weak(const Problem::State& state, const DensePiece& piece, const Columns& columns,
-               ProblemReport::Piece& out) {
-  const auto [least, share] = weakest_direction(piece.matrix);
+               ColumnDirections& directions, ProblemReport::Piece& out) {
+  const auto [least, share] = directions.weakest();
   out.weakest = least;
   if (!(least < kWeak)) return;
   std::map<int64_t, double> by_block;
@@ -74,10 +57,13 @@ bool dense_shares(const Problem::State& state, const SparseRows& j, const Pieces
                   const Columns& columns, std::vector<double>& share, ProblemReport& out) {
   size_t number = 0;
   return each_dense_piece(j, pieces, columns, [&](DensePiece piece) {
-    if (piece.matrix.size() > 0) find_weak(state, piece, columns, out.pieces[number]);
-    ++number;
-    const Eigen::VectorXd found = piece.matrix.rows() == 0 ? Eigen::VectorXd::Ones(piece.matrix.cols())
-                                                           : null_space(std::move(piece.matrix)).first;
+    ProblemReport::Piece& own = out.pieces[number++];
+    Eigen::VectorXd found = Eigen::VectorXd::Ones(piece.matrix.cols());
+    if (piece.matrix.rows() > 0) {
+      ColumnDirections directions(std::move(piece.matrix));
+      find_weak(state, piece, columns, directions, own);
+      found = directions.free().first;
+    }
     for (size_t k = 0; k < piece.columns.size(); ++k) share[size_t(piece.columns[k])] = found[Index(k)];
   });
 }

@@ -25,18 +25,14 @@ struct Columns {
 template <class F>
 void each_counting(const Problem::State& state, F f) {
   int64_t row = 0;
-  for (const auto& [id, record] : state.terms) {
-    int64_t number = 0;
-    for (const TermRecord::Part& part : record.parts) {
+  for (const auto& [id, record] : state.terms)
+    each_instance(record, [&](int64_t number, const TermRecord::Part& part, int64_t i) {
       const Batch& batch = state.batches[size_t(part.batch)];
       const Segment& segment = batch.segments[size_t(part.segment)];
-      for (int64_t i = part.first; i < part.first + part.count; ++i, ++number) {
-        if (!segment.counts(i)) continue;
-        f(record.name, number, size_t(part.batch), segment, i, row);
-        if (!batch.expression->energy) row += batch.expression->rows;
-      }
-    }
-  }
+      if (!segment.counts(i)) return;
+      f(record.name, number, size_t(part.batch), segment, i, row);
+      if (!batch.expression->energy) row += batch.expression->rows;
+    });
 }
 
 /// Blocks that move, by the piece that they belong to.

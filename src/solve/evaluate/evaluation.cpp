@@ -23,12 +23,10 @@ struct RowPlan {
 /// adding.
 template <class F>
 void each_instance_added(const Problem::State& state, F f) {
-  for (const auto& [number, record] : state.terms) {
-    int64_t instance = 0;
-    for (const TermRecord::Part& part : record.parts)
-      for (int64_t i = part.first; i < part.first + part.count; ++i, ++instance)
-        f(number, instance, size_t(part.batch), size_t(part.segment), i);
-  }
+  for (const auto& [number, record] : state.terms)
+    each_instance(record, [&](int64_t instance, const TermRecord::Part& part, int64_t i) {
+      f(number, instance, size_t(part.batch), size_t(part.segment), i);
+    });
 }
 
 /// Places of instances among those of their batch that count; -1 for those that do not.

@@ -95,22 +95,43 @@ bool surely_full(const NormalEquations& equations, const std::vector<HostBatch>&
 
 }  // namespace
 
-std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j) {
-  const Eigen::Index n = j.cols();
-  for (Eigen::Index k = 0; k < n; ++k)
+ColumnDirections::ColumnDirections(Eigen::MatrixXd j) {
+  for (Eigen::Index k = 0; k < j.cols(); ++k)
     if (const double length = j.col(k).stableNorm(); length > 0) j.col(k) /= length;
-  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(j);
-  const Eigen::Index rows = std::min(j.rows(), n);
-  const auto pivot = [&](Eigen::Index k) { return std::abs(qr.matrixR()(k, k)); };
-  constexpr double kClear = 1e-10;  // of the last pivot: full rank beyond doubt, and nothing more to compute
-  if (rows == n && pivot(n - 1) > kClear * pivot(0)) return {Eigen::VectorXd::Zero(n), 0};
-  const Eigen::MatrixXd upper = qr.matrixR().topRows(rows).triangularView<Eigen::Upper>();
-  const Eigen::BDCSVD<Eigen::MatrixXd> svd(upper, Eigen::ComputeFullV);
-  const Eigen::VectorXd& s = svd.singularValues();
+  qr_.compute(j);
+}
+
+const Eigen::BDCSVD<Eigen::MatrixXd>& ColumnDirections::decomposed() {
+  if (!svd_) {
+    const Eigen::MatrixXd upper =
+        qr_.matrixR().topRows(std::min(qr_.rows(), qr_.cols())).triangularView<Eigen::Upper>();
+    svd_.emplace(upper, Eigen::ComputeFullV);
+  }
+  return *svd_;
+}
+
+Eigen::Index ColumnDirections::rank() {
+  const Eigen::VectorXd& s = decomposed().singularValues();
   Eigen::Index rank = 0;
   while (rank < s.size() && s[rank] > kRank * s[0]) ++rank;
-  const Eigen::MatrixXd basis = qr.colsPermutation() * svd.matrixV().rightCols(n - rank);
+  return rank;
+}
+
+std::pair<Eigen::VectorXd, int64_t> ColumnDirections::free() {
+  const Eigen::Index n = qr_.cols();
+  const auto pivot = [&](Eigen::Index k) { return std::abs(qr_.matrixR()(k, k)); };
+  constexpr double kClear = 1e-10;  // of the last pivot: full rank beyond doubt, and nothing more to compute
+  if (qr_.rows() >= n && pivot(n - 1) > kClear * pivot(0)) return {Eigen::VectorXd::Zero(n), 0};
+  const Eigen::Index rank = this->rank();
+  const Eigen::MatrixXd basis = qr_.colsPermutation() * decomposed().matrixV().rightCols(n - rank);
   return {basis.rowwise().squaredNorm(), n - rank};
+}
+
+std::pair<double, Eigen::VectorXd> ColumnDirections::weakest() {
+  const Eigen::Index rank = this->rank();
+  if (rank == 0) return {1, Eigen::VectorXd::Zero(qr_.cols())};
+  const Eigen::VectorXd& s = decomposed().singularValues();
+  return {s[rank - 1] / s[0], (qr_.colsPermutation() * decomposed().matrixV().col(rank - 1)).cwiseAbs2()};
 }
 
 std::vector<std::string> notes_of_parts(const Problem& problem) {
@@ -158,7 +179,7 @@ std::vector<std::string> notes_of_rank(const Problem& problem, Run& run) {
   if (kept.empty() || surely_full(equations, batches, kept)) return {};
   const Eigen::MatrixXd all = dense_jacobian(batches, equations, rows);
   if (!all.allFinite()) return {};
-  const auto [share, directions] = null_space(all(Eigen::all, kept));
+  const auto [share, directions] = ColumnDirections(all(Eigen::all, kept)).free();
   if (directions == 0) return {};
   std::vector<int64_t> blocks;
   for (size_t k = 0; k < kept.size(); ++k)

@@ -3,6 +3,7 @@
 
 #include <Eigen/Dense>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,9 +12,22 @@
 
 namespace lockstep::solve {
 
-/// By column of J, its squared share in the directions that change no row; and their number. Does not depend on the columns'
-/// units.
-std::pair<Eigen::VectorXd, int64_t> null_space(Eigen::MatrixXd j);
+/// Directions of the columns of J, each of length 1, so that their units do not matter.
+class ColumnDirections {
+ public:
+  explicit ColumnDirections(Eigen::MatrixXd j);
+  /// By column, its squared share in the directions that change no row; and their number.
+  std::pair<Eigen::VectorXd, int64_t> free();
+  /// The least of the singular values that are not 0 over the largest, and by column its squared share in that direction.
+  std::pair<double, Eigen::VectorXd> weakest();
+
+ private:
+  const Eigen::BDCSVD<Eigen::MatrixXd>& decomposed();  // of the triangle
+  Eigen::Index rank();                                 // singular values that are not 0
+
+  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr_;
+  std::optional<Eigen::BDCSVD<Eigen::MatrixXd>> svd_;
+};
 /// One line if the blocks that move fall into parts that no residual connects.
 std::vector<std::string> notes_of_parts(const Problem& problem);
 /// One line if J, of residuals and in f64, lacks full rank at the evaluator's state, where the minimisation ended: how many

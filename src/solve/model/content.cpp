@@ -13,14 +13,12 @@ namespace {
 
 /// Calls f(instance of the set, batch, segment, instance of the segment) for those that were not removed.
 template <class F>
-void each_instance(const Problem::State& state, const TermRecord& record, F f) {
-  int64_t instance = 0;
-  for (const TermRecord::Part& part : record.parts) {
+void each_staying(const Problem::State& state, const TermRecord& record, F f) {
+  each_instance(record, [&](int64_t instance, const TermRecord::Part& part, int64_t i) {
     const Batch& batch = state.batches[size_t(part.batch)];
     const Segment& segment = batch.segments[size_t(part.segment)];
-    for (int64_t i = part.first; i < part.first + part.count; ++i, ++instance)
-      if (segment.stays(i)) f(instance, batch, segment, i);
-  }
+    if (segment.stays(i)) f(instance, batch, segment, i);
+  });
 }
 
 /// The text of an instance's loss.
@@ -52,7 +50,7 @@ std::vector<TermSetContent> term_sets(const Problem& problem) {
   for (const auto& [number, record] : state.terms) {
     TermSetContent& own = out.emplace_back();
     own.terms = {number, problem.number()}, own.name = record.name, own.data = record.type_data;
-    each_instance(state, record, [&](int64_t, const Batch& batch, const Segment& segment, int64_t i) {
+    each_staying(state, record, [&](int64_t, const Batch& batch, const Segment& segment, int64_t i) {
       const ExpressionKey& expression = *batch.expression;
       ++own.instances, own.enabled += segment.counts(i);
       own.residuals = expression.rows, own.energy = expression.energy, own.weighted = expression.weighted;
@@ -68,7 +66,7 @@ InstanceContent instance_content(const Problem& problem, TermSet terms, int64_t 
   const TermRecord& record = state.record(terms, "solve instance_content");
   InstanceContent out;
   bool found = false;
-  each_instance(state, record, [&](int64_t k, const Batch& batch, const Segment& segment, int64_t i) {
+  each_staying(state, record, [&](int64_t k, const Batch& batch, const Segment& segment, int64_t i) {
     if (k != instance) return;
     found = true;
     const size_t slots = batch.expression->slots.size(), data = size_t(batch.expression->data);
@@ -98,7 +96,7 @@ std::vector<std::pair<TermSet, int64_t>> instances_of(const Problem& problem, Bl
   const auto number = int32_t(s.first_block + s.place(block, "solve instances_of"));
   std::vector<std::pair<TermSet, int64_t>> out;
   for (const auto& [id, record] : state.terms)
-    each_instance(state, record, [&](int64_t k, const Batch& batch, const Segment& segment, int64_t i) {
+    each_staying(state, record, [&](int64_t k, const Batch& batch, const Segment& segment, int64_t i) {
       const size_t slots = batch.expression->slots.size();
       const auto first = segment.blocks.begin() + i * int64_t(slots);
       if (std::find(first, first + int64_t(slots), number) != first + int64_t(slots))

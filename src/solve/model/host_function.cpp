@@ -118,16 +118,23 @@ std::vector<double> HostFunction::slopes(const HostArguments& at, size_t slot, s
   const double size = manifold.euclidean ? std::abs(at.blocks[slot][coordinate]) : 1;
   constexpr double kShare = 0.05, kSeen = 1e-7, kGrowth = 1e4, kLeast = 1e-280;
   double step = kShare * (size > 0 ? std::max(size, kLeast) : 1);
+  std::vector<double> ahead, behind;
+  bool seen = false;
   for (; step < kShare; step = std::min(kGrowth * step, kShare)) {
-    const std::vector<double> ahead = along(step), behind = along(-step);
+    ahead = along(step), behind = along(-step);
     double change = 0, largest = 0;
     for (size_t r = 0; r < ahead.size(); ++r) {
       change = std::max(change, std::abs(ahead[r] - behind[r]));
       largest = std::max(largest, std::max(std::abs(ahead[r]), std::abs(behind[r])));
     }
-    if (!(change <= kSeen * largest)) break;
+    seen = !(change <= kSeen * largest);
+    if (seen) break;
   }
-  return ridders(along, step, size_t(rows_));
+  return ridders(
+      [&](double at_step) {
+        return !seen || std::abs(at_step) != step ? along(at_step) : at_step > 0 ? ahead : behind;
+      },
+      step, size_t(rows_));
 }
 
 void HostFunction::differences(const HostArguments& at, std::span<double> out) const {

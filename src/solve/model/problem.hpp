@@ -72,6 +72,14 @@ struct TermRecord {
   std::vector<int> slots = {};  // slot of the type by that of the expression; empty of loose residuals
 };
 
+/// Calls f(number in the set, part, instance of the part's segment) in the order of adding, also for those that were removed.
+template <class F>
+void each_instance(const TermRecord& record, F f) {
+  int64_t number = 0;
+  for (const TermRecord::Part& part : record.parts)
+    for (int64_t i = part.first; i < part.first + part.count; ++i, ++number) f(number, part, i);
+}
+
 struct Problem::State {
   const uint64_t number = next_number();  // of the problem, in the handles that it gives
   std::vector<SetState> sets;

@@ -96,27 +96,25 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
 
 /// Parts of maps besides the change.
 struct ChangeMaps {
-  io::Image under;              ///< a basemap; empty: none
-  CityOutlines city;            ///< of the run after
+  MapBase after;                ///< without covers
   std::vector<uint8_t> felled;  ///< crowns of the run before alone; empty: none
-  std::vector<io::MapOutline> outlines() const {
-    constexpr io::Rgb kBuilding = {72, 76, 86}, kCrown = {20, 84, 40}, kFelled = {140, 80, 30};
-    std::vector<io::MapOutline> lines;
-    if (!felled.empty()) lines.push_back({&felled, "tree crown before", kFelled, true});
-    if (!city.crowns.empty()) lines.push_back({&city.crowns, "tree crown", kCrown, true});
-    if (!city.buildings.empty()) lines.push_back({&city.buildings, "building", kBuilding, false});
-    return lines;
+  void put_into(io::MapPictureOptions& picture) const {
+    constexpr io::Rgb kFelled = {140, 80, 30};
+    if (!felled.empty()) picture.outlines.push_back({&felled, "tree crown before", kFelled, true});
+    after.put_into(picture, false);
   }
 };
 
 ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, const RunFolder& after) {
   if (!options.pictures || !Outputs::drawable(before.grid())) return {};
-  ChangeMaps maps{read_map_under(options.map, before.grid()), recorded_outlines(after), {}};
-  const CityOutlines past = recorded_outlines(before);
+  io::Image under = read_map_under(options.map, before.grid());
+  ChangeMaps maps{recorded_outlines(after), {}};
+  maps.after.under = std::move(under);
+  MapBase past = recorded_outlines(before);
   if (past.crowns.empty()) return maps;
-  maps.felled = past.crowns;
-  for (size_t p = 0; p < maps.city.crowns.size(); ++p)
-    maps.felled[p] = past.crowns[p] && !maps.city.crowns[p];
+  for (size_t p = 0; p < maps.after.crowns.size(); ++p)
+    past.crowns[p] = past.crowns[p] && !maps.after.crowns[p];
+  maps.felled = std::move(past.crowns);
   if (std::ranges::find(maps.felled, 1) == maps.felled.end()) maps.felled.clear();
   return maps;
 }
@@ -163,8 +161,7 @@ class ChangeWriter {
     picture.minimum = -scale;
     if (!options_.include_roofs) picture.cover = &uncounted_;
     picture.covers = {{"roof or water", {226, 224, 220}}};
-    if (!maps_.under.pixels.empty()) picture.under = &maps_.under;
-    picture.outlines = maps_.outlines();
+    maps_.put_into(picture);
     picture.pixel_size = std::sqrt(before_.pixel_m2());
     picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
                                      io::civil_text(before_.times().back()));

@@ -9,7 +9,6 @@
 #include "core/record/sha256.hpp"
 #include "core/reports/log.hpp"
 #include "lockstep/error.hpp"
-#include "urban/pictures/map_base.hpp"
 #include "urban/run/files/city_files.hpp"
 
 namespace lockstep::urban {
@@ -45,7 +44,7 @@ std::optional<CityFiles> files_of(const RunFolder& run) {
 
 }  // namespace
 
-CityOutlines recorded_outlines(const RunFolder& run) try {
+MapBase recorded_outlines(const RunFolder& run) try {
   const std::optional<CityFiles> files = files_of(run);
   if (!files) return {};
   LoadedCity loaded = read_city(*files, files->dem.empty() ? GroundUse::none : GroundUse::counted);
@@ -53,7 +52,8 @@ CityOutlines recorded_outlines(const RunFolder& run) try {
   const City city = take_city(loaded);
   MapBase base = map_base(city, {}, std::vector<uint8_t>(run.cells(), 1));
   if (files->dem.empty()) base.buildings.clear();
-  return {std::move(base.buildings), std::move(base.crowns)};
+  base.cover.clear();
+  return base;
 } catch (const Error& error) {
   logging::info("maps show neither buildings nor crowns: {}", error.what());
   return {};

@@ -54,7 +54,7 @@ TEST(LandmarkFactors, PlanesSeenFromPoses) {
     const Vector3d seen = x.linear().transpose() * there;
     EXPECT_NEAR(e.head(2).norm(), std::acos(seen.dot(z)), 1e-12);  // the angle between the normals
     EXPECT_NEAR(e[2], distance - there.dot(x.translation()) - 0.4, 1e-12);
-    if (before.size()) EXPECT_LT((e - before).norm(), 1e-12);
+    if (before.size()) { EXPECT_LT((e - before).norm(), 1e-12); }
     before = e;
   }
 }
