@@ -2,7 +2,7 @@
 import operator
 
 from . import _blocks, _core, _types
-from ._errors import InputError
+from ._errors import InputError, whole
 from ._expr import Expr, Val, caller, condition_of, core_of, lift, mark, number, trace
 
 
@@ -152,7 +152,7 @@ class Group:
 
 class _Domain:
     def __init__(self, kind, rank):
-        self.kind, self.rank = kind, rank
+        self.kind, self.rank = kind, whole(rank, "rank", "annotation", 1, 3)
 
 
 class BufferType:
@@ -166,10 +166,14 @@ class BufferType:
         return self.access != "read"
 
     def __getitem__(self, key):
-        kind, rank = key if isinstance(key, tuple) else (key, None)
-        if isinstance(kind, int):
-            kind, rank = None, kind
-        return BufferType(self.access, None if kind is None else _types.dtype(kind, "annotation"), rank)
+        parts = key if isinstance(key, tuple) else (key,)
+        if not 1 <= len(parts) <= 2:
+            raise InputError(f"{self!r} with {len(parts)} parts", "annotation",
+                             "an element type and a rank, such as Grid[ls.f32, 3]; rules of boundaries are named where the "
+                             "grid is read: t.periodic()[at.x(+1)]")
+        kind, rank = (None, *parts) if len(parts) == 1 and isinstance(parts[0], int) else (*parts, None)[:2]
+        return BufferType(self.access, None if kind is None else _types.dtype(kind, "annotation"),
+                          None if rank is None else whole(rank, "rank", "annotation", 1, 4))
 
     def __repr__(self):
         name = {"read": "Grid", "write": "Out", "read_write": "InOut"}[self.access]

@@ -406,6 +406,13 @@ def test_there_are_enough():
 @pytest.mark.parametrize("make, said", [
     (lambda: ls.kernel(lambda: None), "without parameters"),
     (lambda: ls.kernel(lambda at, x: None), "annotation"),
+    (lambda: ls.Grid[ls.f32, 3, "periodic"], r"with 3 parts \[annotation\]: expected an element type and a rank"),
+    (lambda: ls.Out[()], "with 0 parts"),
+    (lambda: ls.Grid[ls.f32, 5], r"rank 5 \[annotation\]: expected a whole number from 1 to 4"),
+    (lambda: ls.Grid[0], "rank 0"),
+    (lambda: ls.InOut[ls.f32, True], "rank True"),
+    (lambda: ls.At[4], r"rank 4 \[annotation\]: expected a whole number from 1 to 3"),
+    (lambda: ls.Group["x"], "rank 'x'"),
 ])
 def test_parameters_that_are_refused(make, said):
     with pytest.raises(ls.InputError, match=said):
