@@ -120,10 +120,12 @@ inline void write_new(const std::filesystem::path& path, const std::vector<std::
   write_netcdf(path, variables, {});
 }
 
-/// A day and an hour of one cell from 2021-05-19T00:00 on, whose radiation is `joules` of the hour.
+inline constexpr size_t kHoleHour = 12;
+/// A day and an hour of one cell from 2021-05-19T00:00 on, whose radiation is `joules` of the hour. `hole`: what has no value
+/// at kHoleHour.
 inline void write_day(const std::filesystem::path& path, const std::function<double(int hour)>& joules,
-                      double lat = 48, double lon = 11,
-                      const std::string& epoch = "seconds since 1970-01-01") {
+                      double lat = 48, double lon = 11, const std::string& epoch = "seconds since 1970-01-01",
+                      const std::string& hole = "") {
   constexpr int64_t kHours = 25;
   std::vector<double> times, sums;
   for (int hour = 0; hour < int(kHours); ++hour) {
@@ -135,11 +137,12 @@ inline void write_day(const std::filesystem::path& path, const std::function<dou
       {"latitude", {"latitude"}, Array::of(std::vector<double>{lat}, {1}), {}},
       {"longitude", {"longitude"}, Array::of(std::vector<double>{lon}, {1}), {}},
       {"ssrd", {"valid_time", "latitude", "longitude"}, Array::of(sums, {kHours, 1, 1}), {}}};
-  for (const char* name : {"u10", "v10", "t2m", "d2m"})
-    variables.push_back({name,
-                         {"valid_time", "latitude", "longitude"},
-                         Array::of(std::vector<double>(kHours, name[1] == '2' ? 285 : 1), {kHours, 1, 1}),
-                         {}});
+  for (const char* name : {"u10", "v10", "t2m", "d2m"}) {
+    std::vector<double> values(kHours, name[1] == '2' ? 285 : 1);
+    if (name == hole) values[kHoleHour] = std::nan("");
+    variables.push_back(
+        {name, {"valid_time", "latitude", "longitude"}, Array::of(values, {kHours, 1, 1}), {}});
+  }
   write_netcdf(path, variables, {});
 }
 

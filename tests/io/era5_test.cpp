@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,45 @@ TEST_F(Era5, OfSumsFromMidnightIsRefused) {
 TEST_F(Era5, OfAnEpochWithAnOffsetIsInUniversalTime) {
   write_day(folder / "era5.nc", [](int) { return 0; }, 48, 11, "seconds since 1970-01-01 00:00:00 +02:00");
   EXPECT_EQ(civil_text(read_era5(folder / "era5.nc", {48, 11, false, 0}).rows[0].time), "2021-05-18T22:00");
+}
+
+// Temperatures in K on the equator for an hour: 280 at the first longitude, 281 at the next and so on.
+void write_equator(const std::filesystem::path& path, const std::vector<double>& longitudes) {
+  const auto n = int64_t(longitudes.size());
+  std::vector<NetcdfVariable> variables = {
+      {"valid_time",
+       {"valid_time"},
+       Array::of(std::vector<double>{1621382400}, {1}),
+       {{"units", "seconds since 1970-01-01"}}},
+      {"latitude", {"latitude"}, Array::of(std::vector<double>{0}, {1}), {}},
+      {"longitude", {"longitude"}, Array::of(longitudes, {n}), {}}};
+  for (const char* name : {"u10", "v10", "t2m", "d2m", "ssrd"}) {
+    std::vector<double> values(longitudes.size(), 270);
+    if (name == std::string("t2m")) std::iota(values.begin(), values.end(), 280.0);
+    variables.push_back({name, {"valid_time", "latitude", "longitude"}, Array::of(values, {1, 1, n}), {}});
+  }
+  write_netcdf(path, variables, {});
+}
+
+TEST_F(Era5, AnAxisAroundTheEarthClosesOneWithAGapDoesNot) {
+  const auto kelvin_at = [&](double lon) {
+    return read_era5(folder / "era5.nc", {0, lon, false, 0}).rows[0][Weather::air_temperature] + 273.15;
+  };
+  write_equator(folder / "era5.nc", {0, 90, 180, 270});
+  EXPECT_NEAR(kelvin_at(315), 281.5, 1e-9);  // between the last and the first
+  EXPECT_NEAR(kelvin_at(-22.5), 280.75, 1e-9);
+  write_equator(folder / "era5.nc", {-120, -60, 0, 60, 120});
+  EXPECT_NEAR(kelvin_at(150), 284, 1e-9);  // the next cell is two cells away
+}
+
+// Without a dew point or an air temperature the humidity is unknown, and not 100 %.
+TEST_F(Era5, AMissingDewPointIsNoSaturatedAir) {
+  for (const char* hole : {"d2m", "t2m"}) {
+    write_day(folder / "era5.nc", [](int) { return 0; }, 48, 11, "seconds since 1970-01-01", hole);
+    const WeatherTable table = read_era5(folder / "era5.nc", {48, 11, false, 0});
+    for (size_t k = 0; k < table.rows.size(); ++k)
+      EXPECT_EQ(std::isnan(table.rows[k][Weather::relative_humidity]), k == kHoleHour) << hole << " " << k;
+  }
 }
 
 TEST(TimeUnits, OfTheConventions) {

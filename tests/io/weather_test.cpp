@@ -222,6 +222,17 @@ TEST(Weather, GapsOfThreeHoursAreFilledLongerOnesRefused) {
   expect_refused(kHead + csv_row("2015-06-21T01:00", "1,50,2,"), "w", "Kglobal is missing in all rows");
 }
 
+TEST(Weather, ADirectionHoldsForThreeHours) {
+  std::string text = "time,Ta,RH,wind,Kglobal,wind_direction\n";
+  for (int hour = 0; hour < 6; ++hour)
+    text += csv_row(fmt::format("2015-06-21T{:02}:00", hour), hour == 0 ? "20,50,1,0,270" : "20,50,0,0,");
+  const WeatherTable t = complete_weather(parse_weather(text, "w"));
+  for (size_t k = 0; k < t.rows.size(); ++k) {
+    const double direction = t.rows[k][Weather::wind_direction];
+    EXPECT_TRUE(k <= 3 ? direction == 270 : std::isnan(direction)) << k << ": " << direction;
+  }
+}
+
 TEST(Weather, ChosenTimes) {
   std::string text = kHead;
   for (int hour = 0; hour < 24; ++hour) text += csv_row(fmt::format("2016-02-29T{:02}:00", hour));

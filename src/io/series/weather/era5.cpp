@@ -203,7 +203,8 @@ WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
       if (!std::isnan(value)) take_value(row, quantity, value);
     };
     take(Weather::air_temperature, t[k] - kKelvin);
-    take(Weather::relative_humidity, std::min(100.0, 100 * era5_saturation(d[k]) / era5_saturation(t[k])));
+    // In this order the minimum of NaN is NaN: a missing dew point is no saturated air.
+    take(Weather::relative_humidity, std::min(100 * era5_saturation(d[k]) / era5_saturation(t[k]), 100.0));
     take(Weather::wind_speed, std::hypot(u[k], v[k]));
     const double from = std::atan2(-u[k], -v[k]) * 180 / std::numbers::pi;
     take(Weather::wind_direction, from < 0 ? from + 360 : from);
