@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "flow/small_run.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
@@ -112,6 +114,48 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   EXPECT_EQ(c.rows.size(), 4u);
   EXPECT_EQ(c.rows.back().relative_l2, 0);
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
+}
+
+/// A shear of four waves along y, saved with the axes of a box.
+void write_saved(const fs::path& file, double lx, double ly, Storage axes = Storage::f64) {
+  constexpr int64_t kPoints = 16;
+  std::vector<double> omega, x, y;
+  for (int64_t j = 0; j < kPoints; ++j)
+    for (int64_t i = 0; i < kPoints; ++i) omega.push_back(std::cos(2 * kPi * 4 * double(j) / kPoints));
+  for (int64_t k = 0; k < kPoints; ++k)
+    x.push_back(lx * double(k) / kPoints), y.push_back(ly * double(k) / kPoints);
+  const Array field = Array::of(omega, {kPoints, kPoints});
+  if (file.extension() == ".npy") return io::write_npy(file, field);
+  io::NpzArrays arrays;
+  arrays.emplace_back("omega", field);
+  arrays.emplace_back("x", Array::of(x).to(axes));
+  arrays.emplace_back("y", Array::of(y).to(axes));
+  io::write_npz(file, arrays);
+}
+
+TEST(FlowRun, RunsOfTwoBoxesAreNotCompared) {
+  const test::TemporaryFolder folder;
+  const fs::path high = folder / "high.npz", square = folder / "square.npz", narrow = folder / "narrow.npz",
+                 bare = folder / "bare.npy";
+  write_saved(high, 2 * kPi, 4 * kPi);
+  write_saved(square, 2 * kPi, 2 * kPi);
+  write_saved(narrow, 2 * kPi, 4 * kPi, Storage::f32);
+  write_saved(bare, 0, 0);
+  for (const auto& [a, b] : {std::pair(high, square), {square, high}}) {
+    const std::string text = test::refusal([&] { compare_runs(a, b); });
+    EXPECT_NE(text.find("a box of 6.28319 x "), std::string::npos) << text;
+    EXPECT_NE(text.find(b.string()), std::string::npos) << text;
+  }
+  // The mean of u^2 / 2 of u = -sin(k y) / k is 1 / (4 k^2), with k = 4 (2 pi / 4 pi) = 2.
+  for (const fs::path& other : {narrow, bare}) {
+    const Comparison2d c = compare_runs(high, other);
+    EXPECT_NEAR(c.rows[0].energy_a, 1.0 / 16, 1e-12);
+    EXPECT_NEAR(c.rows[0].energy_b, 1.0 / 16, 1e-12);
+    EXPECT_EQ(c.spectrum_a.size(), c.spectrum_b.size());
+    EXPECT_LT(c.spectrum_error, 1e-5);
+  }
+  write_saved(square, -1, 1);
+  EXPECT_NE(test::refusal([&] { compare_runs(square, high); }).find("axis x"), std::string::npos);
 }
 
 // Members with clocks of their own: saved moments are compared where the first members' times agree.

@@ -122,6 +122,21 @@ TEST(Raster, ChecksOfTheGrid) {
   EXPECT_TRUE(has(mismatch(changed([](auto& g) { g.transform[1] += 0.01; })), "pixels 2.01"));
 }
 
+// International and US survey feet (NIST Special Publication 811, appendix B) differ by two millionths.
+TEST(Raster, UnitsOfHeight) {
+  for (const char* name : {"ft", "foot", "Feet"})
+    EXPECT_DOUBLE_EQ(metres_of_unit(name).value(), 0.3048) << name;
+  for (const char* name : {"US survey foot", "us survey feet", "us-ft", "ftUS", "foot_us"})
+    EXPECT_DOUBLE_EQ(metres_of_unit(name).value(), 0.30480060960121924) << name;
+  for (const char* name : {"m", "metre", "Meter", "metres", "meters"})
+    EXPECT_EQ(metres_of_unit(name), 1) << name;
+  EXPECT_EQ(metres_of_unit("dm"), 0.1);
+  EXPECT_EQ(metres_of_unit("cm"), 0.01);
+  EXPECT_EQ(metres_of_unit("centimetre"), 0.01);
+  EXPECT_EQ(metres_of_unit("mm"), 0.001);
+  for (const char* name : {"", "degC", "fathom"}) EXPECT_FALSE(metres_of_unit(name)) << name;
+}
+
 TEST(Raster, PixelsMayDifferByAThousandth) {
   RasterGrid grid = sample_grid(10, 10);
   grid.transform[5] = -2.0019;

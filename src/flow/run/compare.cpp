@@ -22,6 +22,7 @@ struct Saved {
   Array omega;  // where it has no frames
   std::vector<double> time{0};
   BoxGrid grid;
+  bool sized = false;  // has axes, from which the lengths of its box follow
 
   /// The first member's.
   Array field(int64_t moment) const {
@@ -32,14 +33,30 @@ struct Saved {
   }
 };
 
-/// Spacing times the number of points; 2 pi where there is none.
-double length_of(const io::NpzArrays& arrays, const char* name, int64_t count) {
-  for (const auto& [key, array] : arrays)
-    if (key == name && array.rank() == 1 && array.elements() > 1) {
-      const Array at = array.to(Storage::f64).packed();
-      return (at.at<double>(1) - at.at<double>(0)) * double(count);
-    }
-  return 2 * kPi;
+/// The box of axes x and y: spacing times the number of points.
+void take_lengths(const io::NpzArrays& arrays, Saved& s) {
+  for (const auto& [name, array] : arrays) {
+    if ((name != "x" && name != "y") || array.rank() != 1 || array.elements() < 2) continue;
+    const Array at = array.to(Storage::f64).packed();
+    const double spacing = at.at<double>(1) - at.at<double>(0);
+    if (!(spacing > 0) || !std::isfinite(spacing))
+      throw InputError(
+          fmt::format("an axis {} that begins with {} and {}", name, at.at<double>(0), at.at<double>(1)),
+          s.file.string(), "coordinates that rise");
+    (name == "x" ? s.grid.lx : s.grid.ly) = spacing * double(name == "x" ? s.grid.nx : s.grid.ny);
+    s.sized = true;
+  }
+}
+
+/// Energies and rings of a spectrum are those of a box: both runs get one. A file without axes is of the other's.
+void expect_one_box(Saved& a, Saved& b) {
+  constexpr double kRounding = 1e-4;  // of axes in f32
+  if (!a.sized) a.grid = b.grid;
+  if (b.sized &&
+      (std::abs(b.grid.lx / a.grid.lx - 1) > kRounding || std::abs(b.grid.ly / a.grid.ly - 1) > kRounding))
+    throw InputError(fmt::format("a box of {:g} x {:g} (x, y)", b.grid.lx, b.grid.ly), b.file.string(),
+                     fmt::format("{:g} x {:g} as in {}", a.grid.lx, a.grid.ly, a.file.string()));
+  b.grid = a.grid;
 }
 
 Saved read_saved(const std::filesystem::path& path) {
@@ -61,8 +78,7 @@ Saved read_saved(const std::filesystem::path& path) {
   s.time.assign(size_t(moments), 0);
   if (path.extension() != ".npz" && path.extension() != ".nc") return s;
   const io::NpzArrays arrays = read_run(path, {"time", "x", "y"});
-  s.grid.lx = length_of(arrays, "x", s.grid.nx);
-  s.grid.ly = length_of(arrays, "y", s.grid.ny);
+  take_lengths(arrays, s);
   for (const auto& [key, array] : arrays)
     if (key == "time" && array.rank() >= 1 && array.size(0) == moments && !array.empty()) {
       const Array times = array.to(Storage::f64);
@@ -109,10 +125,11 @@ double drift(double a, double b) { return a != 0 ? b / a - 1 : b; }
 }  // namespace
 
 Comparison2d compare_runs(const std::filesystem::path& path_a, const std::filesystem::path& path_b) {
-  const Saved a = read_saved(path_a), b = read_saved(path_b);
+  Saved a = read_saved(path_a), b = read_saved(path_b);
   if (a.grid.nx != b.grid.nx || a.grid.ny != b.grid.ny)
     throw InputError(fmt::format("{} x {} points", b.grid.ny, b.grid.nx), path_b.string(),
                      fmt::format("{} x {} as in {}", a.grid.ny, a.grid.nx, path_a.string()));
+  expect_one_box(a, b);
   Comparison2d c;
   int64_t last_a = -1, last_b = -1;
   int64_t l = 0;

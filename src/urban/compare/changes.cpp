@@ -11,6 +11,7 @@
 
 #include "lockstep/urban/series.hpp"
 #include "urban/results/percentiles.hpp"
+#include "urban/series/outputs/summary.hpp"
 #include "urban/series/outputs/writer.hpp"
 
 namespace lockstep::urban {
@@ -214,20 +215,11 @@ std::pair<std::string, std::string> output_text(const std::string& name) {
 }
 
 std::pair<std::string, std::string> summary_text(const std::string& name) {
-  if (name == "sun_hours") return {"Hours of sunshine", "h"};
-  for (const auto& output : choices(SeriesOutput{})) {
-    const std::string prefix = std::string(output.name) + "_";
-    if (!name.starts_with(prefix)) continue;
-    const OutputText text = text_of(output.value);
-    const std::string kind = name.substr(prefix.size());
-    constexpr std::string_view kAbove = "hours_above_";
-    if (kind == "mean") return {text.long_name + ", mean", text.unit};
-    if (kind == "max") return {text.long_name + ", highest", text.unit};
-    if (kind == "hours_outside_fit") return {text.long_name + ", hours outside of the polynomial's fit", "h"};
-    if (kind.starts_with(kAbove))
-      return {fmt::format("{}, hours above {} °C", text.long_name, kind.substr(kAbove.size())), "h"};
-  }
-  return {name, ""};
+  std::string unit = name.find("hours") != name.npos ? "h" : "";
+  for (const auto& output : choices(SeriesOutput{}))
+    if (const std::string own(output.name); name == own + "_mean" || name == own + "_max")
+      unit = text_of(output.value).unit;
+  return {summary_title(name), unit};
 }
 
 SummaryChange summary_change(const std::string& name, const io::RasterGrid& grid,

@@ -98,6 +98,19 @@ TEST(Simplify, IntegerIdentities) {
   EXPECT_EQ(f[sum.args[1]].imm, 7u);
 }
 
+TEST(Simplify, ConversionsThereAndBackThroughATypeThatHoldsAllValues) {
+  EXPECT_TRUE(is_x<i32>([](Val<i32> x, Val<i32>) { return cast<i32>(cast<u32>(x)); }));
+  EXPECT_TRUE(is_x<u32>([](Val<u32> x, Val<u32>) { return cast<u32>(cast<i64>(x)); }));
+  EXPECT_TRUE(is_x<i32>([](Val<i32> x, Val<i32>) { return cast<i32>(cast<f64>(x)); }));
+  EXPECT_TRUE(is_x<f32>([](Val<f32> x, Val<f32>) { return cast<f32>(cast<f64>(x)); }));
+  // The upper half is lost, a float rounds.
+  EXPECT_TRUE(stays<i64>([](Val<i64> x, Val<i64>) { return cast<i64>(cast<i32>(x)); }, Op::convert));
+  EXPECT_TRUE(stays<u64>([](Val<u64> x, Val<u64>) { return cast<u64>(cast<u32>(x)); }, Op::convert));
+  EXPECT_TRUE(stays<i64>([](Val<i64> x, Val<i64>) { return cast<i64>(cast<f64>(x)); }, Op::convert));
+  EXPECT_TRUE(stays<i32>([](Val<i32> x, Val<i32>) { return cast<i32>(cast<f32>(x)); }, Op::convert));
+  EXPECT_TRUE(stays<f64>([](Val<f64> x, Val<f64>) { return cast<f64>(cast<f32>(x)); }, Op::convert));
+}
+
 TEST(Simplify, ComparisonsAndSelections) {
   using V = Val<i32>;
   EXPECT_TRUE(is_x<i32>([](V x, V y) { return select(y == y, x, y); }));

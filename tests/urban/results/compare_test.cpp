@@ -13,6 +13,7 @@
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/report.hpp"
+#include "urban/compare/changes.hpp"
 #include "urban/results/written_run.hpp"
 
 namespace lockstep::urban {
@@ -96,6 +97,22 @@ TEST(UrbanCompare, EqualRunsDifferNowhere) {
   }
   for (const OutputChange& o : result.outputs) EXPECT_EQ(o.before_mean, o.after_mean);
   for (const ClassChange& c : result.stress.at(0).classes) EXPECT_EQ(c.before_m2, c.after_m2);
+}
+
+TEST(UrbanCompare, SummariesHaveTitlesAndUnitsOfTheirOwn) {
+  const auto text = [](const char* name) {
+    return summary_text(name).first + " [" + summary_text(name).second + "]";
+  };
+  EXPECT_EQ(text("utci_mean"), "Universal thermal climate index, mean [degC]");
+  EXPECT_EQ(text("lup_max"), "Longwave from below, highest [W m-2]");
+  EXPECT_EQ(text("sun_hours"), "Hours of sunshine, beam of 120 W/m² or more [h]");
+  EXPECT_EQ(text("tmrt_hours_above_60"), "Mean radiant temperature, hours above 60 °C [h]");
+  EXPECT_EQ(text("kdown_hours_above_600"), "Shortwave from above, hours above 600 W/m² [h]");
+  EXPECT_EQ(text("utci_hours_below_9"), "Universal thermal climate index, hours below 9 °C [h]");
+  EXPECT_EQ(text("pet_hours_at_most_23"),
+            "Physiologically equivalent temperature, hours of at most 23 °C [h]");
+  EXPECT_EQ(text("utci_hours_outside_fit"),
+            "Universal thermal climate index, hours outside of the polynomial's fit [h]");
 }
 
 TEST(UrbanCompare, ATreeCoolsItsColumn) {

@@ -177,6 +177,18 @@ TEST(Measured, AQuantityHasOneColumn) {
     EXPECT_THROW(parse_measured(std::string(head) + "1,2,3\n", "a.csv", 0), InputError) << head;
 }
 
+// The end of summer time within a file: one clock for all rows would be an hour off in a part of them.
+TEST(Measured, RowsHaveOneOffset) {
+  const auto parse = [](const char* first, const char* second) {
+    return parse_measured(
+        fmt::format("time,Tmrt\n2005-10-30T01:00{},20\n2005-10-30T04:00{},21\n", first, second), "m", 0);
+  };
+  EXPECT_EQ(parse("+02:00", "+02:00").utc_offset_h, 2);
+  EXPECT_FALSE(parse("", "").utc_offset_h);
+  expect_part("[m:3]", refusal([&] { parse("+02:00", "+01:00"); }));
+  expect_part("another offset in '2005-10-30T04:00'", refusal([&] { parse("Z", ""); }));
+}
+
 TEST(Measured, SidesBecomeTheirMean) {
   const io::CivilMinutes noon = io::civil_minutes({2005, 10, 7, 12, 7});
   const MeasuredTable t = parse_measured("hour,Kn,Ke,Ks,Kw,tmrt\n7,1,2,3,6,5\n8,,2,3,6,-999\n", "m", noon);

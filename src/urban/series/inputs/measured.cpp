@@ -81,8 +81,12 @@ MeasuredTable parse_measured(std::string_view text, std::string_view where, io::
       const auto parsed = io::parse_iso_time(fields[*time]);
       if (!parsed)
         scan.fail(fmt::format("time is '{}'", io::shown(fields[*time])), "a time such as 2015-06-21T15:00");
+      if (table.times.empty())
+        table.utc_offset_h = parsed->utc_offset_h;
+      else if (table.utc_offset_h != parsed->utc_offset_h)
+        scan.fail(fmt::format("another offset in '{}'", io::shown(fields[*time])),
+                  "one offset from universal time in all rows");
       table.times.push_back(parsed->minutes);
-      table.utc_offset_h = parsed->utc_offset_h;
     } else {
       const double value = number(*hour);
       if (!(value >= 0 && value <= 24))
