@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <numbers>
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
@@ -116,12 +117,13 @@ TEST(FlowRun, ResumedIsAsUninterrupted) {
   EXPECT_NEAR(c.rows.back().correlation, 1, 1e-12);
 }
 
+constexpr double kTurn = 2 * std::numbers::pi;
 /// A shear of four waves along y, saved with the axes of a box.
 void write_saved(const fs::path& file, double lx, double ly, Storage axes = Storage::f64) {
   constexpr int64_t kPoints = 16;
   std::vector<double> omega, x, y;
   for (int64_t j = 0; j < kPoints; ++j)
-    for (int64_t i = 0; i < kPoints; ++i) omega.push_back(std::cos(2 * kPi * 4 * double(j) / kPoints));
+    for (int64_t i = 0; i < kPoints; ++i) omega.push_back(std::cos(kTurn * 4 * double(j) / kPoints));
   for (int64_t k = 0; k < kPoints; ++k)
     x.push_back(lx * double(k) / kPoints), y.push_back(ly * double(k) / kPoints);
   const Array field = Array::of(omega, {kPoints, kPoints});
@@ -137,9 +139,9 @@ TEST(FlowRun, RunsOfTwoBoxesAreNotCompared) {
   const test::TemporaryFolder folder;
   const fs::path high = folder / "high.npz", square = folder / "square.npz", narrow = folder / "narrow.npz",
                  bare = folder / "bare.npy";
-  write_saved(high, 2 * kPi, 4 * kPi);
-  write_saved(square, 2 * kPi, 2 * kPi);
-  write_saved(narrow, 2 * kPi, 4 * kPi, Storage::f32);
+  write_saved(high, kTurn, 2 * kTurn);
+  write_saved(square, kTurn, kTurn);
+  write_saved(narrow, kTurn, 2 * kTurn, Storage::f32);
   write_saved(bare, 0, 0);
   for (const auto& [a, b] : {std::pair(high, square), {square, high}}) {
     const std::string text = test::refusal([&] { compare_runs(a, b); });

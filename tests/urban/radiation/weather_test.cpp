@@ -1,6 +1,7 @@
 // Forcing of the radiation model: each formula against published numbers or a second formulation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -293,6 +294,26 @@ TEST(Weather, PartsOfAnIntervalKeepItsMeans) {
     }
     EXPECT_GE(lit, 17);
   }
+}
+
+// 1361 W/m² at the top of the atmosphere: G. Kopp & J. Lean (2011).
+TEST(Weather, ABeamOnTheHorizontalIsNoMoreThanTheSunSends) {
+  io::WeatherTable t = table(at(6, 21, 0, 10), 144, 10, [](CivilMinutes time) {
+    return sun_of_interval(kGothenburg, time, 10).altitude_deg > 0 ? 150.0 : 0.0;
+  });
+  for (io::WeatherRow& row : t.rows) row[Weather::direct] = row[Weather::global] > 0 ? 100 : 0;
+  WeatherRules rules = weather_rules(Preset::corrected, {});
+  rules.horizontal_direct = true;
+  int low = 0, high = 0;
+  for (const WeatherStep& step : make_forcing(t, t, kGothenburg, 0, rules)) {
+    const StepForcing& f = step.forcing;
+    if (!f.day()) continue;
+    const double facing = 100 / std::sin(f.sun_altitude_deg * kRad);
+    EXPECT_DOUBLE_EQ(f.beam_w_m2, std::min(facing, 1361.0)) << f.sun_altitude_deg;
+    ++(facing > 1361 ? low : high);
+  }
+  EXPECT_GT(low, 5);
+  EXPECT_GT(high, 60);
 }
 
 TEST(Weather, HorizontalDirectRadiationKeepsItsMeanInParts) {
