@@ -91,6 +91,9 @@ TEST_P(Edges, WrapsThatNoMemoryHoldsAreRefused) {
       wrap({2, 2}, {int64_t(1) << 62, 1}, address_of(v)),
       "stride 4611686018427387904 of axis 0 in shape (2, 2) [Device::wrap]: expected less than 2^61 bytes "
       "from the first to the last element");
+  // 3 * 2^61 bytes, and 2^64, which are 0 in 64 bits.
+  for (const auto& [rows, stride] : {std::pair(4, int64_t(1) << 59), {5, int64_t(1) << 60}})
+    EXPECT_THAT(wrap({rows, 2}, {stride, 1}, address_of(v)), testing::HasSubstr("less than 2^61 bytes from"));
   EXPECT_EQ(wrap({INT32_MAX, INT32_MAX, INT32_MAX}, {0, 0, 1}, address_of(v)),
             "shape (2147483647, 2147483647, 2147483647) [Device::wrap]: expected less than 2^61 bytes");
   EXPECT_EQ(wrap({4, 4}, {4, 1}, UINT64_MAX - 15),
