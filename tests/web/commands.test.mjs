@@ -55,7 +55,7 @@ test("a loss, its gradients and residuals are those of the native program", asyn
   const arrays = levels(Float32Array, [5, 6, 17]);
   arrays.mask = { shape: [5, 6, 17], values: field(Float32Array, [5, 6, 17], 2).values.map(Math.abs) };
   const { gradients, residuals } = await comparedLoss("loss", arrays,
-    { spacing: [0.5, 1, 2], dt: 0.1, boundary: "x=clamp,y=no_slip", terms: ["all", "upwind", "viscosity:0.1"], weight_u: 3, residuals: true },
+    { spacing: [0.5, 1, 2], dt: 0.1, boundary: "x=clamp,y=no_slip", terms: "all,upwind,viscosity:0.1", weight_u: 3, residuals: true },
     ["--spacing", "0.5,1,2", "--dt", "0.1", "--boundary", "x=clamp,y=no_slip", "--terms", "all,upwind,viscosity:0.1", "--weights", "1,3", "--residuals", "residuals.npz"]);
   assert.deepEqual([gradients.d_u2.shape, residuals.r_u.shape], [[3, 5, 6, 17], [3, 5, 6, 17]]);
   assert.ok(gradients.d_sigma0.values instanceof Float32Array);

@@ -16,7 +16,7 @@ np.savez("in.npz", **{name[:-4]: np.load(name) for name in given if name.endswit
 given.add("in.npz")
 command = [sys.executable, "-B", "-m", "lockstep", *sys.argv[2:], "--json", "--quiet", "--no-record", "--device", "cpu"]
 done = subprocess.run(command, capture_output=True, text=True)
-if done.returncode:
+if not done.stdout:
     sys.exit(done.stderr)
 
 
