@@ -42,6 +42,7 @@ export class Browser {
   #next = 1;
   #waiting = new Map();
   #events = new EventEmitter();
+  #ended;
 
   /** `flags`: more than the usual ones. */
   static async start(program, flags = []) {
@@ -51,6 +52,8 @@ export class Browser {
       "--headless=new", "--no-sandbox", "--remote-debugging-pipe", `--user-data-dir=${browser.profile}`, "--no-first-run", "--disable-quic",
       "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--hide-scrollbars", ...flags, "about:blank",
     ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
+    browser.process.stdio[3].on("error", () => {});  // the answer that does not come is rejected
+    browser.#ended = new Promise((resolve) => browser.process.once("exit", resolve)).then(() => browser.#abandon());
     let pending = "";
     browser.process.stdio[4].on("data", (data) => {
       const parts = (pending + data).split("\0");
@@ -69,6 +72,11 @@ export class Browser {
       this.#events.emit(sessionId ?? "browser", method, params);
     }
   }
+  /** Of a browser that ended nothing is waited for. */
+  #abandon() {
+    for (const { reject } of this.#waiting.values()) reject(new Error(`the browser ended: ${this.process.exitCode ?? this.process.signalCode}`));
+    this.#waiting = { set: (id, { reject }) => reject(new Error("the browser has ended")) };
+  }
   send(method, params = {}, sessionId = undefined) {
     const id = this.#next++;
     this.process.stdio[3].write(JSON.stringify({ id, method, params, sessionId }) + "\0");
@@ -78,9 +86,8 @@ export class Browser {
     this.#events.on(sessionId, listener);
   }
   async close() {
-    const ended = new Promise((resolve) => this.process.once("exit", resolve));
     await this.send("Browser.close").catch(() => {});
-    await ended;
+    await this.#ended;
     await rm(this.profile, { recursive: true, force: true });
   }
 

@@ -67,13 +67,14 @@ const calls = [
   "open", "close", "counters", "allocate", "free", "write", "read", "copy", "clear", "launch", "prepare", "reduce", "objects", "words",
   "trace", "source", "free_kernel", "cases", "apply", "select", "constant", "convert", "bitcast", "powi", "place", "group_reduce", "size",
   "load", "store", "atomic", "variable", "get", "set", "array", "array_load", "array_store", "open_block", "close_block", "close_if",
-  "open_else", "open_for", "close_for", "close_loop", "effect", "digest", "verify", "no such call",
+  "open_else", "open_for", "close_for", "close_loop", "effect", "digest", "verify", "take_array", "read_array", "free_array", "pde_loss",
+  "pde_trajectory", "no such call",
 ];
 const members = [
   "device", "buffer", "kernel", "names", "type", "shape", "address", "bytes", "arguments", "extent", "how", "result", "other", "from", "to",
   "name", "domain", "rank", "group", "contract", "parameters", "word", "operands", "condition", "value", "exponent", "what", "axis", "at",
   "boundary", "offsets", "op", "variable", "count", "shared", "array", "block", "closed", "bounds", "step", "begin", "end", "case", "size",
-  "against", "line",
+  "against", "line", "arrays", "options",
 ];
 const texts = ["f32", "i32", "bool", "u8", "f16", "+", "<", "fma", "sum", "dot", "cpu", "interp", "points", "groups", "clamp", "zero", "break",
   "return", "barrier", "coord", "lane", "add", "f3ff0000000000000", "i7", "u18446744073709551615", "f7ff8000000000000", "i-3", "", "\ud800", "fzz"];

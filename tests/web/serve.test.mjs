@@ -1,8 +1,9 @@
-// web/serve sends what makes a page cross-origin isolated, and refuses what it cannot serve.
+// web/serve sends what makes a page cross-origin isolated, and refuses what it cannot serve; the browser of the tests ends with an error.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { Browser } from "./browser.mjs";
 import { site } from "./site.mjs";
 
 const program = fileURLToPath(new URL("../../web/serve", import.meta.url)), folder = fileURLToPath(site);
@@ -32,4 +33,11 @@ test("a folder without pages and ports that are none", () => {
     assert.match(stderr, /^web\/serve: /);
     assert.match(stderr, expected);
   }
+});
+
+test("a browser that ends fails what waits for it", { timeout: 60_000 }, async () => {
+  const browser = await Browser.start("false");
+  await assert.rejects(browser.page(), /ended/);
+  await assert.rejects(browser.page(), /ended/);
+  await browser.close();
 });

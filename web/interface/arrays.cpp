@@ -1,9 +1,10 @@
-// Arrays of a page on the host: those of .npy files, and grids of f32.
+// Arrays of a page on the host: those of .npy files, the page's own, and results.
 #include "arrays.hpp"
 
 #include <cstring>
 
 #include "io/arrays/npy.hpp"
+#include "ir/bindings.hpp"
 
 namespace lockstep::web {
 
@@ -26,20 +27,41 @@ Json read_npy(const Json& request) {
   return described(io::parse_npy(std::as_bytes(std::span(bytes)), name));
 }
 
-Json take_grid(const Json& request) {
-  const int64_t rows = whole(request, "rows", 1, INT32_MAX),
-                cols = whole(request, "cols", 1, INT32_MAX / 4 / rows);
-  const char* const from = page_memory(request, 4 * rows * cols);
-  std::vector<float> values(size_t(rows * cols));
-  std::memcpy(values.data(), from, size_t(4 * rows * cols));
-  return described(Array::of(std::move(values), {rows, cols}));
+Json take_array(const Json& request) {
+  const auto at = [&](const char* from) {
+    return Array::adopt(bindings::storage_named(text(request, "type")), wholes(request, "shape", 8), from,
+                        nullptr);
+  };
+  return described(at(page_memory(request, at(nullptr).bytes())).copy());
+}
+
+Json read_array(const Json& request) {
+  const Array array = arrays().at(member(request, "array")).packed();
+  char* const to = page_memory(request, array.bytes());
+  std::memcpy(to, array.data(), size_t(array.bytes()));
+  return nullptr;
 }
 
 }  // namespace
 
+std::map<std::string, Array> named_arrays(const Json& request, const char* name) {
+  const Json& given = member(request, name);
+  if (!given.is_object()) throw InputError(name, "lockstep.js", "an object of arrays");
+  std::map<std::string, Array> named;
+  for (const auto& [key, handle] : given.items()) named[key] = arrays().at(handle);
+  return named;
+}
+
+Json handles_of(std::span<const std::pair<std::string, Array>> named) {
+  Json all = Json::object();
+  for (const auto& [name, array] : named) all[name] = described(array);
+  return all;
+}
+
 void add_array_calls(Calls& calls) {
   calls["npy"] = read_npy;
-  calls["grid"] = take_grid;
+  calls["take_array"] = take_array;
+  calls["read_array"] = read_array;
   calls["free_array"] = [](const Json& r) { return arrays().remove(member(r, "array")), Json(); };
 }
 

@@ -126,6 +126,8 @@ const Calls& all_calls() {
     add_array_calls(calls);
     add_turbulence_calls(calls);
     add_city_calls(calls);
+    add_loss_calls(calls);
+    add_forecast_calls(calls);
     return calls;
   }();
   return all;

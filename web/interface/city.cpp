@@ -40,11 +40,6 @@ struct PageCity {
 
   size_t pixels() const { return size_t(city.pixels()); }
   explicit PageCity(const Json& request) : context(request) {}
-  Json status() {
-    Json answer = context.status();
-    answer["device"] = context->device().info().description;
-    return answer;
-  }
 };
 
 Handles<std::unique_ptr<PageCity>>& cities() {
@@ -86,7 +81,7 @@ Json opened(const Json& request, CityInput input) {
   PageCity& c = *made;
   c.arrays.city = std::move(input);
   c.city = std::move(prepared);
-  Json answer = c.status();
+  Json answer = c.context.status();
   answer["rows"] = c.city.rows;
   answer["cols"] = c.city.cols;
   answer["pixel_size"] = c.city.pixel_size_m;
@@ -180,7 +175,7 @@ Json sky_tile(const Json& request) {
       const int64_t pixel = (tile.row + row) * c.city.cols + tile.col + col;
       if (!c.city.is_missing(pixel)) c.svf[size_t(pixel)] = svf[size_t(row * tile.cols + col)];
     }
-  return c.status();
+  return c.context.status();
 }
 
 /// The sky view factors so far, NaN where there are none.
@@ -205,7 +200,7 @@ Json read_weather(const Json& request) {
 Json begin_series(const Json& request) {
   PageCity& c = city_of(request);
   urban::SeriesOptions options;
-  set_options(schema_of<urban::SeriesOptions>(), &options, request, "city.series", {"dsm", "weather", "out"});
+  set_options(schema_of<urban::SeriesOptions>(), &options, request, "city.series");
   options.words = schema_of<urban::SeriesOptions>().in_python("city.series");
   options.tiles.side = whole(request, "side", 16, 4096);
   urban::SeriesArrays arrays = c.arrays;
@@ -223,7 +218,7 @@ Json begin_series(const Json& request) {
                      "fewer hours, outputs or pixels: results of at most 2 GiB");
   c.values.assign(times.size() * c.outputs * c.pixels(), kMissingPixel);
   c.series = std::move(series);
-  Json answer = c.status();
+  Json answer = c.context.status();
   answer["times"] = times;
   answer["outputs"] = names;
   answer["tiles"] = c.series->tiles().size();
@@ -239,7 +234,7 @@ Json series_tile(const Json& request) {
   const auto core = size_t(tile.core_pixels());
   for (size_t plane = 0; plane < c.values.size() / c.pixels(); ++plane)
     urban::stitch(tile, found.data() + plane * core, c.values.data() + plane * c.pixels(), c.city.cols);
-  return c.status();
+  return c.context.status();
 }
 
 /// A grid of the series: an output at a step, NaN where no tile is done.
@@ -268,7 +263,7 @@ void add_city_calls(Calls& calls) {
   calls["city"] = make_city;
   calls["sample_city"] = sample_city;
   calls["free_city"] = [](const Json& r) { return cities().remove(member(r, "city")), Json(); };
-  calls["city_status"] = [](const Json& r) { return city_of(r).status(); };
+  calls["city_status"] = [](const Json& r) { return city_of(r).context.status(); };
   calls["city_grid"] = city_grid;
   calls["city_shadows"] = city_shadows;
   calls["begin_sky"] = begin_sky;

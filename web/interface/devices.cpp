@@ -1,4 +1,5 @@
 // Devices, buffers, launches and reductions.
+#include "arrays.hpp"
 #include "calls.hpp"
 #include "ir/bindings.hpp"
 #include "lockstep/device.hpp"
@@ -179,7 +180,8 @@ void add_device_calls(Calls& calls) {
   calls["synchronize"] = [](const Json& r) { return device_of(r).synchronize(), Json(); };
   calls["reduce"] = reduce;
   calls["objects"] = [](const Json&) {
-    return Json{{"devices", objects().devices.size()},
+    return Json{{"arrays", arrays().size()},
+                {"devices", objects().devices.size()},
                 {"buffers", objects().buffers.size()},
                 {"kernels", objects().kernels.size()}};
   };

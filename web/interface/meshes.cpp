@@ -205,15 +205,15 @@ Json minimise_mesh(const Json& request) {
   const std::vector<double> positions(m.state.begin(), m.state.begin() + std::ptrdiff_t(3 * vertices));
   std::vector<double> costs;
   for (const optimize::Iteration& row : result.trace) costs.push_back(row.value);
-  Json answer{{"termination", name(result.termination)},
-              {"iterations", result.iterations},
-              {"first_cost", result.first_value},
-              {"cost", result.value},
-              {"costs", costs},
-              {"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
-              {"device", device},
-              {"positions", positions}};
-  answer.update(m.context.status());
+  Json answer = m.context.status();
+  answer.update({{"termination", name(result.termination)},
+                 {"iterations", result.iterations},
+                 {"first_cost", result.first_value},
+                 {"cost", result.value},
+                 {"costs", costs},
+                 {"seconds", std::chrono::duration<double>(Clock::now() - start).count()},
+                 {"device", device},
+                 {"positions", positions}});
   return answer;
 }
 

@@ -4,13 +4,17 @@
 #include "core/record/journal.hpp"
 #include "io/arrays/frames.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
+#include "io/arrays/npz_file.hpp"
 #include "io/pictures/map_picture.hpp"
+#include "io/pictures/png.hpp"
 #include "io/rasters/crs.hpp"
 #include "io/rasters/gdal/gdal_raster.hpp"
 #include "io/rasters/raster_bands.hpp"
 #include "io/series/weather/weather.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
+#include "lockstep/forecast/curve.hpp"
+#include "lockstep/forecast/rollout.hpp"
 #include "urban/run/files/city_files.hpp"
 #include "urban/series/outputs/points.hpp"
 #include "urban/tiles/tile_store.hpp"
@@ -18,7 +22,7 @@
 namespace lockstep {
 
 namespace {
-[[noreturn]] void refuse_file(const std::filesystem::path& file) {
+[[noreturn]] void refuse_file(const std::filesystem::path& file = {}) {
   throw InputError("file " + file.native(), "web", "its contents: a page has no files");
 }
 }  // namespace
@@ -29,8 +33,34 @@ InputFolder::InputFolder(const std::filesystem::path& folder) { refuse_file(fold
 InputFolder::~InputFolder() = default;
 std::filesystem::path InputFolder::name_of(const std::filesystem::path& file) { return file; }
 
+void make_output_folder(const std::filesystem::path& folder) { refuse_file(folder); }
+
+namespace forecast {
+
+void draw_forecast(const std::filesystem::path& file, std::span<const double>, std::span<const double>,
+                   const CurveForecast&, const std::string&) {
+  refuse_file(file);
+}
+void draw_rollout(const std::filesystem::path& file, double, const Forecast&, const std::string&) {
+  refuse_file(file);
+}
+
+}  // namespace forecast
+
 namespace io {
 
+struct NpzFile::Impl {};
+NpzFile::NpzFile(const std::filesystem::path& file) { refuse_file(file); }
+NpzFile::~NpzFile() = default;
+const std::string& NpzFile::where() const { refuse_file(); }
+bool NpzFile::has(std::string_view) const { refuse_file(); }
+NpyHeader NpzFile::header(std::string_view) const { refuse_file(); }
+Array NpzFile::read(std::string_view, const ArrayLimits&) const { refuse_file(); }
+void write_npz(const std::filesystem::path& file, const NpzArrays&, NpzCompression, const NpzLabels&) {
+  refuse_file(file);
+}
+void write_png(const std::filesystem::path& file, const Image&) { refuse_file(file); }
+Image draw_map(const std::vector<float>&, int64_t, int64_t, const MapPictureOptions&) { refuse_file(); }
 InputFile::InputFile(const std::filesystem::path& file, const char*) { refuse_file(file); }
 InputFile::~InputFile() = default;
 bool read_at(int, uint64_t, std::span<std::byte>) { return false; }

@@ -1,11 +1,24 @@
-// A page is one rank: there is no library to exchange through.
+// A page is one rank: there is no library to exchange through, and nothing to join or to compare.
+#include "core/record/identity.hpp"
 #include "parallel/links/device_link.hpp"
+#include "pde/run/planes.hpp"
 
-namespace lockstep::parallel {
+namespace lockstep {
 
-std::unique_ptr<DeviceLink> make_nccl_link(const Group&, const Device&, std::string& why) {
+std::unique_ptr<parallel::DeviceLink> parallel::make_nccl_link(const Group&, const Device&,
+                                                               std::string& why) {
   why = "a page has no NCCL";
   return nullptr;
 }
 
-}  // namespace lockstep::parallel
+void record::Identity::array(std::string, const Array&) {}
+
+namespace pde {
+
+Array on_lead(const DividedLoss&, const parallel::Group&, const Array& own) { return own; }
+void on_lead(const DividedLoss&, const parallel::Group&, std::vector<std::pair<std::string, Array>>&) {}
+void expect_same_run(const parallel::Group&, const Fields&, const RunOptions&) {}
+
+}  // namespace pde
+
+}  // namespace lockstep

@@ -2,15 +2,42 @@
 
 namespace lockstep::web {
 
-void set_options(const OptionList& list, void* options, const Json& request, const char* call, Given given) {
+namespace {
+
+/// An array or an object as the text of an option that has parts: "1,2", "a=1,b=2".
+std::string text_of_parts(const Json& value, const std::string& between) {
+  std::string all;
+  for (const auto& [key, item] : value.items()) {
+    if (!all.empty()) all += between;
+    if (value.is_object()) all += key + "=";
+    all += item.is_string() ? item.get<std::string>() : item.dump();
+  }
+  return all;
+}
+
+std::string text_of(const Option& option, const Json& value, const char* call) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_structured()) return value.dump();
+  if (!option.list && option.parts.empty())
+    throw InputError("option " + option.name, call, "a number, a text, true or false");
+  return text_of_parts(value, option.list ? "," : option.parts);
+}
+
+}  // namespace
+
+void set_options(const OptionList& list, void* options, const Json& request, const char* call) {
   const Json& all = member(request, "options");
   if (!all.is_object()) throw InputError("options", call, "an object");
+  Given given;
+  for (const Option& option : list.options())
+    if (option.required && option.use != Option::Use::value) given.insert(option.name);
   try {
     for (const auto& [name, value] : all.items()) {
       if (value.is_null()) continue;
-      if (!list.find(name)) throw InputError("option " + name, call, "an option of this call");
-      if (value.is_structured()) throw InputError("option " + name, call, "a number, a text, true or false");
-      list.set_text(options, name, value.is_string() ? value.get<std::string>() : value.dump(), given);
+      const Option* const option = list.find(name);
+      if (!option || option->use != Option::Use::value)
+        throw InputError("option " + name, call, "an option of this call; a page has no files");
+      list.set_text(options, name, text_of(*option, value, call), given);
     }
     list.finish(options, given);
   } catch (const OptionError& e) { throw e.in(list.in_python(call)); }

@@ -6,16 +6,22 @@
 
 namespace lockstep::web {
 
-/// Sets what the member `options` of a request holds; null is none. `given`: options that the call sets otherwise. Errors name
-/// options as the page spells them.
-void set_options(const OptionList& list, void* options, const Json& request, const char* call,
-                 Given given = {});
+/// Sets what the member `options` of a request holds; null is none. Options that name files are refused, and required ones
+/// count as given: the call has their contents. Errors name options as the page spells them.
+void set_options(const OptionList& list, void* options, const Json& request, const char* call);
 
 template <class Options>
-Options given_options(const Json& request, const char* call) {
-  Options options;
+Options given_options(const Json& request, const char* call, Options options = {}) {
   set_options(schema_of<Options>(), &options, request, call);
   return options;
+}
+/// Work with them, whose own errors of options are spelled likewise.
+template <class Options, class Work>
+auto with_options(const Json& request, const char* call, Work work, Options options = {}) {
+  options = given_options(request, call, std::move(options));
+  try {
+    return work(options);
+  } catch (const OptionError& e) { throw e.in(schema_of<Options>().in_python(call)); }
 }
 
 }  // namespace lockstep::web

@@ -38,7 +38,9 @@ Json PageContext::status() {
   Json fallbacks = Json::object();
   for (const RefusedDevice& device : refused) fallbacks[device.name] = 1;
   for (const auto& [stage, count] : context->fallbacks()) fallbacks[stage] = count;
-  return {{"fallbacks", fallbacks}, {"notes", std::exchange(notes, {})}};
+  return {{"device", context->device().info().description},
+          {"fallbacks", fallbacks},
+          {"notes", std::exchange(notes, {})}};
 }
 
 }  // namespace lockstep::web

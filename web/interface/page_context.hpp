@@ -28,7 +28,7 @@ struct PageContext {
 
   Context& operator*() const { return *context; }
   Context* operator->() const { return context.get(); }
-  /// The members `fallbacks` and `notes`; a note is given once.
+  /// The members `device`, `fallbacks` and `notes`; a note is given once.
   Json status();
 
   std::vector<std::string> notes;

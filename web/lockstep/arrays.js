@@ -1,7 +1,13 @@
 // Arrays of a page inside the core: handle, shape and type of each.
 import { InputError } from "./errors.js";
 
-function bytesOf(given, where) {
+/** The typed array of each element type; f16 and bf16 as their words. */
+export const elements = {
+  f32: Float32Array, f64: Float64Array, i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array,
+  f16: Uint16Array, bf16: Uint16Array, u8: Uint8Array,
+};
+
+export function bytesOf(given, where) {
   if (ArrayBuffer.isView(given)) return new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
   if (given instanceof ArrayBuffer) return new Uint8Array(given);
   throw new InputError(typeof given, where, "bytes: an ArrayBuffer or a typed array");
@@ -14,8 +20,38 @@ function taken(core, call, bytes, members) {
 export function takeNpy(core, bytes, name) {
   return taken(core, "npy", bytesOf(bytes, String(name)), { name: String(name) });
 }
-/** Rows of numbers, from the north-west corner on. */
-export function takeGrid(core, { values, rows, cols }, where) {
-  if (!(values instanceof Float32Array)) throw new InputError(typeof values, where, "a Float32Array");
-  return taken(core, "grid", bytesOf(values, where), { rows, cols });
+/** A typed array of a shape, slowest axis first; or an .npy file, { name, bytes }. */
+export function takeArray(core, given, where) {
+  if (given?.bytes) return takeNpy(core, given.bytes, given.name);
+  const { values, shape } = given ?? {}, type = Object.keys(elements).find((name) => values?.constructor === elements[name]);
+  if (!type || !Array.isArray(shape) || values.length !== shape.reduce((product, size) => product * size, 1))
+    throw new InputError(values?.length === undefined ? typeof given : `${values.length} elements`, where, "{ values, shape } with a typed array of this shape, or { name, bytes } of an .npy file");
+  return taken(core, "take_array", bytesOf(values, where), { type, shape });
+}
+function release(core, arrays) {
+  for (const { handle } of Object.values(arrays)) core.whenIdle(() => core.call("free_array", { array: handle }));
+}
+/** `use` of the handles of named arrays, which end with it. */
+export async function withArrays(core, named, where, use) {
+  const arrays = {};
+  try {
+    for (const [name, given] of Object.entries(named)) arrays[name] = takeArray(core, given, `${where}, ${name}`);
+    return await use(Object.fromEntries(Object.entries(arrays).map(([name, { handle }]) => [name, handle])));
+  } finally {
+    release(core, arrays);
+  }
+}
+/** Arrays of an answer as { values, shape }; the core keeps them no longer. */
+export async function readArrays(core, arrays) {
+  try {
+    const read = {};
+    for (const [name, { handle, shape, type }] of Object.entries(arrays)) {
+      const count = shape.reduce((product, size) => product * size, 1), Elements = elements[type];
+      const bytes = await core.callWaiting("read_array", { array: handle }, count * Elements.BYTES_PER_ELEMENT);
+      read[name] = { values: new Elements(bytes.buffer), shape };
+    }
+    return read;
+  } finally {
+    release(core, arrays);
+  }
 }

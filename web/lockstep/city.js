@@ -1,5 +1,5 @@
 // Cities as height grids: shadows, sky view factors, hours of radiation and comfort.
-import { takeGrid, takeNpy } from "./arrays.js";
+import { withArrays } from "./arrays.js";
 import { pause } from "./core.js";
 import { InputError } from "./errors.js";
 
@@ -74,17 +74,13 @@ const layers = ["dsm", "dem", "cdsm", "tdsm"];
 
 /** Grids are { values, rows, cols } with a Float32Array from the north-west corner on, or { name, bytes } of an .npy file. */
 export async function makeCity(core, { device = "auto", pixel_size = 1, canopy = "above-ground", ...grids }) {
-  const taken = {};
-  try {
-    for (const [name, grid] of Object.entries(grids)) {
-      if (!layers.includes(name)) throw new InputError(`grid ${name}`, "lockstep.city", layers.join(", "));
-      if (grid) taken[name] = (grid.bytes ? takeNpy(core, grid.bytes, grid.name) : takeGrid(core, grid, `lockstep.city, ${name}`)).handle;
-    }
-    if (!taken.dsm) throw new InputError("a city without heights", "lockstep.city", "dsm, a grid of ground and buildings");
-    return new City(core, await core.callWaiting("city", { device, pixel_size, canopy, ...taken }));
-  } finally {
-    for (const array of Object.values(taken)) core.whenIdle(() => core.call("free_array", { array }));
+  const named = {};
+  for (const [name, grid] of Object.entries(grids)) {
+    if (!layers.includes(name)) throw new InputError(`grid ${name}`, "lockstep.city", layers.join(", "));
+    if (grid) named[name] = grid.bytes ? grid : { values: grid.values, shape: [grid.rows, grid.cols] };
   }
+  if (!named.dsm) throw new InputError("a city without heights", "lockstep.city", "dsm, a grid of ground and buildings");
+  return withArrays(core, named, "lockstep.city", async (taken) => new City(core, await core.callWaiting("city", { device, pixel_size, canopy, ...taken })));
 }
 /** The city that `lockstep urban sample` makes of a seed. */
 export async function makeSampleCity(core, { device = "auto", rows = 192, cols = 192, pixel_size = 1, seed = 1 }) {

@@ -1,12 +1,8 @@
 // Devices, buffers and launches. Launches return at once; what waits is a promise, so that devices that work concurrently with the page fit in.
+import { elements as arrays } from "./arrays.js";
 import { InputError } from "./errors.js";
 import { elementTypes, Kernel } from "./kernel.js";
 import { numberFor } from "./numbers.js";
-
-const arrays = {
-  f32: Float32Array, f64: Float64Array, i32: Int32Array, u32: Uint32Array, i64: BigInt64Array, u64: BigUint64Array,
-  f16: Uint16Array, bf16: Uint16Array, u8: Uint8Array,
-};
 
 function shapeOf(shape, where, most) {
   const sizes = typeof shape === "number" ? [shape] : Array.isArray(shape) ? shape : Array.from(shape ?? []);

@@ -13,9 +13,11 @@ import { makeCity, makeSampleCity } from "./city.js";
 import { Core } from "./core.js";
 import { Device } from "./device.js";
 import { flowFunctions } from "./flow.js";
+import { forecastFunctions } from "./forecast.js";
 import { Kernel } from "./kernel.js";
 import { TracedArray, Var } from "./memory.js";
 import { Mesh, MeshProblem } from "./mesh.js";
+import { pdeFunctions } from "./pde.js";
 import { Residual } from "./residual.js";
 import { makeFlow } from "./turbulence.js";
 import { addMethods, constant, valueFunctions } from "./values.js";
@@ -47,6 +49,8 @@ class Lockstep {
     core.functions = valueFunctions(core);
     addMethods(core.functions);
     Object.assign(this, core.functions, flowFunctions(core));
+    /** Losses of partial differential equations, and forecasts of trainings: as lockstep.pde and lockstep.forecast of Python. */
+    Object.assign(this, { pde: pdeFunctions(core), forecast: forecastFunctions(core) });
   }
   /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
    * others did not is in info.refused. options.limits lowers limits. */

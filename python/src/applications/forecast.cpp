@@ -5,6 +5,7 @@
 #include "forecast/predict/policy/bandit.hpp"
 #include "forecast/predict/policy/corrector.hpp"
 #include "forecast/predict/policy/monitor.hpp"
+#include "forecast/rollout/weights/named_arrays.hpp"
 #include "io/series/logs/training_log.hpp"
 #include "lockstep/forecast/documents.hpp"
 #include "lockstep/forecast/run.hpp"
@@ -106,32 +107,16 @@ void bind_encoder(nb::module_& module) {
 
 // ── rollouts ──
 
-/// By the names of MODEL.npz.
-RolloutModel model_of(const nb::dict& arrays) {
-  RolloutModel model;
-  std::map<std::string, Array*> parts = {
-      {"w", &model.head}, {"features", &model.features},   {"h0", &model.h0},        {"P", &model.projection},
-      {"V", &model.bins}, {"P_b", &model.projection_bias}, {"V_b", &model.bins_bias}};
-  for (const auto& [name, gates] :
-       {std::pair("W_", &model.w), {"U_", &model.u}, {"b_", &model.b}, {"rb_", &model.rb}})
-    for (size_t k = 0; k < 3; ++k) parts[name + std::string(1, "zrh"[k])] = &(*gates)[k];
-  for (const auto& [key, value] : arrays) {
-    const std::string name = nb::cast<std::string>(key);
-    const Array array = array_of(nb::borrow(value), "lockstep.forecast.rollout, array " + name);
-    const auto found = parts.find(name);
-    if (found == parts.end())
-      throw InputError("array " + name, "lockstep.forecast.rollout",
-                       "W_z W_r W_h U_… b_… w features [h0 rb_… P P_b V V_b]");
-    *found->second = array;
-  }
-  return model;
-}
-
 /// `arrays`: those of a model, or empty where the arguments tell its file or random weights.
 nb::object rollout(OpenDevice& open, const nb::dict& arrays, const nb::dict& arguments) {
   constexpr auto kCall = "lockstep.forecast.rollout";
   RolloutRunOptions options;
-  if (nb::len(arrays) > 0) options.given = model_of(arrays);
+  std::map<std::string, Array> given;
+  for (const auto& [key, value] : arrays) {
+    const std::string name = nb::cast<std::string>(key);
+    given[name] = array_of(nb::borrow(value), "lockstep.forecast.rollout, array " + name);
+  }
+  if (!given.empty()) options.given = model_of(given, kCall);
   return from_document(with_options<RolloutRunOptions>(
       arguments, kCall,
       [&](const RolloutRunOptions& o) {

@@ -1,4 +1,6 @@
 // Forecasts from logs of trainings: which columns are read, and what the results go to.
+#include "forecast/run/logged.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,9 +10,7 @@
 #include "core/reports/json_text.hpp"
 #include "forecast/curve/advice.hpp"
 #include "io/arrays/npy.hpp"
-#include "io/series/logs/training_log.hpp"
 #include "lockstep/forecast/documents.hpp"
-#include "lockstep/forecast/run.hpp"
 
 namespace lockstep::forecast {
 namespace {
@@ -28,8 +28,7 @@ const io::LogColumn& loss_of(const io::TrainingLog& log, const LoggedLoss& wante
 }
 
 /// Columns that the features read, the loss among them; flaws of others do not matter.
-LoggedSignals read_signals(const LoggedLoss& wanted) {
-  const io::TrainingLog log = io::read_training_log(wanted.file);
+LoggedSignals signals_in(const io::TrainingLog& log, const LoggedLoss& wanted) {
   const std::string loss = loss_of(log, wanted).name;
   std::vector<SignalSeries> columns;
   const auto add = [&](std::string_view name) {
@@ -41,31 +40,33 @@ LoggedSignals read_signals(const LoggedLoss& wanted) {
     const io::LogColumn* column = signal.name == loss ? nullptr : log.find(signal.name);
     if (column && (column->flaw || !column->values.empty())) add(signal.name);
   }
-  return {loss, signals_of(columns, loss, wanted.file.string())};
+  return {loss, signals_of(columns, loss, log.where)};
 }
 
 }  // namespace
 
 CurveRun run_curve(const CurveRunOptions& options) {
   schema_of<CurveRunOptions>().check(&options);
-  const io::TrainingLog log = io::read_training_log(options.log.file);
+  return run_curve(io::read_training_log(options.log.file), options);
+}
+CurveRun run_curve(const io::TrainingLog& log, const CurveRunOptions& options) {
   const io::LogColumn& loss = loss_of(log, options.log);
-  const std::string file = options.log.file.string();
   CurveRun run{.column = loss.name, .rows = loss.steps.size(), .picture = options.out};
-  run.forecast = host_stage(run.host_stages, "forecast.curve",
-                            [&] { return forecast_curve(loss.steps, loss.values, options.curve, file); });
+  run.forecast = host_stage(run.host_stages, "forecast.curve", [&] {
+    return forecast_curve(loss.steps, loss.values, options.curve, log.where);
+  });
   if (!run.forecast.prediction.empty()) {
     journal::found("horizon", fmt::format("{}", run.forecast.prediction.back().step));
     journal::found("least_gain", fmt::format("{}", least_gain(run.forecast, options.curve)));
   }
   if (!options.out.empty())
-    draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + file);
+    draw_forecast(options.out, loss.steps, loss.values, run.forecast, loss.name + " of " + log.where);
   return run;
 }
 
 EncodeRun run_encode(Context& context, const EncodeRunOptions& options) {
   schema_of<EncodeRunOptions>().check(&options);
-  const auto [column, table] = read_signals(options.log);
+  const auto [column, table] = signals_in(io::read_training_log(options.log.file), options.log);
   const EncodedStates states = encode_states(context, table, options.history, options.precision);
   const Array& features = options.normalised ? states.normalised : states.features;
   EncodeRun run{column, table.rows(), {}, table.filled, options.history, options.normalised, options.out};
@@ -88,10 +89,14 @@ LoggedObservations run_observe(Context& context, const ObserveRunOptions& option
   schema_of<ObserveRunOptions>().check(&options);
   const RolloutModel start = options.model.empty() ? random_rollout_model(options.random)
                                                    : load_rollout_model(options.model, options.observe.heads);
-  const auto [column, table] = read_signals(options.log);
+  return run_observe(context, io::read_training_log(options.log.file), start, options);
+}
+LoggedObservations run_observe(Context& context, const io::TrainingLog& log, const RolloutModel& start,
+                               const ObserveRunOptions& options) {
+  const auto [column, table] = signals_in(log, options.log);
   LoggedObservations run{column, table.filled,
                          observe_log(context, table, start, options.observe, options.history), options.out};
-  save_rollout_model(run.run.model, options.out);
+  if (!options.out.empty()) save_rollout_model(run.run.model, options.out);
   return run;
 }
 

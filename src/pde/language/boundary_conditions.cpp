@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <vector>
 
+#include "core/platform/from_chars.hpp"
 #include "lockstep/pde.hpp"
 #include "lockstep/schema.hpp"
 
@@ -56,7 +56,7 @@ Side parse_side(std::string_view text) {
     double value = NAN;
     if (colon != std::string_view::npos) {
       const std::string_view digits = text.substr(colon + 1);
-      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      const auto [end, error] = platform::from_chars(digits.data(), digits.data() + digits.size(), value);
       if (error != std::errc() || end != digits.data() + digits.size()) value = NAN;
     }
     if (!std::isfinite(value))

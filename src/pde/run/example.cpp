@@ -73,6 +73,7 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
       if (options.progress) options.progress(++done, windows);
     });
   });
+  if (options.folder.empty()) return result;
   host_stage(result.host_stages, "write", [&] {
     make_output_folder(options.folder);
     write_fields(result, options.folder);
@@ -84,17 +85,18 @@ ExampleResult run_example(Context& context, const ExampleOptions& options) {
 
 nlohmann::ordered_json document_of(const ExampleResult& result) {
   const TrainResult& train = result.train;
-  return nlohmann::ordered_json{{"example", result.name},
-                                {"description", result.description},
-                                {"cells", result.cells},
-                                {"levels", result.levels},
-                                {"windows", train.windows},
-                                {"converged_windows", train.converged},
-                                {"converged", result.converged()},
-                                {"iterations", train.iterations},
-                                {"loss_start", train.losses_first},
-                                {"loss", train.losses_last},
-                                {"picture", result.picture.string()}};
+  nlohmann::ordered_json json{{"example", result.name},
+                              {"description", result.description},
+                              {"cells", result.cells},
+                              {"levels", result.levels},
+                              {"windows", train.windows},
+                              {"converged_windows", train.converged},
+                              {"converged", result.converged()},
+                              {"iterations", train.iterations},
+                              {"loss_start", train.losses_first},
+                              {"loss", train.losses_last}};
+  if (!result.picture.empty()) json["picture"] = result.picture.string();
+  return json;
 }
 std::string to_json(const ExampleResult& result) { return json_text(document_of(result)); }
 

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "core/numbers/random.hpp"
+#include "forecast/rollout/weights/named_arrays.hpp"
 #include "io/arrays/npz_file.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/forecast/rollout.hpp"
@@ -64,22 +65,20 @@ void check_array(const Array& a, const std::string& array, const Sizes& shape, S
                      fmt::format("{}, as U_z has: one type in all arrays", name(storage)));
 }
 
-/// Calls `take(name, array)` for each array that a model may have.
+/// Calls `take(name, array)` for each array that a model with these heads may have; none: with any.
 template <class Model, class Take>
-void each_array(Model& model, Heads heads, const Take& take) {
+void each_array(Model& model, std::optional<Heads> heads, const Take& take) {
   for (size_t g = 0; g < 3; ++g) {
     take(fmt::format("W_{}", kGates[g]), model.w[g]);
     take(fmt::format("U_{}", kGates[g]), model.u[g]);
     take(fmt::format("b_{}", kGates[g]), model.b[g]);
     take(fmt::format("rb_{}", kGates[g]), model.rb[g]);
   }
+  if (heads != Heads::two_hot) take("w", model.head);
   take("features", model.features), take("h0", model.h0);
-  if (heads == Heads::two_hot) {
-    take("P", model.projection), take("P_b", model.projection_bias);
-    take("V", model.bins), take("V_b", model.bins_bias);
-  } else {
-    take("w", model.head);
-  }
+  if (heads == Heads::classic) return;
+  take("P", model.projection), take("P_b", model.projection_bias);
+  take("V", model.bins), take("V_b", model.bins_bias);
 }
 
 void check_finite(const RolloutModel& model, Heads heads, std::string_view where) {
@@ -214,21 +213,32 @@ RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads) 
   return model;
 }
 
-void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path) {
-  io::NpzArrays arrays;
-  const auto put = [&](const std::string& array, const Array& a) {
-    if (!a.empty()) arrays.emplace_back(array, a);
-  };
-  for (size_t g = 0; g < 3; ++g) {
-    put(fmt::format("W_{}", kGates[g]), model.w[g]);
-    put(fmt::format("U_{}", kGates[g]), model.u[g]);
-    put(fmt::format("b_{}", kGates[g]), model.b[g]);
-    put(fmt::format("rb_{}", kGates[g]), model.rb[g]);
+RolloutModel model_of(const std::map<std::string, Array>& arrays, std::string_view where) {
+  RolloutModel model;
+  std::map<std::string, Array*> known;
+  each_array(model, {}, [&](const std::string& name, Array& a) { known[name] = &a; });
+  for (const auto& [name, array] : arrays) {
+    const auto found = known.find(name);
+    if (found == known.end())
+      throw InputError("array " + name, std::string(where),
+                       "W_z W_r W_h U_… b_… w features [h0 rb_… P P_b V V_b]");
+    *found->second = array;
   }
-  put("w", model.head), put("features", model.features), put("h0", model.h0);
-  put("P", model.projection), put("P_b", model.projection_bias);
-  put("V", model.bins), put("V_b", model.bins_bias);
-  io::write_npz(path, arrays, io::NpzCompression::stored, {.title = "ensemble of recurrent networks"});
+  return model;
+}
+
+std::vector<std::pair<std::string, Array>> arrays_of(const RolloutModel& model) {
+  std::vector<std::pair<std::string, Array>> arrays;
+  each_array(model, {}, [&](const std::string& name, const Array& a) {
+    if (!a.empty()) arrays.emplace_back(name, a);
+  });
+  return arrays;
+}
+
+void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path) {
+  const auto arrays = arrays_of(model);
+  io::write_npz(path, io::NpzArrays(arrays.begin(), arrays.end()), io::NpzCompression::stored,
+                {.title = "ensemble of recurrent networks"});
 }
 
 }  // namespace lockstep::forecast

@@ -112,18 +112,33 @@ const LogColumn& TrainingLog::loss() const {
                    fmt::format("a choice by --column of {}", fmt::join(usable, ", ")));
 }
 
+namespace {
+
+constexpr const char* kExpected = "a log of a training run (.csv, .jsonl or tfevents)";
+
+using Parse = TrainingLog (*)(std::string_view text, std::string_view where);
+Parse parser_of(const std::filesystem::path& path) {
+  const std::string file = path.filename().string(), extension = path.extension().string();
+  if (file.find("tfevents") != std::string::npos)
+    return [](std::string_view text, std::string_view where) {
+      return parse_tfevents_log(std::as_bytes(std::span(text)), where);
+    };
+  if (extension == ".csv" || extension == ".tsv" || extension == ".txt") return &parse_csv_log;
+  if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return &parse_json_lines_log;
+  throw InputError(fmt::format("a file named '{}'", shown(file)), path.string(), kExpected);
+}
+
+}  // namespace
+
+TrainingLog parse_training_log(std::string_view content, const std::filesystem::path& path) {
+  const std::string where = path.string();
+  return within_memory(where, [&] { return parser_of(path)(content, where); });
+}
 TrainingLog read_training_log(const std::filesystem::path& path) {
-  constexpr const char* kExpected = "a log of a training run (.csv, .jsonl or tfevents)";
-  const std::string file = path.filename().string(), extension = path.extension().string(),
-                    where = path.string();
+  const std::string where = path.string();
   return within_memory(where, [&] {
-    if (file.find("tfevents") != std::string::npos)
-      return parse_tfevents_log(read_file(path, kExpected), where);
-    if (extension == ".csv" || extension == ".tsv" || extension == ".txt")
-      return parse_csv_log(read_text_file(path, kExpected), where);
-    if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json")
-      return parse_json_lines_log(read_text_file(path, kExpected), where);
-    throw InputError(fmt::format("a file named '{}'", shown(file)), where, kExpected);
+    const Parse parse = parser_of(path);
+    return parse(read_text_file(path, kExpected), where);
   });
 }
 

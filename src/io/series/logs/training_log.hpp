@@ -55,6 +55,8 @@ TrainingLog parse_tfevents_log(std::span<const std::byte> bytes, std::string_vie
 
 /// Chooses by the name: .csv .tsv .txt, .jsonl .ndjson .json, or one with "tfevents".
 TrainingLog read_training_log(const std::filesystem::path& path);
+/// The same of the content of such a file.
+TrainingLog parse_training_log(std::string_view content, const std::filesystem::path& path);
 
 /// CRC-32C (Castagnoli, RFC 3720), as TensorFlow's records mask it: rotated right by 15 bits, plus 0xa282ead8.
 uint32_t masked_crc32c(std::span<const std::byte> bytes);
