@@ -31,12 +31,13 @@ LANES = {
     "JAX on the CPU": ["python"],
     "tutorials": ["tutorial_(kernel_python|city|fit|flow)", "page_.*"],
     "films": ["io_video"],
+    "QGIS": ["qgis_qgis"],
     "source tree": ["house_.*"],
     "wasm32": ["wasm", "web"],
     "documentation site": ["docs_site"],
 }
-# Lanes that CI does not miss: switched off by the environment, or frameworks that no package registry may have.
-OPTIONAL = {"PyTorch on the CPU", "JAX on the CPU"} | ({"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set())
+# Lanes that CI does not miss: switched off by the environment, or programs and frameworks that it may not install.
+OPTIONAL = {"PyTorch on the CPU", "JAX on the CPU", "QGIS"} | ({"wasm32"} if os.environ.get("LOCKSTEP_WASM") == "off" else set())
 NEEDS_GPU = re.compile(r"no CUDA|no NVIDIA|CUDA driver|libcuda|no GPU|fuzz_cuda|real GPU", re.I)
 # Limits of a device by its nature (docs/support.md lists them), and tests that another one of the same case holds.
 CANNOT = re.compile(r"has no f64|no 64-bit integers|WGSL has no i64|bytes of shared (memory|arrays)|no plain reference"

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Builds the plugin: python3 integrations/qgis/build.py OUT.zip
+"""Builds the plugin.
 
-Parameters come from docs/urban-options.md, which the library's declarations generate.
+Parameters come from docs/urban-options.md, which the library's declarations generate. The addresses are those of the
+publisher: plugins.qgis.org requires e-mail and repository, an installation from the file requires none of them.
 """
+import argparse
 import json
 import os
 import re
-import sys
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+ADDRESSES = ("email", "repository", "tracker")
 COMMANDS = ("check", "run", "sun", "compare", "stats", "plant")
-RASTERS = ("dsm", "dem", "cdsm", "tdsm", "land_cover", "wall_height", "wall_aspect", "wind_field", "air_temperature_field",
-           "basemap")
+RASTERS = ("dsm", "dem", "cdsm", "tdsm", "land_cover", "wall_height", "wall_aspect", "basemap")  # fields may be NetCDF
 VECTORS = ("areas", "poi", "allowed")
 FOLDERS = ("before", "after", "run", "svf")
 BASIC = ("preset", "outputs", "date", "start", "end", "utc_offset", "place", "scenario", "threshold", "hours", "per", "by",
@@ -56,8 +57,7 @@ def option_of(flag, name, values, default, text):
 def reference(path=os.path.join(ROOT, "docs", "urban-options.md")):
     """The options of each command out of the committed tables."""
     commands = {}
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
+    text = text_of(path)
     for name, table in re.findall(r"<!-- options urban\.(\w+) -->\n(.*?)<!-- end -->", text, re.S):
         if name not in COMMANDS:
             continue
@@ -69,27 +69,42 @@ def reference(path=os.path.join(ROOT, "docs", "urban-options.md")):
 
 
 def version():
-    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
-        return re.search(r"project\([^)]*VERSION ([\d.]+)", file.read(), re.S).group(1)
+    return re.search(r"project\([^)]*VERSION ([\d.]+)", text_of(os.path.join(ROOT, "CMakeLists.txt")), re.S).group(1)
 
 
-def build(out):
-    """Writes the zip; the same bytes for the same sources."""
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def build(out, addresses=None):
+    """Writes the zip; the same bytes for the same sources. `addresses`: values of ADDRESSES by name."""
     folder = os.path.join(HERE, "lockstep_qgis")
-    files = {}
+    files = {"LICENSE": text_of(os.path.join(ROOT, "LICENSE"))}
     for name in sorted(os.listdir(folder)):
         if name.endswith((".py", ".txt")):
-            with open(os.path.join(folder, name), encoding="utf-8") as file:
-                files[name] = file.read()
+            files[name] = text_of(os.path.join(folder, name))
     files["metadata.txt"] = files["metadata.txt"].replace("@VERSION@", version())
+    for name, value in (addresses or {}).items():
+        if value:
+            files["metadata.txt"] += f"{name}={value}\n"
     files["options.json"] = json.dumps(reference(), indent=1, ensure_ascii=False)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(zipfile.ZipInfo(f"lockstep_qgis/{name}"), text, zipfile.ZIP_DEFLATED)
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", metavar="OUT.zip")
+    for name in ADDRESSES:
+        parser.add_argument("--" + name)
+    options = vars(parser.parse_args())
+    out = options.pop("out")
+    build(out, options)
+    missing = [name for name in ADDRESSES if not options[name]]
+    print(out + (": for installation from the file; plugins.qgis.org also requires --" + ", --".join(missing) if missing else ""))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
-    build(sys.argv[1])
-    print(sys.argv[1])
+    main()

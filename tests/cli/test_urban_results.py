@@ -1,4 +1,5 @@
 """What is made of runs: `urban compare` and `urban stats`; `urban plant` and `urban sun`."""
+import collections
 import csv
 import json
 import os
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import unittest
 
+from test_planner_day import Picture
 from program import PROGRAM, ProgramTest, npy, read_npy, run
 
 HOURS = "".join(f"2026-06-21T{h:02}:00,{20 + h / 2},45,2,{k}\n" for h, k in ((12, 780), (13, 800), (14, 760)))
@@ -150,6 +152,30 @@ class UrbanResultsTest(ProgramTest):
             self.assertIn(part, done.stderr)
             self.assertFalse(os.path.exists(self.path("no.html")))
 
+    def test_roofs_and_water_of_the_land_cover(self):
+        """Maps of a change have a colour for each, statistics a name for each class; the manual has the same names."""
+        cover = [[7 if row < 12 else 5 if column < 24 else 1 for column in range(48)] for row in range(48)]
+        npy(self.path("cover.npy"), cover)
+        first = self.day("first", "--land-cover", self.path("cover.npy"))
+        second = self.day("second", "--land-cover", self.path("cover.npy"), "--cdsm", self.path("city", "cdsm.tif"))
+        self.document("compare", first, second, "--out", self.path("change"))
+        ground = read_npy(self.path("first", "ground.npy"))
+        picture = Picture(self.path("change", "tmrt_mean_change.png"))
+        inks = collections.Counter(picture.at(x, y) for y in range(0, picture.height, 4) for x in range(0, picture.width, 4))
+        self.assertGreater(inks[bytes((178, 186, 198))], 1000, "water")
+        self.assertGreater(inks[bytes((228, 226, 222))], 1000, "roofs")
+        self.assertEqual(sum(ground[row][column] for row in range(12) for column in range(48)), 0)
+        with open(self.path("a.csv"), "w") as file:
+            file.write('name,wkt\na,"POLYGON ((673900 6579900, 674200 6579900, 674200 6580100, 673900 6580100))"\n')
+        found = self.document("stats", first, "--areas", self.path("a.csv"), "--areas-crs", "EPSG:3006", "--by", "land-cover", "--include-roofs",
+                              "--out", self.path("t.csv"))
+        groups = {row["group"] for row in found["rows"]}
+        self.assertEqual(groups, {"1 asphalt", "5 grass", "7 water"})
+        with open(os.path.join(os.path.dirname(__file__), "..", "..", "docs", "urban.md"), encoding="utf-8") as file:
+            named = re.search(r"`--land-cover` \| (.*) \|", file.read())[1]
+        self.assertIn(f"({named})", run("urban", "run", "--help").stdout.replace("\n", " "))
+        self.assertLessEqual(groups, set(named.split(", ")))
+
     def test_another_preset_is_no_scenario(self):
         first, second = self.day("first"), self.day("second", "--preset", "umep")
         done = run("urban", "compare", first, second, "--out", self.path("change"))
@@ -207,7 +233,7 @@ class UrbanResultsTest(ProgramTest):
         script = "set -e\nlockstep() { \"$LOCKSTEP_PROGRAM\" \"$@\" --quiet > /dev/null; }\n" + "".join(blocks)
         done = subprocess.run(["bash", "-c", script], cwd=self.path("city"), env={**os.environ, "LOCKSTEP_PROGRAM": PROGRAM}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for name in ("change/compare.html", "change/tmrt_mean_change.tif", "table.csv", "trees/trees.gpkg", "sun/sun_hours.tif", "sun/sun_hours_buildings.png",
+        for name in ("change/compare.html", "change/tmrt_mean_change.tif", "table.csv", "trees/trees.gpkg", "trees/cdsm.qml", "trees/tdsm.qml", "sun/sun_hours.tif", "sun/sun_hours_buildings.png",
                      "daylight/facades.gpkg", "daylight/sun_grade.png", "daylight/sun_grade.qml"):
             self.assertTrue(os.path.exists(self.path("city", name)), name)
 

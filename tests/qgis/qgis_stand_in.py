@@ -28,6 +28,15 @@ class Layer:
     def __init__(self, source):
         self._source = source
 
+    def providerType(self):  # noqa: N802
+        return "gdal"
+
+    def crs(self):
+        return self
+
+    def isValid(self):  # noqa: N802
+        return False
+
     def source(self):
         return self._source
 
@@ -47,6 +56,10 @@ class Algorithm:
         return Layer(parameters[name])
 
     parameterAsVectorLayer = parameterAsRasterLayer
+
+    def parameterAsCompatibleSourceLayerPathAndLayerName(self, parameters, name, *rest):  # noqa: N802
+        path, _, layer = parameters[name].partition("|layername=")
+        return path, layer
 
     def _text(self, parameters, name, context):
         return parameters[name]
@@ -102,7 +115,7 @@ def install():
     core.QgsProcessingUtils = type("QgsProcessingUtils", (), {"LayerHint": type("LayerHint", (), {"Vector": 1, "Raster": 2, "Mesh": 3})})
     core.QgsProcessingAlgorithm, core.QgsProcessingProvider = Algorithm, Provider
     core.QgsProcessingContext, core.QgsProcessingException = Context, ProcessingError
-    for name in ("OutputFile", "OutputString", "ParameterBoolean", "ParameterDefinition", "ParameterEnum", "ParameterFile",
+    for name in ("OutputHtml", "OutputString", "ParameterBoolean", "ParameterDefinition", "ParameterEnum", "ParameterFile",
                  "ParameterFileDestination", "ParameterFolderDestination", "ParameterNumber", "ParameterRasterLayer",
                  "ParameterString", "ParameterVectorLayer"):
         setattr(core, "QgsProcessing" + name, type("QgsProcessing" + name, (Parameter,), {}))

@@ -1,4 +1,4 @@
-"""The plugin of QGIS as its zip has it, with a stand-in for qgis.core, and with QGIS itself where it is installed."""
+"""The plugin of QGIS as its zip has it, with a stand-in for qgis.core; test_qgis.py runs it in QGIS."""
 import glob
 import json
 import os
@@ -42,31 +42,19 @@ print(json.dumps({{"argv": sys.argv[1:], "terminal": sys.stderr.isatty(),
 """
 
 
-# How QGIS opens layers: system, and the renderer of the style next to a grid with its colours, or the shapes.
-LOOK = """
-import sys
-from qgis.core import QgsApplication, QgsRasterLayer, QgsVectorLayer, QgsWkbTypes
-application = QgsApplication([], False)
-application.initQgis()
-for path in sys.argv[1:]:
-    if "|" in path:
-        layer = QgsVectorLayer(path, "", "ogr")
-        print(layer.crs().authid(), QgsWkbTypes.displayString(layer.wkbType()), layer.featureCount())
-    else:
-        layer = QgsRasterLayer(path)
-        print(layer.crs().authid(), type(layer.renderer()).__name__, len(layer.renderer().shader().rasterShaderFunction().colorRampItemList()))
-"""
-
-
 class Feedback:
     def __init__(self, cancel_after=None):
-        self.percent, self.lines, self.start, self.cancel_after = [], [], time.monotonic(), cancel_after
+        self.percent, self.lines, self.warnings = [], [], []
+        self.start, self.cancel_after = time.monotonic(), cancel_after
 
     def setProgress(self, percent):  # noqa: N802
         self.percent.append(percent)
 
     def pushInfo(self, line):  # noqa: N802
         self.lines.append(line)
+
+    def pushWarning(self, line):  # noqa: N802
+        self.warnings.append(line)
 
     def isCanceled(self):  # noqa: N802
         return self.cancel_after is not None and bool(self.percent) and time.monotonic() - self.start > self.cancel_after
@@ -110,10 +98,19 @@ class Plugin(unittest.TestCase):
         for key in ("name=", "qgisMinimumVersion=", "description=", "version=", "author=", "hasProcessingProvider=yes"):
             self.assertIn(key, metadata)
         self.assertNotIn("@", metadata)
+        self.assertIn("lockstep_qgis/LICENSE", names)
+        for command in self.algorithms:
+            self.assertRegex(metadata, rf"\nabout=.*\b{command}\b")
+        self.assertNotIn("email", metadata, "an address that nobody gave")
+        published = os.path.join(self.folder, "published.zip")
+        build.build(published, {"email": "a@b.example", "repository": "https://b.example/r", "tracker": None})
+        with zipfile.ZipFile(published) as archive:
+            lines = archive.read("lockstep_qgis/metadata.txt").decode().splitlines()
+        self.assertEqual(lines[-2:], ["email=a@b.example", "repository=https://b.example/r"])
 
     def test_every_command_has_its_options(self):
         """Parameters are those of the reference, with kinds, bounds, defaults and what must be given."""
-        self.assertLessEqual({"check", "run", "sun", "compare", "stats"}, set(self.algorithms))
+        self.assertEqual(set(self.algorithms), set(build.COMMANDS))
         for name, algorithm in self.algorithms.items():
             wanted = [option["name"] for option in build.reference()[name]] + ["device"]
             self.assertEqual(list(algorithm.parameters), wanted, name)
@@ -143,8 +140,8 @@ class Plugin(unittest.TestCase):
         self.assertEqual(results["out"], "o")
         self.assertEqual({path: layer.hint for path, layer in context.layers.items()}, {"o/utci_mean.tif": 2, "o/run.nc": 3})
         self.assertTrue(found["terminal"], "the program draws progress on terminals alone")
-        self.assertEqual(feedback.percent, [10, 55, 100])
-        self.assertEqual(feedback.lines, ["[lockstep] warning: a doubt"])
+        self.assertEqual(feedback.percent, [10, 55, 100, 100])
+        self.assertEqual(feedback.warnings, ["[lockstep] warning: a doubt"])
         stats = self.algorithms["stats"].processAlgorithm(
             {"run": "day", "areas": "a.gpkg|layername=yards", "out": "t.csv"}, context, Feedback())
         self.assertEqual(json.loads(stats["RESULT"])["argv"],
@@ -174,37 +171,6 @@ class Plugin(unittest.TestCase):
         self.assertEqual(set(context.layers), set(glob.glob(out + "/*.tif")))
         for layer in context.layers:
             self.assertTrue(os.path.exists(layer[:-4] + ".qml"), layer)
-
-    def test_qgis_itself(self):
-        # Debian 12 wraps the program in a script that gives it an option of the other program, which it refuses.
-        process = shutil.which("qgis_process.bin") or shutil.which("qgis_process")
-        if not process:
-            self.skipTest("qgis_process is not installed (Debian: qgis)")
-        home = os.path.join(self.folder, "home")
-        plugins = os.path.join(home, "QGIS/QGIS3/profiles/default/python/plugins")
-        os.makedirs(plugins)
-        with zipfile.ZipFile(self.zip) as archive:
-            archive.extractall(plugins)
-        env = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QGIS_CUSTOM_CONFIG_PATH": os.path.join(home, "QGIS/QGIS3"),
-               "LOCKSTEP_PROGRAM": PROGRAM}
-        enabled = subprocess.run([process, "plugins", "enable", "lockstep_qgis"], capture_output=True, text=True, env=env)
-        self.assertEqual(enabled.returncode, 0, enabled.stderr)
-        listed = subprocess.run([process, "list"], capture_output=True, text=True, env=env)
-        for name in self.algorithms:
-            self.assertIn("lockstep:" + name, listed.stdout)
-        city, out = os.path.join(self.folder, "city_of_qgis"), os.path.join(self.folder, "sun_of_qgis")
-        subprocess.run([PROGRAM, "urban", "sample", "--size", "48", "--out", city, "--quiet"], check=True)
-        ran = subprocess.run([process, "run", "lockstep:sun", "--", f"dsm={city}/dsm.tif", "rule=en17037", "facades=true", "minutes=60", f"out={out}",
-                              "device=cpu"], capture_output=True, text=True, env=env)
-        self.assertEqual(ran.returncode, 0, ran.stderr)
-        found = json.loads(next(line for line in ran.stdout.splitlines() if line.startswith("RESULT:")).partition("\t")[2])
-        self.assertEqual(found["rule"]["name"], "en17037")
-        layers = [out + "/sun_hours.tif", out + "/sun_grade.tif", out + "/facades.gpkg|layername=facades"]
-        shown = subprocess.run(["/usr/bin/python3", "-c", LOOK, *layers], capture_output=True, text=True, env=env)
-        if "No module named 'qgis'" in shown.stderr:
-            self.skipTest("qgis_process is not installed with its Python (Debian: python3-qgis)")
-        self.assertEqual(shown.stdout.splitlines(), ["EPSG:3006 QgsSingleBandPseudoColorRenderer 17", "EPSG:3006 QgsSingleBandPseudoColorRenderer 4",
-                                                     f"EPSG:3006 LineString {found['facades']['walls']}"])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from qgis.core import (
     QgsProcessingAlgorithm,
     QgsProcessingContext,
     QgsProcessingException,
-    QgsProcessingOutputFile,
+    QgsProcessingOutputHtml,
     QgsProcessingOutputString,
     QgsProcessingParameterBoolean,
     QgsProcessingParameterDefinition,
@@ -40,7 +40,7 @@ def parameter_of(option):
     elif kind == "out_folder":
         made = QgsProcessingParameterFolderDestination(name, text, optional=optional)
     elif kind == "out_file":
-        made = QgsProcessingParameterFileDestination(name, text, "CSV (*.csv)", optional=optional)
+        made = QgsProcessingParameterFileDestination(name, text, "GeoPackage (*.gpkg);;CSV (*.csv)", optional=optional)
     elif kind == "flag":
         made = QgsProcessingParameterBoolean(name, text, defaultValue=default, optional=True)
     elif kind == "choice":
@@ -82,10 +82,20 @@ class LockstepAlgorithm(QgsProcessingAlgorithm):
         for option in lockstep.options_of(self.command):
             self.addParameter(parameter_of(option))
         self.addOutput(QgsProcessingOutputString("RESULT", "the program's result (JSON)"))
-        if self.command == "compare":
-            self.addOutput(QgsProcessingOutputFile("PAGE", "the page of the comparison"))
+        if self.command in ("compare", "plant"):
+            self.addOutput(QgsProcessingOutputHtml("PAGE", "the page of the comparison"))
 
-    def _values(self, parameters, context):
+    def _areas(self, parameters, name, context, feedback, values):
+        """A file of shapes; layers of other kinds, and selected features, are exported to one."""
+        values[name], layer = self.parameterAsCompatibleSourceLayerPathAndLayerName(
+            parameters, name, context, ["gpkg", "shp", "geojson", "json", "csv"], "gpkg", feedback)
+        if values[name].endswith(".gpkg") and layer:
+            values["layer"] = layer
+        system = self.parameterAsVectorLayer(parameters, name, context).crs()
+        if values[name].endswith(".csv") and system.isValid() and any(o["name"] == "areas_crs" for o in lockstep.options_of(self.command)):
+            values["areas_crs"] = system.authid()  # the file has none; the project may
+
+    def _values(self, parameters, context, feedback):
         values = {}
         for option in lockstep.options_of(self.command):
             name, kind = option["name"], option["kind"]
@@ -93,13 +103,11 @@ class LockstepAlgorithm(QgsProcessingAlgorithm):
                 continue
             if kind == "raster":
                 layer = self.parameterAsRasterLayer(parameters, name, context)
-                values[name] = layer.source() if layer is not None else None
+                if layer.providerType() != "gdal":
+                    raise QgsProcessingException(f"{name}: a layer of {layer.providerType()}: expected a raster file")
+                values[name] = layer.source()
             elif kind == "vector":
-                layer = self.parameterAsVectorLayer(parameters, name, context)
-                if layer is not None:
-                    values[name], _, inner = layer.source().partition("|layername=")
-                    if inner:
-                        values["layer"] = inner.partition("|")[0]
+                self._areas(parameters, name, context, feedback, values)
             elif kind == "out_folder" or kind == "out_file":
                 values[name] = self.parameterAsFileOutput(parameters, name, context)
             elif kind == "flag":
@@ -112,16 +120,32 @@ class LockstepAlgorithm(QgsProcessingAlgorithm):
                 values[name] = self.parameterAsString(parameters, name, context)
         return values
 
+    def checkParameterValues(self, parameters, context):  # noqa: N802
+        """QGIS names the missing file of a raster, of areas and points only the parameter."""
+        for option in lockstep.options_of(self.command):
+            path = parameters.get(option["name"])
+            if option["kind"] == "vector" and isinstance(path, str) and path and \
+                    self.parameterAsVectorLayer(parameters, option["name"], context) is None:
+                return False, f"{option['name']}: {path} was not found, or has no layer that QGIS reads"
+        return super().checkParameterValues(parameters, context)
+
     def processAlgorithm(self, parameters, context, feedback):  # noqa: N802
         import json
 
-        values = self._values(parameters, context)
+        values = self._values(parameters, context, feedback)
+
+        def say(line):
+            (feedback.pushWarning if "warning:" in line else feedback.pushInfo)(line)
+
         try:
-            found = lockstep.run(self.command, values, feedback.setProgress, feedback.pushInfo, feedback.isCanceled)
+            found = lockstep.run(self.command, values, feedback.setProgress, say, feedback.isCanceled)
         except lockstep.Cancelled:
             return {}
         except lockstep.Failed as failure:
             raise QgsProcessingException(str(failure)) from None
+        feedback.setProgress(100)  # quick runs report none
+        for line, doubtful in lockstep.findings_of(found):
+            (feedback.pushWarning if doubtful else feedback.pushInfo)(line)
         # A .qml next to a GeoTIFF is the style that QGIS opens it with. NetCDF is a mesh, whose times the temporal controller
         # knows.
         for path, name in lockstep.layers_of(found):
@@ -131,6 +155,7 @@ class LockstepAlgorithm(QgsProcessingAlgorithm):
         for option in lockstep.options_of(self.command):
             if option["kind"] in ("out_folder", "out_file"):
                 results[option["name"]] = values.get(option["name"])
-        if found.get("page"):
-            results["PAGE"] = found["page"]
+        page = found.get("page") or found.get("comparison")
+        if page:
+            results["PAGE"] = page
         return results

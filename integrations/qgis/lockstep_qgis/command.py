@@ -121,7 +121,7 @@ def _read_terminal(master, lines):
 
 def kind_of(path):
     """Mesh, Vector or Raster, of a layer of layers_of()."""
-    return "Mesh" if path.endswith(".nc") else "Vector" if "|layername=" in path else "Raster"
+    return "Mesh" if path.endswith(".nc") else "Vector" if "|layername=" in path or path.endswith(".csv") else "Raster"
 
 
 def layers_of(found):
@@ -134,4 +134,18 @@ def layers_of(found):
         grids.append((found["facades"]["file"] + "|layername=facades", "facades"))
     if found.get("places"):
         grids.append((found["places"] + "|layername=trees", "trees"))
+    if found.get("cdsm", "").endswith(".tif"):
+        grids.append((found["cdsm"], "cdsm"))
+    table = found.get("file", "")  # of areas
+    if table.endswith(".gpkg"):
+        grids.append((table + "|layername=statistics", "statistics"))
+    elif table.endswith(".csv"):
+        grids.append((table, "statistics"))
     return grids
+
+
+def findings_of(found):
+    """Lines of the table of `urban check`, (text, whether it is a warning or an error)."""
+    for finding in found.get("checks", []):
+        value = " ".join(str(finding[key]) for key in ("value", "unit", "text") if finding.get(key) not in (None, ""))
+        yield f"{finding['verdict']} {finding['check']}: {value}", finding["verdict"] != "ok"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/rasters/gdal/gdal_api.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
@@ -105,11 +106,11 @@ void reproject(const std::string& from, const std::string& to, std::vector<doubl
                const std::string& where) {
   const GdalApi& api = require_gdal(where);
   const GdalQuiet quiet(api);
-  const auto fail = [&](const char* what) {
+  const auto fail = [&](const std::string& what) {
     throw InputError(quiet.message(what), where, "a CRS that PROJ can transform to the raster's");
   };
   SpatialReference source(api), target(api);
-  if (!source.set(from)) fail("its CRS is not understood");
+  if (!source.set(from)) fail(fmt::format("its CRS {} is not understood", shown(from)));
   if (!target.set(to)) fail("the raster's CRS is not understood");
   const GdalHandle transformation = api.OCTNewCoordinateTransformation(source.handle(), target.handle());
   if (!transformation) fail("no way from its CRS to the raster's");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
 #include <set>
 
 #include "io/text/text_scanner.hpp"
@@ -47,6 +49,25 @@ std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGr
     check_shape({feature.where, "", feature.rings});
   }
   return features;
+}
+
+InputError outside_error(const std::vector<AreaShape>& shapes, const io::RasterGrid& grid,
+                         const std::filesystem::path& file) {
+  const auto text = [](double west, double east, double south, double north) {
+    return fmt::format("x from {} to {}, y from {} to {}", west, east, south, north);
+  };
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  double west = kFar, east = -kFar, south = kFar, north = -kFar;
+  for (const AreaShape& shape : shapes)
+    for (const Ring& ring : shape.rings)
+      for (const Corner& corner : ring) {
+        west = std::min(west, corner.x), east = std::max(east, corner.x);
+        south = std::min(south, corner.y), north = std::max(north, corner.y);
+      }
+  const auto& t = grid.transform;
+  return InputError("all areas lie outside of the raster: " + text(west, east, south, north), file.string(),
+                    text(t[0], t[0] + static_cast<double>(grid.cols) * t[1],
+                         t[3] + static_cast<double>(grid.rows) * t[5], t[3]));
 }
 
 std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "lockstep/error.hpp"
 #include "lockstep/urban/areas.hpp"
 #include "urban/areas/polygon.hpp"
 
@@ -15,6 +16,9 @@ struct AreaSource {
 };
 /// On the grid, and checked. Throws InputError that names file and feature.
 std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGrid& grid);
+/// Of areas that are all outside of the grid.
+InputError outside_error(const std::vector<AreaShape>& shapes, const io::RasterGrid& grid,
+                         const std::filesystem::path& file);
 /// Named too. Throws InputError that names file and feature.
 std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, const io::RasterGrid& grid);
 

@@ -17,7 +17,10 @@
 #include "urban/areas/area_shapes.hpp"
 #include "urban/areas/area_table.hpp"
 #include "urban/areas/coverage.hpp"
+#include "urban/options/hours.hpp"
+#include "urban/results/recorded_city.hpp"
 #include "urban/results/run_folder.hpp"
+#include "urban/weather/parameters.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -62,29 +65,51 @@ void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, 
 void choose_steps(const AreaStatisticsOptions& options, const RunFolder& run, AreaPlan& plan) {
   for (size_t k = 0; k < run.times().size(); ++k)
     if (!options.hours || options.hours->holds(run.times()[k], run.step_min())) plan.steps.push_back(k);
-  if (plan.steps.empty())
-    throw choice_error("hours", fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
-                       fmt::format("hours for which the run has an interval of {} min", run.step_min()));
+  if (plan.steps.empty()) throw no_step_error(*options.hours, run.step_min());
 }
 
-/// Land-cover codes by pixel; empty if areas are not divided by land cover.
-std::vector<float> land_cover_of(const AreaStatisticsOptions& options, const RunFolder& run) {
+/// The file that the run read as an option; empty: none. Throws if it has changed.
+fs::path recorded_file(const RunFolder& run, std::string_view option, const char* expected) {
+  const RecordedOption* file = run.record().find(option);
+  if (!file || file->value.empty()) return {};
+  if (!is_unchanged(*file))
+    throw choice_error("by", fmt::format("{} is gone or has changed since the run", file->path.string()),
+                       expected);
+  return file->path;
+}
+
+/// Classes of the ground by pixel; no codes if areas are not divided by land cover.
+struct LandCover {
+  std::vector<float> codes;
+  ModelParameters table;  ///< has their names
+};
+
+LandCover land_cover_of(const AreaStatisticsOptions& options, const RunFolder& run) {
   if (options.groups != AreaGroups::land_cover) return {};
-  fs::path file = options.land_cover;
-  if (const RecordedOption* recorded = run.record().find("land-cover"); file.empty() && recorded)
-    file = recorded->path;
-  if (file.empty())
-    throw choice_error("by", "a run that names no land cover", "{land_cover}, the classes of the ground");
+  constexpr const char* kExpected = "{land_cover}, the classes of the ground";
+  const fs::path file =
+      options.land_cover.empty() ? recorded_file(run, "land-cover", kExpected) : options.land_cover;
+  if (file.empty()) throw choice_error("by", "a run that names no land cover", kExpected);
+  LandCover cover;
+  if (const fs::path table = recorded_file(run, "parameters", "the parameters of the run"); !table.empty())
+    cover.table = read_parameters(table);
   const auto reader = io::RasterReader::open(file, {run.pixel_size_m(), {}, false});
   io::require_same_grid(run.grid(), run.folder().string(), reader->grid(), file.string());
-  std::vector<float> codes(run.cells());
-  reader->read(0, 0, run.grid().rows, run.grid().cols, codes.data());
-  return codes;
+  cover.codes.resize(run.cells());
+  reader->read(0, 0, run.grid().rows, run.grid().cols, cover.codes.data());
+  for (size_t p = 0; p < cover.codes.size(); ++p)
+    if (const float code = cover.codes[p]; !std::isnan(code) && code != std::floor(code))
+      throw InputError(
+          fmt::format("land cover {:g} at row {}, column {}", code, p / static_cast<size_t>(run.grid().cols),
+                      p % static_cast<size_t>(run.grid().cols)),
+          file.string(), "classes, which are whole numbers");
+  return cover;
 }
 
 /// Zones of an area: itself, or one a land cover.
 std::vector<Zone> zones_of(size_t area, const Coverage& coverage, const std::vector<uint8_t>& ground,
-                           const std::vector<float>& codes) {
+                           const LandCover& cover) {
+  const std::vector<float>& codes = cover.codes;
   std::map<float, Zone> zones;
   if (codes.empty()) zones[0].area = area;
   for (size_t k = 0; k < coverage.pixels.size(); ++k) {
@@ -92,7 +117,7 @@ std::vector<Zone> zones_of(size_t area, const Coverage& coverage, const std::vec
     if ((!ground.empty() && ground[p] == 0) || (!codes.empty() && std::isnan(codes[p]))) continue;
     Zone& zone = zones[codes.empty() ? 0 : codes[p]];
     zone.area = area;
-    if (!codes.empty() && zone.group.empty()) zone.group = fmt::format("{:g}", codes[p]);
+    if (!codes.empty() && zone.group.empty()) zone.group = cover.table.class_title(codes[p]);
     zone.pixels.push_back(p);
     zone.shares.push_back(coverage.shares[k]);
   }
@@ -103,7 +128,7 @@ std::vector<Zone> zones_of(size_t area, const Coverage& coverage, const std::vec
 
 void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
                const std::vector<AreaShape>& shapes, AreaPlan& plan, AreaStatisticsResult& result) {
-  const std::vector<float> codes = land_cover_of(options, run);
+  const LandCover cover = land_cover_of(options, run);
   const std::vector<uint8_t> ground = options.include_roofs ? std::vector<uint8_t>() : run.ground();
   if (!options.include_roofs && ground.empty())
     result.warnings.push_back("the run has no mask of the ground: roofs and water count");
@@ -111,7 +136,7 @@ void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
   std::vector<int> place(shapes.size());  // 0 outside, 1 partly, 2 inside
   tbb::parallel_for(size_t{0}, shapes.size(), [&](size_t k) {
     const Coverage coverage = coverage_of(shapes[k], run.grid());
-    zones[k] = zones_of(k, coverage, ground, codes);
+    zones[k] = zones_of(k, coverage, ground, cover);
     place[k] = coverage.inside == 0 ? 0 : coverage.inside < coverage.whole * (1 - 1e-9) ? 1 : 2;
   });
   for (size_t k = 0; k < shapes.size(); ++k) {
@@ -121,14 +146,7 @@ void lay_zones(const AreaStatisticsOptions& options, const RunFolder& run,
   result.areas = static_cast<int64_t>(shapes.size());
   result.outside = std::ranges::count(place, 0);
   result.partly = std::ranges::count(place, 1);
-  if (result.outside == result.areas) {
-    const io::RasterGrid& g = run.grid();
-    throw InputError(
-        "all areas lie outside of the run's raster", options.areas.string(),
-        fmt::format("x from {} to {}, y from {} to {}", g.transform[0],
-                    g.transform[0] + static_cast<double>(g.cols) * g.transform[1],
-                    g.transform[3] + static_cast<double>(g.rows) * g.transform[5], g.transform[3]));
-  }
+  if (result.outside == result.areas) throw outside_error(shapes, run.grid(), options.areas);
   if (result.outside > 0)
     result.warnings.push_back(
         fmt::format("{} of {} areas lie outside of the raster", result.outside, result.areas));

@@ -96,21 +96,41 @@ double scale_of(std::span<const float> change, std::span<const uint8_t> counted)
 
 /// Parts of maps besides the change.
 struct ChangeMaps {
-  MapBase after;                ///< without covers
+  MapBase after;                ///< covers are of pixels that do not count
   std::vector<uint8_t> felled;  ///< crowns of the run before alone; empty: none
-  void put_into(io::MapPictureOptions& picture) const {
+  void put_into(io::MapPictureOptions& picture, bool covered) const {
     constexpr io::Rgb kFelled = {140, 80, 30};
     if (!felled.empty()) picture.outlines.push_back({&felled, "tree crown before", kFelled, true});
-    after.put_into(picture, false);
+    after.put_into(picture, covered);
   }
 };
 
-ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, const RunFolder& after) {
+/// Of pixels that do not count; where the rasters of a run are gone, water is only known to be possible.
+std::vector<uint8_t> cover_of(const std::vector<uint8_t>& counted, const MapBase& before,
+                              const MapBase& after, bool water) {
+  constexpr uint8_t kRoof = 1, kEither = 3;
+  const bool known = !before.cover.empty() && !after.cover.empty();
+  std::vector<uint8_t> cover(counted.size());
+  for (size_t p = 0; p < counted.size(); ++p) {
+    if (counted[p]) continue;
+    if (known)
+      cover[p] = after.cover[p] ? after.cover[p] : before.cover[p];
+    else
+      cover[p] = water ? kEither : kRoof;
+  }
+  return cover;
+}
+
+ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, const RunFolder& after,
+                       const std::vector<uint8_t>& counted) {
   if (!options.pictures || !Outputs::drawable(before.grid())) return {};
   io::Image under = read_map_under(options.map, before.grid());
   ChangeMaps maps{recorded_outlines(after), {}};
   maps.after.under = std::move(under);
   MapBase past = recorded_outlines(before);
+  const bool water =
+      !(before.record().text("land-cover").empty() && after.record().text("land-cover").empty());
+  maps.after.cover = cover_of(counted, past, maps.after, water);
   if (past.crowns.empty()) return maps;
   for (size_t p = 0; p < maps.after.crowns.size(); ++p)
     past.crowns[p] = past.crowns[p] && !maps.after.crowns[p];
@@ -119,19 +139,39 @@ ChangeMaps change_maps(const CompareOptions& options, const RunFolder& before, c
   return maps;
 }
 
+std::string change_name(const std::string& summary) { return summary + "_change"; }
+
+/// Grids and pictures of a comparison; removed with a new folder if one of the runs turns out to be unreadable.
+struct WrittenChanges {
+  explicit WrittenChanges(fs::path place) : folder(std::move(place)), fresh(!fs::exists(folder)) {}
+  WrittenChanges(const WrittenChanges&) = delete;
+  WrittenChanges& operator=(const WrittenChanges&) = delete;
+  ~WrittenChanges() {
+    if (whole) return;
+    std::error_code ignored;
+    for (const std::string& name : names)
+      for (const char* ending : {".tif", ".npy", ".qml", ".png"})
+        fs::remove(folder / (change_name(name) + ending), ignored);
+    if (fresh) fs::remove(folder, ignored);
+  }
+
+  const fs::path folder;
+  const bool fresh;
+  std::vector<std::string> names;  ///< of summaries
+  bool whole = false;
+};
+
 class ChangeWriter {
  public:
   ChangeWriter(const CompareOptions& options, const RunFolder& before, const RunFolder& after,
                const std::vector<uint8_t>& counted, const ChangeMaps& maps)
-      : options_(options), before_(before), after_(after), counted_(counted), maps_(maps) {
-    for (const uint8_t one : counted) uncounted_.push_back(!one);
-  }
+      : options_(options), before_(before), after_(after), counted_(counted), maps_(maps) {}
 
   SummaryChange write(const std::string& name) const {
     const std::vector<float> a = before_.read_summary(name), b = after_.read_summary(name);
     SummaryChange change = summary_change(name, before_.grid(), a, b, counted_);
     const std::vector<float> difference = difference_of(a, b);
-    const std::string file = name + "_change";
+    const std::string file = change_name(name);
     change.file = options_.folder / (file + (options_.format == GridFormat::tif ? ".tif" : ".npy"));
     const io::RasterGrid& grid = before_.grid();
     const io::RasterLabels labels{
@@ -144,7 +184,8 @@ class ChangeWriter {
       io::write_raster(change.file, grid,
                        Array::view(std::span<const float>(difference), {grid.rows, grid.cols}));
     const double scale = scale_of(difference, counted_);
-    write_style(change.file, style_of(Look{"", labels.unit, io::ColorMap::balance}, -scale, scale));
+    const double end = scale > 0 ? scale : 1;  // zero has the colour of the middle also where nothing changes
+    write_style(change.file, style_of(Look{"", labels.unit, io::ColorMap::balance}, -end, end));
     // Maps of what is the same everywhere say no more than the table.
     if (options_.pictures && scale > 0) change.picture = draw(file, change, difference, scale);
     return change;
@@ -159,9 +200,7 @@ class ChangeWriter {
     picture.map = io::ColorMap::balance;
     picture.maximum = scale;
     picture.minimum = -scale;
-    if (!options_.include_roofs) picture.cover = &uncounted_;
-    picture.covers = {{"roof or water", {226, 224, 220}}};
-    maps_.put_into(picture);
+    maps_.put_into(picture, !options_.include_roofs);
     picture.pixel_size = std::sqrt(before_.pixel_m2());
     picture.facts.date = fmt::format("{} to {}", io::civil_text(before_.times().front()),
                                      io::civil_text(before_.times().back()));
@@ -180,7 +219,6 @@ class ChangeWriter {
   const RunFolder &before_, &after_;
   const std::vector<uint8_t>& counted_;
   const ChangeMaps& maps_;
-  std::vector<uint8_t> uncounted_;
 };
 
 }  // namespace
@@ -208,10 +246,10 @@ CompareResult compare(const CompareOptions& options, const std::vector<RunDiffer
   result.pixel_size_m = before->pixel_size_m();
   result.steps = static_cast<int64_t>(before->times().size());
   for (const io::CivilMinutes time : before->times()) result.times.push_back(io::civil_text(time));
-  const ChangeMaps maps = change_maps(options, *before, *after);
   const std::vector<uint8_t> counted = counted_pixels(*before, *after, options, result);
   if (result.compared_m2 == 0)
     throw unlike(*after, "no pixel is ground in both runs", "ground in common, or {include_roofs}");
+  const ChangeMaps maps = change_maps(options, *before, *after, counted);
   for (const std::string& warning : result.warnings) logging::warning("{}", warning);
 
   host_stage(result.host_stages, "compare", [&] {
@@ -220,19 +258,21 @@ CompareResult compare(const CompareOptions& options, const std::vector<RunDiffer
     result.stress = std::move(changes.stress);
   });
   host_stage(result.host_stages, "write", [&] {
+    WrittenChanges written(options.folder);
     make_result_folder(options.folder);
     const FolderLock lock(options.folder);
-    std::vector<std::string> names;
     for (const std::string& name : before->summaries())
-      if (std::ranges::find(after->summaries(), name) != after->summaries().end()) names.push_back(name);
-    result.summaries.resize(names.size());
+      if (std::ranges::find(after->summaries(), name) != after->summaries().end())
+        written.names.push_back(name);
+    result.summaries.resize(written.names.size());
     const ChangeWriter writer(options, *before, *after, counted, maps);
-    tbb::parallel_for(size_t{0}, names.size(),
-                      [&](size_t k) { result.summaries[k] = writer.write(names[k]); });
+    tbb::parallel_for(size_t{0}, written.names.size(),
+                      [&](size_t k) { result.summaries[k] = writer.write(written.names[k]); });
     for (const auto& [name, table] : comparison_tables(result))
       if (!table.empty()) write_file(options.folder / (name + ".csv"), table);
     result.page = options.folder / "compare.html";
     write_file(result.page, comparison_page(options, result));
+    written.whole = true;
   });
   return result;
 }

@@ -7,6 +7,7 @@
 
 #include "core/numbers/parse_number.hpp"
 #include "lockstep/schema.hpp"
+#include "lockstep/urban/areas.hpp"
 
 namespace lockstep::urban {
 
@@ -21,6 +22,12 @@ std::optional<HourWindow> hours_of(const std::string& text) {
 
 std::string hours_text(const std::optional<HourWindow>& hours) {
   return hours ? fmt::format("{}-{}", hours->from, hours->to) : "";
+}
+
+OptionError no_step_error(const HourWindow& hours, int64_t step_min) {
+  return schema_of<AreaStatisticsOptions>().error(
+      {OptionError::Kind::invalid, "hours", fmt::format("no step from {} to {}", hours.from, hours.to),
+       fmt::format("hours for which the run has an interval of {} min", step_min), ""});
 }
 
 }  // namespace lockstep::urban

@@ -13,6 +13,7 @@
 #include "urban/options/errors.hpp"
 #include "urban/options/hours.hpp"
 #include "urban/radiation/sky_luminance.hpp"
+#include "urban/weather/parameters.hpp"
 
 namespace lockstep::urban {
 
@@ -121,11 +122,11 @@ std::string substeps_text(const int& parts) { return parts == 0 ? "auto" : std::
 
 void describe_inputs(Schema<SeriesOptions>& s) {
   using O = SeriesOptions;
-  const auto file = [&s](const char* name, auto member, const char* help) {
+  const auto file = [&s](const char* name, auto member, std::string help) {
     return s.option(name, member, help).file(Use::input).shown("FILE");
   };
   file("land_cover", &O::land_cover,
-       "classes of the ground (0 cobble, 1 asphalt, 2 roofs, 5 grass, 6 soil, 7 water)");
+       fmt::format("classes of the ground ({})", ModelParameters{}.class_table()));
   file("wall_height", &O::wall_height, "heights of walls (m), as 'urban walls' writes them")
       .or_else("computed");
   file("wall_aspect", &O::wall_aspect, "directions of walls, with {wall_height}");

@@ -19,7 +19,7 @@ void MapBase::put_into(io::MapPictureOptions& options, bool covered) const {
   if (!under.pixels.empty()) options.under = &under;
   if (covered && !cover.empty()) {
     options.cover = &cover;
-    options.covers = {{"roof", kRoofInk}, {"water", kWaterInk}};
+    options.covers = {{"roof", kRoofInk}, {"water", kWaterInk}, {"roof or water", kRoofInk}};
   }
   if (!crowns.empty()) options.outlines.push_back({&crowns, "tree crown", kCrownLine, true});
   if (!buildings.empty()) options.outlines.push_back({&buildings, "building", kBuildingLine, false});

@@ -12,7 +12,7 @@
 namespace lockstep::urban {
 
 struct MapBase {
-  std::vector<uint8_t> cover;      ///< 0 ground, 1 roof, 2 water
+  std::vector<uint8_t> cover;      ///< 0 ground, 1 roof, 2 water, 3 roof or water
   std::vector<uint8_t> buildings;  ///< 1 inside; empty: unknown
   std::vector<uint8_t> crowns;     ///< 1 below a crown; empty: no plants
   io::Image under;                 ///< a basemap; empty: none

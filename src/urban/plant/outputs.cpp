@@ -8,6 +8,8 @@
 #include "core/reports/log.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/vectors/geopackage.hpp"
+#include "urban/pictures/looks.hpp"
+#include "urban/pictures/map_style.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -98,6 +100,16 @@ void write_curve(const PlantOptions& options, PlantResult& result) {
   io::write_drawing(result.curve_picture, io::draw_plot(std::vector{curve}, plot));
 }
 
+/// With the style of a city's raster of that name.
+void write_heights(const fs::path& file, const io::RasterGrid& grid, const Array& heights) {
+  io::write_raster(file, grid, heights);
+  const std::vector<NamedLook> looks = sample_looks();
+  const auto found = std::ranges::find(looks, file.stem().string(), &NamedLook::name);
+  float highest = 0;
+  for (const float height : heights.as<float>()) highest = std::max(highest, height);
+  write_style(file, style_of(found->look, 0, static_cast<double>(highest)));
+}
+
 }  // namespace
 
 void write_plants(const PlantOptions& options, const SeriesInputs& inputs,
@@ -106,8 +118,8 @@ void write_plants(const PlantOptions& options, const SeriesInputs& inputs,
   const std::string ending = options.city.dsm.extension() == ".npy" ? ".npy" : ".tif";
   result.cdsm = options.folder / ("cdsm" + ending);
   result.tdsm = options.folder / ("tdsm" + ending);
-  io::write_raster(result.cdsm, inputs.grid, rasters.canopy);
-  io::write_raster(result.tdsm, inputs.grid, rasters.trunk);
+  write_heights(result.cdsm, inputs.grid, rasters.canopy);
+  write_heights(result.tdsm, inputs.grid, rasters.trunk);
   write_curve(options, result);
   if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty()) {
     result.warnings.push_back(fmt::format("no trees.gpkg, which needs GDAL ({})", reason));

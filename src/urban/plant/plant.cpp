@@ -55,16 +55,16 @@ std::vector<uint8_t> allowed_pixels(const PlantOptions& options, const SeriesInp
   if (options.allowed.empty()) return allowed;
   allowed.assign(inputs.ground.size(), 0);
   double inside = 0;
+  std::vector<AreaShape> shapes;
   for (const io::Feature& area :
        read_areas({options.allowed, options.layer, options.areas_crs}, inputs.grid)) {
-    const Coverage coverage = coverage_of({area.where, "", area.rings}, inputs.grid);
+    shapes.push_back({area.where, "", area.rings});
+    const Coverage coverage = coverage_of(shapes.back(), inputs.grid);
     inside += coverage.inside;
     for (size_t k = 0; k < coverage.pixels.size(); ++k)
       if (coverage.shares[k] >= 0.5) allowed[coverage.pixels[k]] = 1;
   }
-  if (inside == 0)
-    throw plant_error("allowed", "all areas lie outside of the raster", "areas with a part inside",
-                      options.allowed.string());
+  if (inside == 0) throw outside_error(shapes, inputs.grid, options.allowed);
   return allowed;
 }
 

@@ -6,7 +6,10 @@
 
 namespace lockstep::urban {
 
-/// Its buildings and crowns; nothing where a raster is gone, has changed since the run, or was none of a file, which a line
+/// Whether the file of an option is still the one that the run read.
+bool is_unchanged(const RecordedOption& file);
+
+/// Its buildings, crowns and covers; nothing where a raster is gone, has changed since the run, or was none of a file, which a line
 /// reports.
 MapBase recorded_outlines(const RunFolder& run);
 

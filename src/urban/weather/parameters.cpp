@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/reports/log.hpp"
@@ -173,13 +174,26 @@ void ModelParameters::apply(RadiationOptions& options) const {
   options.posture = posture.value_or(options.posture);
 }
 
+std::vector<std::string> standard_class_names() {
+  const std::map<int, const char*> by_code = {{0, "cobble"}, {1, "asphalt"}, {kBuildingCode, "roofs"},
+                                              {5, "grass"},  {6, "soil"},    {kWaterCode, "water"}};
+  std::vector<std::string> names;
+  for (const SurfaceRow& row : standard_land_cover()) names.emplace_back(by_code.at(row.code));
+  return names;
+}
+
 std::string ModelParameters::class_table() const {
   std::string text;
-  for (size_t k = 0; k < land_cover.size(); ++k) {
-    text += fmt::format("{}{}", k ? ", " : "", land_cover[k].code);
-    if (k < class_names.size()) text += " " + class_names[k];
-  }
+  for (const SurfaceRow& row : land_cover)
+    text += (text.empty() ? "" : ", ") + class_title(static_cast<float>(row.code));
   return text;
+}
+
+std::string ModelParameters::class_title(float code) const {
+  for (size_t k = 0; k < land_cover.size(); ++k)
+    if (static_cast<float>(land_cover[k].code) == code)
+      return fmt::format("{} {}", land_cover[k].code, class_names[k]);
+  return fmt::format("{:g}", code);
 }
 
 ModelParameters parse_parameters(std::string_view text, std::string_view where) {
@@ -189,6 +203,7 @@ ModelParameters parse_parameters(std::string_view text, std::string_view where) 
   const File file(std::move(document), std::string(where));
   ModelParameters out;
   out.land_cover.clear();
+  out.class_names.clear();
   for (const NamedClass& kind : classes_of(file)) {
     if (kind.code > kWallCode) continue;  // materials of a wall scheme of its own
     const SurfaceRow row = surface_of(file, kind);

@@ -13,10 +13,13 @@
 
 namespace lockstep::urban {
 
+/// One a row of standard_land_cover().
+std::vector<std::string> standard_class_names();
+
 /// Parameters as a file sets them. Without a file: the standard values of docs/urban.md.
 struct ModelParameters {
   std::vector<SurfaceRow> land_cover = standard_land_cover();
-  std::vector<std::string> class_names = {};  ///< one a row of land_cover, if a file specifies them
+  std::vector<std::string> class_names = standard_class_names();  ///< one a row of land_cover
   WallSurface wall;
   std::optional<double> absorption_short, absorption_long;
   std::optional<Posture> posture;
@@ -27,8 +30,10 @@ struct ModelParameters {
 
   /// Puts the file's values over those of a preset.
   void apply(RadiationOptions& options) const;
-  /// "0 Cobble_stone_2014a, 1 Dark_asphalt, …".
+  /// "0 cobble, 1 asphalt, …".
   std::string class_table() const;
+  /// "5 grass"; of a code that the table lacks the number.
+  std::string class_title(float code) const;
 };
 
 /// Throws InputError that names the file and the member for what is no such file.

@@ -337,9 +337,35 @@ TEST(AreaStatistics, ByClassAndByLandCover) {
   table.options.periods = {AreaPeriod::period};
   const AreaStatisticsResult cover = area_statistics(table.options);
   ASSERT_EQ(cover.rows.size(), 2u);
-  EXPECT_EQ(cover.rows[0].group + cover.rows[1].group, "15");
+  EXPECT_EQ(cover.rows[0].group, "1 asphalt");
+  EXPECT_EQ(cover.rows[1].group, "5 grass");
   EXPECT_EQ(cover.rows[0].m2, 6);
   EXPECT_EQ(cover.rows[1].mean, 2) << "rows 1 to 3";
+  covers.write_grid(table.folder / "cover.npy", [](int64_t row, int64_t) { return row < 1 ? 1.0 : 15.5; });
+  fs::remove(table.options.file);
+  expect_text("land cover 15.5 at row 1, column 0", table.refusal());
+  expect_text("cover.npy", table.refusal());
+}
+
+TEST(AreaStatistics, LandCoverOfTheRun) {
+  Table table(kWest);
+  WrittenRun run = warm_run();
+  const fs::path cover = table.folder / "cover.npy", names = table.folder / "names.json";
+  run.write_grid(cover, [](int64_t row, int64_t) { return row < 1 ? 4 : 12; });
+  write_file(names, R"({"Code": {"Value": {"Gravel": 4}}, "Albedo": {"Value": {"Gravel": 0.2}},
+"Emissivity": {"Value": {"Gravel": 0.95}}, "Ts_deg": {"Value": {"Gravel": 0.4}}, "Tstart": {"Value": {"Gravel": -3}},
+"TmaxLST": {"Value": {"Gravel": 15}}})");
+  run.places = {{"land-cover", cover}, {"parameters", names}};
+  run.write(table.folder / "run");
+  table.options.groups = AreaGroups::land_cover;
+  table.options.outputs = {"tmrt"};
+  const AreaStatisticsResult result = area_statistics(table.options);
+  ASSERT_EQ(result.rows.size(), 2u);
+  EXPECT_EQ(result.rows[0].group, "4 Gravel") << "the run's own table";
+  EXPECT_EQ(result.rows[1].group, "12");
+  run.write_grid(cover, [](int64_t, int64_t) { return 5; });
+  fs::remove(table.options.file);
+  expect_text("cover.npy is gone or has changed since the run", table.refusal());
 }
 
 TEST(AreaStatistics, CountsOrRefusesWhatLiesOutside) {
@@ -352,6 +378,7 @@ TEST(AreaStatistics, CountsOrRefusesWhatLiesOutside) {
   EXPECT_EQ(result.rows.size(), 3u * 2) << "an area without ground keeps its row";
   expect_text("all areas lie outside", Table(far).refusal());
   expect_text("areas.csv", Table(far).refusal());
+  expect_text("raster: x from 90 to 93, y from 0 to 8", Table(far).refusal());
 }
 
 TEST(AreaStatistics, RefusesBadInput) {

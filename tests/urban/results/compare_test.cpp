@@ -94,6 +94,9 @@ TEST(UrbanCompare, EqualRunsDifferNowhere) {
     for (const double v : s.change) EXPECT_EQ(v, 0);
     EXPECT_TRUE(s.picture.empty()) << "a map of no change";
     EXPECT_TRUE(fs::exists(s.file));
+    const std::string style = io::read_text_file(fs::path(s.file).replace_extension(".qml"));
+    expect_part("value=\"-1\"", style);
+    expect_part("value=\"1\"", style);
   }
   for (const OutputChange& o : result.outputs) EXPECT_EQ(o.before_mean, o.after_mean);
   for (const ClassChange& c : result.stress.at(0).classes) EXPECT_EQ(c.before_m2, c.after_m2);
@@ -224,6 +227,12 @@ TEST(UrbanCompare, RefusesOtherGridsAndSteps) {
   WrittenRun roofs = street();
   roofs.ground = [](int64_t, int64_t) { return false; };
   expect_part("no pixel is ground in both runs", Pair(street(), roofs).refusal());
+}
+
+TEST(UrbanCompare, ATornSummaryLeavesNothing) {
+  const Pair pair(street(), planted());
+  fs::resize_file(pair.options.after / "summary" / "utci_mean.npy", 140);
+  expect_part("utci_mean.npy", pair.refusal());
 }
 
 TEST(UrbanCompare, WarnsOfWhatItCannotKnow) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/files/atomic_file.hpp"
+#include "core/record/sha256.hpp"
 #include "io/rasters/raster.hpp"
 #include "io/series/civil_time.hpp"
 
@@ -27,6 +28,7 @@ struct WrittenRun {
   bool with_mask = true;
   std::map<std::string, std::string> options = {{"preset", "corrected"}};       ///< by name
   std::map<std::string, std::string> files = {{"dsm", "1"}, {"weather", "2"}};  ///< content by option
+  std::map<std::string, std::filesystem::path> places = {};  ///< files that exist, by option
   std::string version = "0.1.0";
 
   template <class Value>
@@ -55,6 +57,11 @@ struct WrittenRun {
                            given.empty() ? "" : ", ", name, name);
       inputs += fmt::format("{}{{\"path\": \"/city/{}.tif\", \"bytes\": 1, \"sha256\": \"{}\"}}",
                             inputs.empty() ? "" : ", ", name, content);
+    }
+    for (const auto& [name, file] : places) {
+      given += fmt::format(R"(, "{}": {{"value": "{}", "given": true, "file": true}})", name, file.string());
+      inputs += fmt::format(R"(, {{"path": "{}", "bytes": 1, "sha256": "{}"}})", file.string(),
+                            record::sha256_of_file(file));
     }
     return fmt::format(
         R"({{"program": {{"version": "{}"}}, "command": "lockstep urban run", "identity": "abc", "directory": "/city",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "urban/comfort/comfort.hpp"
+#include "urban/options/hours.hpp"
 #include "urban/series/outputs/writer.hpp"
 
 namespace lockstep::urban {
@@ -81,11 +82,8 @@ void check_summary(const SeriesOptions& options, const SeriesInputs& inputs) {
   own_bounds(options);
   const int64_t step_min = inputs.weather.step_min;
   const auto counts = [&](const WeatherStep& step) { return options.hours->holds(step.time, step_min); };
-  if (!options.hours || std::ranges::any_of(inputs.steps, counts)) return;
-  throw schema_of<SeriesOptions>().error(
-      {OptionError::Kind::invalid, "hours",
-       fmt::format("no step from {} to {}", options.hours->from, options.hours->to),
-       fmt::format("hours for which the run has an interval of {} min", step_min), ""});
+  if (options.hours && std::ranges::none_of(inputs.steps, counts))
+    throw no_step_error(*options.hours, step_min);
 }
 
 std::string summary_title(std::string_view grid) {
