@@ -79,6 +79,19 @@ TEST(SegmentedReduce, OfOneLongSegmentHasTheBitsOfReduce) {
   EXPECT_EQ(device.download<f32>(result)[1], prim::sum<f32>(device, x.window({3}, {count - 3})));
 }
 
+// The shortest segments that one lane does not reduce, and the shortest of two chunks: no list has more entries of as many
+// elements.
+TEST(SegmentedReduce, TakesAsManySegmentsAsElementsAllow) {
+  const Device device = Device::open("cpu");
+  for (const i32 length : {33, i32(prim::kReduceChunk) + 1}) {
+    constexpr i32 kSegments = 200;
+    std::vector<i32> first;
+    for (i32 k = 0; k <= kSegments; ++k) first.push_back(k * length);
+    const auto got = reduced(device, Reduce::sum, std::vector<u32>(size_t(first.back()), 1u), first);
+    EXPECT_EQ(got, std::vector<u32>(size_t(kSegments), u32(length))) << length;
+  }
+}
+
 TEST(SegmentedReduce, EmptySegmentsSignedZerosAndNan) {
   for (const char* name : {"cpu", "interp"}) {
     const Device device = Device::open(name);
