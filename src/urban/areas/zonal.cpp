@@ -23,7 +23,8 @@ std::vector<double> weighted_percentiles(const ZoneValues& zone, std::span<const
   std::vector<std::pair<float, double>> bucket;
   size_t sorted = kZoneBuckets;  // the bucket that is in order
   for (const double share : shares) {
-    const double wanted = std::clamp(share / 100, 0.0, 1.0) * weight;
+    // Sums of shares in another order differ by their rounding.
+    const double wanted = std::clamp(share / 100, 0.0, 1.0) * weight * (1 - 1e-12);
     const auto end = std::lower_bound(up_to.begin() + 1, up_to.end(), wanted);
     size_t b = std::min(kZoneBuckets - 1, static_cast<size_t>(end - up_to.begin()) - 1);
     while (b + 1 < kZoneBuckets && up_to[b + 1] == up_to[b]) ++b;
@@ -37,8 +38,7 @@ std::vector<double> weighted_percentiles(const ZoneValues& zone, std::span<const
     }
     double sum = up_to[b];
     size_t k = 0;
-    // Sums of shares in another order differ by their rounding.
-    while (k + 1 < bucket.size() && sum + bucket[k].second < wanted * (1 - 1e-12)) sum += bucket[k++].second;
+    while (k + 1 < bucket.size() && sum + bucket[k].second < wanted) sum += bucket[k++].second;
     found.push_back(static_cast<double>(bucket[k].first));
   }
   return found;

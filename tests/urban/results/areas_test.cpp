@@ -180,6 +180,22 @@ TEST(ZonalStatistics, AreWeightedByShares) {
   EXPECT_TRUE(std::isnan(ZoneValues{}.statistics(shares).mean));
 }
 
+// A percentile is the least value up to which there is its share: 10, 20 … 100 of ten values of equal weights are these.
+TEST(ZonalStatistics, PercentilesOfWholeSharesAreTheirValues) {
+  const std::vector<double> tenths = {10, 20, 30, 40, 50, 60, 70, 80, 90, 100};
+  for (int percent = 1; percent <= 100; ++percent)
+    for (const float step : {100.0f, 1.0f, 1e-4f}) {  // far apart, and close to each other next to a far one
+      ZoneValues values;
+      std::vector<double> expected;
+      for (int k = 0; k < 10; ++k) {
+        values.values.push_back(k == 9 ? 1000.0f : 10 + step * static_cast<float>(k));
+        values.weights.push_back(percent / 100.0);
+        expected.push_back(static_cast<double>(values.values.back()));
+      }
+      EXPECT_EQ(values.statistics(tenths).percentiles, expected) << percent << " % of each pixel, " << step;
+    }
+}
+
 TEST(AreaThresholds, Texts) {
   const Threshold t = parse_threshold("utci>=38.5");
   EXPECT_EQ(t.output, "utci");
