@@ -136,7 +136,9 @@ enum class CameraModel : uint8_t {
   pinhole,        // fx fy cx cy
   radial,         // f cx cy k1 k2:                p (1 + k1 r2 + k2 r2^2)
   brown_conrady,  // fx fy cx cy k1 k2 p1 p2 k3:   OpenCV's radial and tangential distortion
-  fisheye,        // fx fy cx cy k1 k2 k3 k4:      OpenCV's fisheye (Kannala and Brandt 2006)
+  /// fx fy cx cy k1 k2 k3 k4: OpenCV's fisheye (Kannala and Brandt 2006), a function of the angle to the axis from 0
+  /// up to, but not including, 180 degrees. Pinhole-like models are for points with P.z > 0.
+  fisheye,
 };
 /// Numbers of a camera's intrinsics.
 int intrinsics(CameraModel model);

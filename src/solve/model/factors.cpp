@@ -324,7 +324,25 @@ int intrinsics(CameraModel model) {
   return 0;
 }
 
+namespace {
+
+/// From the angle to the axis, which does not divide by the depth: smooth everywhere but at the centre and on the axis
+/// behind it.
+Vec2 project_fisheye(std::span<const Value> k, const Vec3& point) {
+  const Value r2 = point[0] * point[0] + point[1] * point[1], z = point[2];
+  // The angle over the radius is smooth through the axis.
+  const auto off_axis = r2 > 1e-8 * z * z || z <= 0.0;
+  const Value r = sqrt(select(off_axis, r2, 1)), depth = select(off_axis, 1, z), s2 = r2 / (depth * depth);
+  const Value ratio = select(off_axis, atan2(r, z) / r, (1 - s2 * (1.0 / 3 - s2 * (1.0 / 5))) / depth);
+  const Value t2 = ratio * ratio * r2;
+  const Value grown = ratio * (1 + t2 * (k[4] + t2 * (k[5] + t2 * (k[6] + t2 * k[7]))));
+  return {{k[0] * grown * point[0] + k[2], k[1] * grown * point[1] + k[3]}};
+}
+
+}  // namespace
+
 Vec2 project(CameraModel model, std::span<const Value> k, const Vec3& point) {
+  if (model == CameraModel::fisheye) return project_fisheye(k, point);
   const Value x = point[0] / point[2], y = point[1] / point[2], r2 = x * x + y * y;
   switch (model) {
     case CameraModel::pinhole: return {{k[0] * x + k[2], k[1] * y + k[3]}};
@@ -338,15 +356,7 @@ Vec2 project(CameraModel model, std::span<const Value> k, const Vec3& point) {
       const Value v = y * grown + k[6] * (r2 + 2.0 * y * y) + 2.0 * k[7] * x * y;
       return {{k[0] * u + k[2], k[1] * v + k[3]}};
     }
-    case CameraModel::fisheye: {
-      // The angle over the radius is smooth through the axis: atan(r) / r there.
-      const auto off_axis = r2 > 1e-8;
-      const Value r = sqrt(select(off_axis, r2, 1));
-      const Value ratio = select(off_axis, atan(r) / r, 1 - r2 * (1.0 / 3 - r2 * (1.0 / 5)));
-      const Value t2 = ratio * ratio * r2;
-      const Value grown = ratio * (1 + t2 * (k[4] + t2 * (k[5] + t2 * (k[6] + t2 * k[7]))));
-      return {{k[0] * grown * x + k[2], k[1] * grown * y + k[3]}};
-    }
+    case CameraModel::fisheye: break;
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lockstep/solve/evaluation.hpp"
@@ -72,6 +73,64 @@ TEST(Factors, CamerasAreOpenCVsFormulas) {
                           0.004 * std::pow(t, 8));
   EXPECT_NEAR(pixel(CameraModel::fisheye, {500, 510, 320, 240, 0.1, -0.02, 0.003, -0.004})[0],
               500 * far / r * x + 320, 1e-12);
+}
+
+/// At 90 degrees to the axis and behind the camera; pixels and their slopes by P computed in 50 digits.
+TEST(Factors, FisheyesSeeAtNinetyDegreesAndBeyond) {
+  struct Row {
+    std::vector<double> point, pixel, slopes;
+  };
+  const std::vector<double> camera{500, 510, 320, 240, 0.1, -0.02, 0.003, -0.004};
+  for (const Row& row : {
+           Row{{1, 0, 0},
+               {1122.50850814565676, 240.0},
+               {0.0, 0.0, -56.2723330630794848, 0.0, 818.558678308569891, 0.0}},
+           Row{{0.6, -0.8, 0},
+               {801.505104887394025, -414.846942646855935},
+               {513.605445213220347, 385.204083909915225, -33.7633998378476881, 392.908165588113529,
+                294.681124191085119, 45.9182237794728601}},
+           Row{{3, 4, 1e-09},
+               {801.505104880641374, 894.846942637672268},
+               {102.721089042013815, -77.040816779822191, -6.75268004195205764, -78.5816331154186348,
+                58.9362248388598873, -9.18364485705479839}},
+           Row{{-0.5, 2, -1e-12},
+               {125.363097379911407, 1034.11856268996146},
+               {366.375346108401279, 91.5938365271036298, 6.62027447783248438, 93.4257132576457024,
+                23.3564283143979202, -27.0107198695565363}},
+           Row{{1, 2, -1},
+               {444.716192657394065, 494.421033021083893},
+               {216.016571940252097, 182.600758565716063, 581.218089071684224, 186.252773737030385,
+                499.716063984602716, 1185.68490170623582}},
+           Row{{0.001, 0.002, -1},
+               {-24125.6345126369838, -49629.094405779447},
+               {-19523977.7369744647, 9843313.55132503712, 162.649365675609509, 10040179.8223515379,
+                -4854187.55818664724, 331.804705978243398}},
+           Row{{1e-06, -2e-06, 1},
+               {320.000499999999999, 239.998980000000001},
+               {499.999999999183333, 4.66666666665066613e-10, -0.000499999999998249977,
+                4.75999999998367946e-10, 509.999999998453, 0.00101999999999642995}},
+           Row{{0, 0, 2}, {320, 240}, {250, 0, 0, 0, 255, 0}},
+       }) {
+    std::vector<double> in = camera;
+    in.insert(in.end(), row.point.begin(), row.point.end());
+    const std::vector<double> found = numbers_of(in, [](std::span<const Value> v) {
+      const autodiff::Vec2 p = project(CameraModel::fisheye, v.first(8), autodiff::Vec3{{v[8], v[9], v[10]}});
+      std::vector<Value> out{p[0], p[1]};
+      for (const Value& u : {p[0], p[1]})
+        for (const Value& slope : autodiff::gradient(u, {v[8], v[9], v[10]})) out.push_back(slope);
+      return out;
+    });
+    const auto largest = [](const std::vector<double>& v) {
+      double most = 0;
+      for (const double x : v) most = std::max(most, std::abs(x));
+      return most;
+    };
+    for (size_t k = 0; k < 8; ++k) {
+      const double expected = k < 2 ? row.pixel[k] : row.slopes[k - 2];
+      EXPECT_NEAR(found[k], expected, 1e-13 * largest(k < 2 ? row.pixel : row.slopes))
+          << row.point[0] << " " << row.point[2] << ": " << k;
+    }
+  }
 }
 
 TEST(Factors, FindPosesAndPointsOfExactMeasurements) {
