@@ -132,6 +132,7 @@ inline void write_day(const std::filesystem::path& path, const std::function<dou
     times.push_back(1621382400 + 3600.0 * hour);
     sums.push_back(joules(hour));
   }
+  if (hole == "valid_time") times[kHoleHour] = std::nan("");
   std::vector<NetcdfVariable> variables = {
       {"valid_time", {"valid_time"}, Array::of(times, {kHours}), {{"units", epoch}}},
       {"latitude", {"latitude"}, Array::of(std::vector<double>{lat}, {1}), {}},

@@ -141,6 +141,15 @@ TEST_F(Era5, AMissingDewPointIsNoSaturatedAir) {
   }
 }
 
+TEST_F(Era5, TimesThatAreNoneAreRefused) {
+  const auto refusal_of = [&](const std::string& unit, const std::string& hole) {
+    write_day(folder / "era5.nc", [](int) { return 0; }, 48, 11, unit, hole);
+    return test::refusal([&] { read_era5(folder / "era5.nc", {48, 11, false, 0}); });
+  };
+  EXPECT_NE(refusal_of("seconds since 1970-01-01", "valid_time").find("a time of nan"), std::string::npos);
+  EXPECT_NE(refusal_of("days since 1970-01-01", "").find("a time of 1621382400"), std::string::npos);
+}
+
 TEST(TimeUnits, OfTheConventions) {
   const auto text = [](const char* unit, double value) {
     const auto parsed = parse_time_unit(unit);

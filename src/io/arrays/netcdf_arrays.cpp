@@ -124,7 +124,7 @@ int find_variable(const File& file, const std::string& name, const std::string& 
   for (const int axis : axes) {
     size_t length = 0;
     file.check(file.api().nc_inq_dimlen(file.id(), axis, &length));
-    if (length > size_t(kMostElements) || count * int64_t(length) > kMostElements)
+    if (length > size_t(kMostElements) || (count > 0 && int64_t(length) > kMostElements / count))
       throw InputError(fmt::format("{} of too many numbers", name), where, "at most 2^34");
     shape.push_back(int64_t(length));
     count *= int64_t(length);

@@ -72,7 +72,13 @@ class Era5File {
       throw InputError(fmt::format("times in '{}'", file_.text(time_, "units")), where_,
                        "such as 'seconds since 1970-01-01'");
     const CivilMinutes ahead = std::llround(60 * unit->epoch.utc_offset_h.value_or(0));
-    for (const double value : axis(time_)) times_.push_back(unit->minutes_of(value) - ahead);
+    for (const double value : axis(time_)) {
+      constexpr double kMost = 1e10;  // minutes: far beyond all calendars, far within 64 bits
+      if (!(std::abs(value * unit->minutes) < kMost))
+        throw InputError(fmt::format("a time of {}", value), where_,
+                         fmt::format("times in {}", file_.text(time_, "units")));
+      times_.push_back(unit->minutes_of(value) - ahead);
+    }
   }
   bool has(const std::string& name) const { return file_.has(name); }
   const std::vector<CivilMinutes>& times() const { return times_; }  ///< universal
