@@ -40,7 +40,7 @@ class UniformStream {
     int64_t count = 1;
     for (const int64_t n : shape) count *= n;
     std::vector<double> v(static_cast<size_t>(count));
-    for (size_t i = 0; i < v.size(); ++i)
+    for (uint64_t i = 0; i < v.size(); ++i)  // size_t has 32 bits on a page
       v[i] = low + (high - low) * random_unit(uint32_t(i), which | uint32_t(i >> 32) << 8, key_);
     return Array::of(std::move(v), std::move(shape)).to(storage);
   }
