@@ -102,6 +102,9 @@ class UrbanResultsTest(ProgramTest):
         self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
         same = self.document("compare", bare, bare, "--out", self.path("none"))
         self.assertTrue(all(s["mean_change"] == 0 for s in same["summaries"]))
+        with open(self.path("none", "tmrt_mean_change.qml")) as file:
+            ends = re.search('minimumValue="(.*?)" maximumValue="(.*?)"', file.read())
+        self.assertEqual(ends.groups(), ("-1", "1"), "no change has the colour of the middle")
 
     def test_own_bounds_and_hours(self):
         """Summaries of own bounds and of hours of the day, by the grids of the steps."""
