@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks of the source tree: include direction, sizes, folders' READMEs, format, lint. One check per call; exit code 1 on a finding.
 
-usage: check_house.py include-direction|platform|files|libraries|fetches|language|comments|file-size|function-size|readme|format|tidy [ROOT]
+usage: check_house.py include-direction|platform|headers|files|libraries|fetches|language|comments|file-size|function-size|readme|format|tidy [ROOT]
 
 tidy checks .clang-tidy itself and, by it, the folder $LOCKSTEP_TIDY (default src/core, the lowest layer; src is all); $LOCKSTEP_BUILD
 (default build) holds compile_commands.json.
@@ -45,6 +45,8 @@ CASE_FILES = ("cases.cpp", "cases.hpp")
 # back ends.
 PORTABLE_LAYERS = ("core", "ir", "math", "compile", "device", "verify", "primitives", "autodiff")
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<((?:unistd|fcntl|dlfcn|pthread|signal|termios|sys/\w+)\.h|tbb/[^>]+)>")
+# Names whose header other headers include in some versions of a library only: fmt 11 leaves out fmt::join.
+OWN_HEADERS = {"fmt/ranges.h": re.compile(r"\bfmt::join\b")}
 # Calls that make or change files by name.
 MADE_FILE = re.compile(r"\b(?:fopen\s*\(|freopen\s*\(|creat\s*\(|std::ofstream|std::fstream|O_CREAT|O_WRONLY|O_RDWR|mkdir(?:at)?\s*\(|mkstemp"
                        r"|(?:fs|filesystem)::(?:create_\w+|rename|copy(?:_\w+)?|resize_file|permissions)\s*\()")
@@ -165,6 +167,20 @@ def check_platform(root):
         return match and f"<{match.group(1)}> belongs behind src/core/platform"
 
     return check_lines(root, "platform", chosen, fault)
+
+
+def check_headers(root):
+    findings, checked = [], 0
+    for name in files_of(root):
+        if not name.endswith(SOURCE_SUFFIXES):
+            continue
+        checked += 1
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            text = file.read()
+        findings += [f"{name}: uses {use.pattern[2:-2]} without <{header}>" for header, use in OWN_HEADERS.items()
+                     if use.search(text) and f"#include <{header}>" not in text]
+    print(f"headers: {checked} files checked, {len(findings)} findings")
+    return findings
 
 
 def check_files(root):
@@ -387,7 +403,7 @@ def check_tidy(root):
     return sorted(set(findings))
 
 
-CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "files": check_files, "libraries": check_libraries, "fetches": check_fetches, "language": check_language, "comments": check_comments,
+CHECKS = {"include-direction": check_include_direction, "platform": check_platform, "headers": check_headers, "files": check_files, "libraries": check_libraries, "fetches": check_fetches, "language": check_language, "comments": check_comments,
           "file-size": check_file_size, "function-size": check_function_size, "readme": check_readme, "format": check_format, "tidy": check_tidy}
 
 

@@ -39,6 +39,7 @@ if ! command -v dpkg-query >/dev/null; then
   echo "packages.sh: this is not a Debian or Ubuntu system; install the equivalents of: ${wanted[*]}" >&2
   exit 0
 fi
+mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | awk '!seen[$0]++')  # test and web share a name
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
 missing=()
 for package in "${wanted[@]}"; do

@@ -1,6 +1,7 @@
 // --config: options of a command out of a TOML file. Keys are option names without dashes; keys at the top
 // hold for every command, those of a table such as [urban.svf] for that command alone.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 

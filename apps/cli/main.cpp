@@ -1,5 +1,6 @@
 // The `lockstep` program: parses, dispatches, and turns errors into one line and an exit code.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

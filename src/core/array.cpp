@@ -1,7 +1,9 @@
 #include "lockstep/array.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,6 @@
 // The program around an author's own cases.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>

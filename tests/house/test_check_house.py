@@ -59,6 +59,15 @@ class CheckHouse(unittest.TestCase):
             self.assertEqual(code, 1, (name, include))
             self.assertIn(f"{name}:1: <{include}>", text)
 
+    def test_names_without_their_header_are_found(self):
+        use = 'fmt::format("{}", fmt::join(a, b));\n'
+        code, text = run("headers", {"src/core/a.cpp": "#include <fmt/ranges.h>\n" + use, "tests/a.cpp": "join(a);\n"})
+        self.assertEqual(code, 0, text)
+        self.assertIn("2 files checked", text)
+        code, text = run("headers", {"bench/a.cpp": "#include <fmt/format.h>\n" + use})
+        self.assertEqual(code, 1, text)
+        self.assertIn("bench/a.cpp: uses fmt::join without <fmt/ranges.h>", text)
+
     def test_files_made_outside_core_files_are_found(self):
         good = {"src/core/platform/posix/a.cpp": "::open(name, O_CREAT);\n", "apps/cli/a.cpp": '::open("/dev/null", O_WRONLY);\n',
                 "src/io/a.cpp": "std::ifstream in(name);  // no std::ofstream\nfs::remove(name);\n"}

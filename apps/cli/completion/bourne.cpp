@@ -1,5 +1,6 @@
 // Completion for bash and zsh: one set of functions over the words typed so far, and what hands them to the shell.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 

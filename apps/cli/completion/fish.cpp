@@ -1,5 +1,6 @@
 // Completion for fish: one line for each command and each option.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

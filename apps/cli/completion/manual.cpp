@@ -1,5 +1,6 @@
 // The manual page.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 

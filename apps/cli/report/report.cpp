@@ -1,5 +1,6 @@
 // `lockstep report DIR`: one HTML page, with everything inside, of what runs left in a folder.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

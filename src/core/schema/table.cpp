@@ -1,6 +1,7 @@
 #include "core/schema/table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "core/schema/shell_flags.hpp"
 

@@ -1,6 +1,7 @@
 #include "io/pictures/drawing.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

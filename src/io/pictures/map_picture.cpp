@@ -1,6 +1,7 @@
 #include "io/pictures/map_picture.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

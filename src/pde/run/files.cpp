@@ -1,4 +1,6 @@
 // The commands on files.
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
 
 #include "core/reports/host_stage.hpp"

@@ -1,5 +1,7 @@
 #include "pde/run/side_values.hpp"
 
+#include <fmt/ranges.h>
+
 namespace lockstep::pde {
 namespace {
 

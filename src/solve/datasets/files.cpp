@@ -1,6 +1,7 @@
 #include "lockstep/solve/files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <iterator>

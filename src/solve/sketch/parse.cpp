@@ -1,5 +1,6 @@
 // Sketches as TOML.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

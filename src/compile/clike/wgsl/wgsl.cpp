@@ -1,6 +1,7 @@
 #include "compile/clike/wgsl/wgsl.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,7 @@
 #include "solve/mesh/energies/mesh_problem.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
