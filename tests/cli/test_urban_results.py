@@ -46,15 +46,16 @@ def geopackage(path, name, body, srs):
     base.close()
 
 
-def geotiff(path, epsg, west, north, cell, side):
-    """A GeoTIFF of red, green and blue, stripes that run from west to east, without GDAL."""
-    rows = b"".join(bytes((200, 40, 40) if y // 8 % 2 else (40, 40, 200)) * side for y in range(side))
+def geotiff(path, epsg, west, north, cell, side, codes=None):
+    """A GeoTIFF of red, green and blue, stripes that run from west to east, or of one band of bytes, without GDAL."""
+    rows = b"".join(map(bytes, codes)) if codes else b"".join(bytes((200, 40, 40) if y // 8 % 2 else (40, 40, 200)) * side for y in range(side))
+    bands = len(rows) // side // side
     keys = struct.pack("<16H", 1, 1, 0, 3, 1024, 0, 1, 1, 1025, 0, 1, 1, 3072, 0, 1, epsg)
     tables = [struct.pack("<3H", 8, 8, 8), struct.pack("<3d", cell, cell, 0), struct.pack("<6d", 0, 0, 0, west, north, 0), keys]
     places = [8 + len(rows)]
     for table in tables:
         places.append(places[-1] + len(table))
-    entries = [(256, 3, 1, side), (257, 3, 1, side), (258, 3, 3, places[0]), (259, 3, 1, 1), (262, 3, 1, 2), (273, 4, 1, 8), (277, 3, 1, 3), (278, 3, 1, side),
+    entries = [(256, 3, 1, side), (257, 3, 1, side), (258, 3, bands, places[0] if codes is None else 8), (259, 3, 1, 1), (262, 3, 1, bands // 2 + 1), (273, 4, 1, 8), (277, 3, 1, bands), (278, 3, 1, side),
                (279, 4, 1, len(rows)), (33550, 12, 3, places[1]), (33922, 12, 6, places[2]), (34735, 3, 16, places[3])]
     directory = struct.pack("<H", len(entries)) + b"".join(struct.pack("<HHII", *entry) for entry in entries) + bytes(4)
     with open(path, "wb") as file:
@@ -158,9 +159,9 @@ class UrbanResultsTest(ProgramTest):
     def test_roofs_and_water_of_the_land_cover(self):
         """Maps of a change have a colour for each, statistics a name for each class; the manual has the same names."""
         cover = [[7 if row < 12 else 5 if column < 24 else 1 for column in range(48)] for row in range(48)]
-        npy(self.path("cover.npy"), cover)
-        first = self.day("first", "--land-cover", self.path("cover.npy"))
-        second = self.day("second", "--land-cover", self.path("cover.npy"), "--cdsm", self.path("city", "cdsm.tif"))
+        geotiff(self.path("cover.tif"), 3006, 674000, 6580000, 1, 48, cover)
+        first = self.day("first", "--land-cover", self.path("cover.tif"))
+        second = self.day("second", "--land-cover", self.path("cover.tif"), "--cdsm", self.path("city", "cdsm.tif"))
         self.document("compare", first, second, "--out", self.path("change"))
         ground = read_npy(self.path("first", "ground.npy"))
         picture = Picture(self.path("change", "tmrt_mean_change.png"))
