@@ -108,7 +108,7 @@ TEST(LandCover, UnknownClassesAreNamedWithTheTable) {
   cover.at(1, 0) = 3;
   const std::string message = refusal([&] { land_cover_codes(cover, standard, city, "lc.tif"); });
   expect_part("land cover 3 at row 1, column 0 [lc.tif]", message);
-  expect_part("one of 0, 1, 2, 5, 6, 7", message);
+  expect_part("one of 0 cobble, 1 asphalt, 2 roofs, 5 grass, 6 soil, 7 water", message);
   cover.at(1, 0) = std::numeric_limits<float>::quiet_NaN();
   expect_part("row 1, column 0", refusal([&] { land_cover_codes(cover, standard, city, "lc.tif"); }));
 }
