@@ -155,7 +155,7 @@ test("what is no log, model or option of a forecast is refused in the page's wor
   await refused(ls.forecast.curve(log("log.csv", csv), { horizon: 1 }), /horizon/);
   await refused(ls.forecast.curve(log("log.csv", csv), { column: "accuracy" }), /accuracy.*grad_norm/);
   await refused(ls.forecast.curve({}, {}), /columns\.csv/);
-  await refused(ls.forecast.rollout(null, { device: "cpu", hiden: 4 }), /hiden/);
+  await refused(ls.forecast.rollout(null, { device: "cpu", hidden_units: 4 }), /hidden_units/);
   await refused(ls.forecast.rollout(null, { device: "cpu", plot: "a.png" }), /plot.*no files/);
   await refused(ls.forecast.rollout({ W_q: field(Float32Array, [1], 0) }, { device: "cpu" }), /W_q/);
   await refused(ls.forecast.rollout({ W_z: field(Float32Array, [1, 2, 3], 0) }, { device: "cpu" }), /U_z/);
