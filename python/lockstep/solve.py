@@ -65,7 +65,7 @@ class Problem:
         there is data, one of it; it returns `residuals` numbers. It is called for one instance at a time.
 
         jacobian(*blocks, data): (residuals, numbers of all blocks), compared with differences when terms are added. Without
-        it, derivatives are differences. Conjugate gradient solvers reject these terms. Returns a TermSet.
+        it, derivatives are differences. Returns a TermSet.
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
 
@@ -234,13 +234,28 @@ class Problem:
         return self._core.variable_count
 
     @described("solve.minimize")
-    def minimize(self, *, device=None, callback=None, **options):
+    def minimize(self, *, device=None, callback=None, prepare=None, **options):
         """Minimises from the current values and stores the best point; returns a Summary. callback(row) is called after each
-        iteration; returning False stops."""
+        iteration; returning False stops. prepare(derivatives) is called before host terms are evaluated at another point,
+        which is `values` meanwhile, and again before their derivatives are. Groups of `order` and `inner_groups` are names,
+        block sets, (block set, numbers), or lists of these."""
         device = chosen(device)
-        summary = Summary(self._core.minimize(device._core, _given(options, callback=callback)))
+        for name in ("order", "inner_groups"):
+            if isinstance(options.get(name), (list, tuple)):
+                options[name] = [self._group(g) for g in options[name]]
+        summary = Summary(self._core.minimize(device._core, _given(options, callback=callback, prepare=prepare)))
         warn_fallbacks(device)
         return summary
+
+    def _group(self, group):
+        """A group of blocks as a text."""
+        if isinstance(group, list):
+            return "+".join(self._group(g) for g in group)
+        blocks, numbers = group if isinstance(group, tuple) and len(group) == 2 else (group, None)
+        if isinstance(blocks, str) and numbers is None:
+            return blocks
+        self._own(blocks)
+        return blocks.name if numbers is None else "+".join(f"{blocks.name}:{_one(n)}" for n in np.atleast_1d(numbers))
 
     def evaluate(self, *, apply_loss=True, normal=False, device=None):
         """cost, gradient, residuals and jacobian at the current values. Rows: residuals in the order in which terms were

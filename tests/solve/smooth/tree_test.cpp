@@ -37,9 +37,9 @@ TEST(EliminationOrder, FrontsHoldTheFillAndKeepTheGroups) {
   for (int trial = 0; trial < 200; ++trial) {
     const int32_t n = 1 + int32_t(engine() % 30);
     std::vector<int32_t> weights;
-    std::vector<uint8_t> groups;
+    std::vector<int32_t> groups;
     for (int32_t v = 0; v < n; ++v)
-      weights.push_back(1 + int32_t(engine() % 6)), groups.push_back(uint8_t(engine() % 3));
+      weights.push_back(1 + int32_t(engine() % 6)), groups.push_back(int32_t(engine() % 3));
     Elements elements;
     for (int32_t e = 0; e < 2 * n; ++e) {
       std::set<int32_t> clique;

@@ -91,6 +91,9 @@ class LeastSquares : public Minimizer {
       trial.predicted = -trial.slope - 0.5 * run_.dot(step, product_);
       trial.length = run_.norm(step);
     });
+    // The model predicts the gain of inner iterations exactly: they leave the quality of the step to the step.
+    const double cost = run_.improve(trial.cost);
+    if (cost < trial.cost) trial.predicted += trial.cost - cost, trial.cost = cost;
     trial.decrement = -trial.slope;
     return trial;
   }
