@@ -7,6 +7,7 @@
 #include "solve/minimize/order.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
+#include "solve/model/term_derivatives.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -42,7 +43,8 @@ bool in_two_slots(const Problem::State& state, const SetState& set) {
 int separable_first_group(const Problem& problem, const std::vector<int32_t>& groups) {
   const Problem::State& state = problem.state();
   const int set = first_group_set(problem, groups);
-  const bool separable = set >= 0 && !in_two_slots(state, state.sets[size_t(set)]) &&
+  const bool separable = set >= 0 && state.sets[size_t(set)].tangent() <= kWidestInverse &&
+                         !in_two_slots(state, state.sets[size_t(set)]) &&
                          free_part(state, state.sets[size_t(set)]).first < problem.variable_count();
   return separable ? set : -1;
 }
@@ -102,7 +104,7 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
       !energies)
     return Linear::dense_qr;
   if (groups.empty() && unknowns <= kDenseCholesky) return Linear::dense_cholesky;
-  if (has_host_terms(problem) && unknowns <= kSparseCholesky) return Linear::cholesky;
+  if (has_host_terms(problem)) return Linear::cholesky;
   if (const int set = groups.empty() ? eliminable_set(problem) : separable_first_group(problem, groups);
       set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;

@@ -19,10 +19,10 @@ bool has_host_terms(const Problem& problem);
 bool has_linear_solver(Method method);
 bool is_first_order(Method method);
 /// The meaning of `automatic`; the rules, first to last, of which those of dense matrices do not apply to a given order,
-/// whose first group is then the set that can be eliminated:
+/// whose first group, if it is a set, is then the one to eliminate:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
-/// - sparse Cholesky up to 200,000 unknowns where there are host terms;
+/// - sparse Cholesky where there are host terms;
 /// - where a set can be eliminated and there are no energies: conjugate gradients on the Schur complement
 /// from
 ///   20,000 residuals on a GPU or where more than 3,000 other unknowns are left, else the dense complement;
