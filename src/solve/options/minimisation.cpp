@@ -135,6 +135,20 @@ void describe(Schema<Options::Graduation>& s) {
       "it has no effect without {graduation}", "{graduation} above 1");
 }
 
+void describe_groups(Schema<Options>& s) {
+  s.option("order", &Options::order,
+           "groups of blocks in the order of elimination: NAME, NAME:BLOCK or NAME:FIRST-LAST, several with "
+           "'+' between; the others follow")
+      .shown("GROUPS")
+      .in_shell(false);
+  s.option("inner_groups", &Options::inner_groups,
+           "groups of blocks, written as in {order}, that are minimised by themselves after each step; auto: "
+           "groups that share no term")
+      .flag("inner")
+      .shown("GROUPS")
+      .in_shell(false);
+}
+
 void describe(Schema<Options>& s) {
   constexpr double kMost = 1e9;
   s.of("solve::Options");
@@ -167,18 +181,7 @@ void describe(Schema<Options>& s) {
            "iterations of an iterative linear solver per step")
       .at_least(1)
       .at_most(kMost);
-  s.option("order", &Options::order,
-           "groups of blocks in the order of elimination: NAME, NAME:BLOCK or NAME:FIRST-LAST, several of a "
-           "group with "
-           "'+' between; the others follow")
-      .shown("GROUPS")
-      .in_shell(false);
-  s.option("inner_groups", &Options::inner_groups,
-           "groups of blocks, written as in {order}, that are minimised by themselves after each step; auto: "
-           "found")
-      .flag("inner")
-      .shown("GROUPS")
-      .in_shell(false);
+  describe_groups(s);
   s.option("initial_damping", &Options::initial_damping, "lambda at the start").above(0).shown("X");
   s.option("damping", &Options::damping, "what lambda multiplies: diag(J^T J) or the identity");
   s.option("batch_size", &Options::batch_size,

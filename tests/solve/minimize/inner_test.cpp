@@ -142,6 +142,91 @@ TEST(InnerIterations, HaveTheSameBitsOnEveryDeviceAndAfterAResume) {
   std::filesystem::remove(file);
 }
 
+/// Directions times lengths, two of them far off: of a robust loss, with bounds, fixed blocks and coordinates.
+TEST(InnerIterations, KeepBoundsFixedBlocksAndManifolds) {
+  struct Scaled {
+    Problem problem;
+    BlockSet directions, lengths;
+  };
+  const auto build = [] {
+    Scaled out;
+    std::vector<double> directions, data;
+    std::vector<int32_t> pairs;
+    for (int32_t k = 0; k < 8; ++k) {
+      const double angle = 0.7 * k, z = 0.1 * k - 0.3, r = std::sqrt(1 - z * z), off = k == 6 ? 20 : 0.01 * k;
+      directions.insert(directions.end(), {std::cos(angle + 0.4) * r, std::sin(angle + 0.4) * r, z});
+      for (int32_t l = 0; l < 3; ++l) {
+        pairs.insert(pairs.end(), {k, l});
+        for (const double part : {std::cos(angle) * r, std::sin(angle) * r, z})
+          data.push_back((l + 2) * part + off);
+      }
+    }
+    out.directions = out.problem.add_blocks("directions", sphere2(), directions);
+    out.lengths = out.problem.add_blocks("lengths", euclidean(1), std::vector<double>{0.6, 1, 9});
+    const TermType type{"scaled",
+                        {3, 1},
+                        3,
+                        [](const TermArguments& v) {
+                          std::vector<Value> r;
+                          for (int c = 0; c < 3; ++c) r.push_back(v.x(0, c) * v.x(1, 0) - v.data(c));
+                          return r;
+                        },
+                        RobustLoss{RobustLoss::Kind::cauchy, 0.5}};
+    out.problem.add_terms(type, {out.directions, out.lengths}, pairs, data);
+    out.problem.bound(out.lengths, 0, 0, 0.5, 1.25);
+    out.problem.fix(out.directions, 1);
+    out.problem.fix_coordinates(out.directions, 2, std::vector<int>{1});
+    return out;
+  };
+  Context context = cpu();
+  for (const Precision precision : {Precision::f64, Precision::mixed, Precision::f32})
+    for (const Method method : {Method::lm, Method::dogleg})
+      for (const std::vector<std::string>& groups :
+           {std::vector<std::string>{"auto"}, {"lengths"}, {"directions:0-4", "lengths:0+directions:7"}}) {
+        Scaled plain = build(), inner = build();
+        Options options;
+        options.method = method, options.precision = precision, options.max_iterations = 200;
+        const Summary without = minimize(plain.problem, context, options);
+        options.inner_groups = groups;
+        const Summary with = minimize(inner.problem, context, options);
+        EXPECT_NE(with.termination, Termination::failure) << with.message;
+        EXPECT_NEAR(with.final_cost, without.final_cost,
+                    (precision == Precision::f32 ? 1e-3 : 1e-6) * without.final_cost)
+            << name(method) << " " << name(precision) << " " << groups[0];
+        const float top = 1.25f;
+        EXPECT_EQ(inner.problem.value(inner.lengths, 0)[0], double(top));
+        const Scaled start = build();
+        for (int c = 0; c < 3; ++c)
+          EXPECT_NEAR(inner.problem.value(inner.directions, 1)[size_t(c)],
+                      start.problem.value(start.directions, 1)[size_t(c)],
+                      precision == Precision::f32 ? 1e-7 : 0);
+        for (int64_t k = 0; k < 8; ++k) {
+          const auto d = inner.problem.value(inner.directions, k);
+          EXPECT_NEAR(d[0] * d[0] + d[1] * d[1] + d[2] * d[2], 1, precision == Precision::f32 ? 1e-6 : 1e-12);
+        }
+      }
+}
+
+/// A Gauss-Newton step of the group leaves the domain of the logarithm.
+TEST(InnerIterations, StayWhereTheResidualsAreNumbers) {
+  Context context = cpu();
+  for (const Method method : {Method::lm, Method::gn, Method::dogleg}) {
+    Problem problem;
+    const BlockSet x = problem.add_blocks("x", euclidean(1), std::vector<double>{1});
+    const BlockSet y = problem.add_blocks("y", euclidean(1), std::vector<double>{0});
+    const TermType type{"log", {1, 1}, 0, [](const TermArguments& v) {
+                          return std::vector{log(v.x(0)) + v.x(1) + 5, 0.1 * (v.x(1) - 1)};
+                        }};
+    problem.add_terms(type, {x, y}, std::vector<int32_t>{0, 0}, {});
+    Options options;
+    options.method = method, options.inner_groups = {"x"}, options.max_iterations = 500;
+    const Summary found = minimize(problem, context, options);
+    EXPECT_TRUE(converged(found.termination)) << name(method) << found.message;
+    EXPECT_NEAR(problem.values(x)[0], std::exp(-6), 1e-6);
+    EXPECT_NEAR(problem.values(y)[0], 1, 1e-3);
+  }
+}
+
 /// Three sets of which each has terms with each other: as many groups, and blocks that are fixed or alone are in none.
 TEST(InnerIterations, FindGroupsThatShareNoTerm) {
   Problem problem;

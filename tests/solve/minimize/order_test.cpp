@@ -159,6 +159,84 @@ TEST(Order, ChangesBetweenMinimisationsOfAProblem) {
       }
 }
 
+/// Groups name blocks by their numbers, which stay when others are erased, and blocks that are added are in the last group.
+TEST(Order, NamesBlocksOfAProblemThatChanged) {
+  const auto build = [] {
+    Problem problem;
+    const std::vector<double> start{0.9, 1.8, 2.7, 3.6, 4.5, 5.4};
+    const BlockSet x = problem.add_blocks("x", euclidean(1), start);
+    const TermType pull{
+        "pull", {1}, 1, [](const TermArguments& a) { return std::vector{a.x(0) * a.x(0) - a.data(0)}; }};
+    const TermType pair{
+        "pair", {1, 1}, 0, [](const TermArguments& a) { return std::vector{a.x(0) - a.x(1) + 1}; }};
+    problem.add_terms(pull, {x}, std::vector<int32_t>{0, 1, 3, 4, 5}, std::vector<double>{1, 4, 16, 25, 36});
+    problem.add_terms(pair, {x, x}, std::vector<int32_t>{0, 1, 1, 3, 3, 4, 4, 5}, {});
+    problem.erase(x, std::vector<int64_t>{2});
+    const int64_t added = problem.append_blocks(x, std::vector<double>{6.3});
+    problem.add_terms(pair, {x, x}, std::vector<int32_t>{5, int32_t(added)}, {});
+    problem.fix(x, 4);
+    return problem;
+  };
+  Context context{ContextOptions{.device = "cpu"}};
+  Options options;
+  options.max_iterations = 3, options.linear = Linear::dense_cholesky;
+  Problem plain = build();
+  const double expected = minimize(plain, context, options).final_cost;
+  for (const auto& [linear, order] :
+       std::vector<std::pair<Linear, Orders>>{{Linear::cholesky, {"x:3-4", "x:0"}},
+                                              {Linear::dense_schur, {"x:3-4+x:0+x:6"}},
+                                              {Linear::dense_schur, {"x:4"}}}) {
+    Problem problem = build();
+    options.linear = linear, options.order = order;
+    EXPECT_NEAR(minimize(problem, context, options).final_cost, expected, 1e-9 * expected) << name(linear);
+  }
+  for (const char* group : {"x:2", "x:1-3"}) {
+    Problem problem = build();
+    options.order = {group};
+    EXPECT_NE(refusal([&] { minimize(problem, context, options); }).find("block 2 of x, which was erased"),
+              std::string::npos);
+  }
+}
+
+/// A first group that does not move, and one that is everything.
+TEST(Order, LeavesNothingOrAllToTheComplement) {
+  Context context{ContextOptions{.device = "cpu"}};
+  const auto build = [](bool fixed) {
+    Problem problem;
+    const BlockSet x = problem.add_blocks("x", euclidean(2), std::vector<double>{1, 2, 3, 4});
+    const BlockSet y = problem.add_blocks("y", euclidean(2), std::vector<double>{2, 1, 1, 1});
+    const TermType square{"square", {2}, 1, [](const TermArguments& a) {
+                            return std::vector{a.x(0, 0) * a.x(0, 1) - a.data(0), a.x(0, 0) - 2.0};
+                          }};
+    const TermType cube{"cube", {2}, 1, [](const TermArguments& a) {
+                          return std::vector{a.x(0, 0) * a.x(0, 1) * a.x(0, 1) - a.data(0), a.x(0, 0) - 2.0};
+                        }};
+    const TermType pair{
+        "pair", {2, 2}, 0, [](const TermArguments& a) { return std::vector{a.x(0, 0) * a.x(1, 1) - 1.0}; }};
+    problem.add_terms(square, {x}, std::vector<int32_t>{0, 1}, std::vector<double>{3, 5});
+    problem.add_terms(cube, {y}, std::vector<int32_t>{0, 1}, std::vector<double>{2, 7});
+    if (fixed) problem.add_terms(pair, {x, y}, std::vector<int32_t>{0, 0, 1, 1, 0, 1}, {});
+    for (int64_t k = 0; k < 2 && fixed; ++k) problem.fix(x, k);
+    return problem;
+  };
+  for (const bool fixed : {false, true}) {
+    Options options;
+    options.max_iterations = 3, options.linear = Linear::dense_cholesky;
+    Problem plain = build(fixed);
+    const double expected = minimize(plain, context, options).final_cost;
+    for (const Linear linear :
+         {Linear::automatic, Linear::cholesky, Linear::dense_schur, Linear::schur_pcg}) {
+      Problem problem = build(fixed);
+      options.linear = linear, options.order = {"x"}, options.forcing = 1e-10;
+      EXPECT_NEAR(minimize(problem, context, options).final_cost, expected, 1e-7 * expected) << name(linear);
+      if (fixed || linear == Linear::schur_pcg) continue;
+      Problem all = build(fixed);
+      options.order = {"x+y"};
+      EXPECT_NEAR(minimize(all, context, options).final_cost, expected, 1e-7 * expected) << name(linear);
+    }
+  }
+}
+
 TEST(Order, ChoosesASolverThatReadsIt) {
   DeviceInfo cpu;
   cpu.kind = DeviceKind::cpu;

@@ -107,7 +107,8 @@ class LeastSquares : public Minimizer {
   }
   bool tiny(const Trial& trial) {
     const double tolerance = options().parameter_tolerance;
-    return !trial.moved_on && trial.length <= tolerance * state_norm_ && run_.small_in_each_set(step_, tolerance);
+    return !trial.moved_on && trial.length <= tolerance * state_norm_ &&
+           run_.small_in_each_set(step_, tolerance);
   }
   /// The cosine of the angle between the residuals and their tangent space (Bates and Watts 1981): what the step would
   /// take off them, over their length. It has no units.
