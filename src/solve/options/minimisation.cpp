@@ -114,6 +114,20 @@ void add_method_rules(Schema<Options>& s) {
       "it has no effect with this {backend}", "{backend} auto");
 }
 
+void describe_groups(Schema<Options>& s) {
+  s.option("order", &Options::order,
+           "groups of blocks in the order of elimination: NAME, NAME:BLOCK or NAME:FIRST-LAST, several with "
+           "'+' between; the others follow")
+      .shown("GROUPS")
+      .in_shell(false);
+  s.option("inner_groups", &Options::inner_groups,
+           "groups of blocks, written as in {order}, that are minimised by themselves after each step; auto: "
+           "groups that share no term")
+      .flag("inner")
+      .shown("GROUPS")
+      .in_shell(false);
+}
+
 }  // namespace
 
 void describe(Schema<Options::Graduation>& s) {
@@ -133,20 +147,6 @@ void describe(Schema<Options::Graduation>& s) {
   s.useless(
       "graduation_iterations", [](const Options::Graduation& g) { return g.factor == 0; },
       "it has no effect without {graduation}", "{graduation} above 1");
-}
-
-void describe_groups(Schema<Options>& s) {
-  s.option("order", &Options::order,
-           "groups of blocks in the order of elimination: NAME, NAME:BLOCK or NAME:FIRST-LAST, several with "
-           "'+' between; the others follow")
-      .shown("GROUPS")
-      .in_shell(false);
-  s.option("inner_groups", &Options::inner_groups,
-           "groups of blocks, written as in {order}, that are minimised by themselves after each step; auto: "
-           "groups that share no term")
-      .flag("inner")
-      .shown("GROUPS")
-      .in_shell(false);
 }
 
 void describe(Schema<Options>& s) {
