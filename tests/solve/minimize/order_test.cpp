@@ -13,6 +13,7 @@
 #include "solve/linear/host_solver.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/minimize/problems.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
 namespace {
