@@ -174,34 +174,6 @@ TEST(Marginalize, OfPosesAtTheMinimumKeepsMinimumAndCovariance) {
       EXPECT_NEAR(part.problem.value(part.poses, k)[i], whole.problem.value(whole.poses, k)[i], 1e-6);
 }
 
-/// The prior is computed in f64 and is a term of problems in any precision, with the same bits on every device.
-TEST(Marginalize, ServesMinimisationsInSinglePrecision) {
-  Poses whole;
-  Context context = context_of("cpu");
-  Options tight;
-  tight.function_tolerance = 1e-15;
-  minimize(whole.problem, context, tight);
-  for (const Precision precision : {Precision::f32, Precision::mixed}) {
-    std::vector<std::vector<double>> values;
-    for (const char* device : {"cpu", "interp"}) {
-      Poses part;
-      Context own = context_of(device);
-      Options options;
-      options.precision = precision;
-      minimize(part.problem, own, options);
-      marginalize(part.problem, own, part.poses, std::vector<int64_t>{0, 1, 2});
-      part.problem.value(part.poses, 5)[0] += 0.1;
-      minimize(part.problem, own, options);
-      for (int64_t k = 3; k < 7; ++k)
-        for (size_t i = 0; i < 7; ++i)
-          EXPECT_NEAR(part.problem.value(part.poses, k)[i], whole.problem.value(whole.poses, k)[i],
-                      precision == Precision::f32 ? 1e-3 : 1e-4);
-      values.push_back(part.problem.state().values);
-    }
-    EXPECT_EQ(values[0], values[1]) << name(precision);
-  }
-}
-
 /// Without an anchor six directions stay free: the prior says so and invents nothing.
 TEST(Marginalize, LeavesAGaugeFree) {
   Poses p(6, false);
