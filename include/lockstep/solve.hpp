@@ -150,8 +150,7 @@ struct HostInstance {
 };
 
 /// A residual that is a function of numbers on the host: a simulator, a table, an image. It can be combined with traced
-/// terms in one problem, on any device; conjugate gradient solvers reject it. It must return the same
-/// values for the same numbers.
+/// terms in one problem, on any device. It must return the same values for the same numbers.
 struct HostTerm {
   std::string name;
   std::vector<int> slots;  // ambient size of each slot
@@ -361,6 +360,14 @@ struct Options {
   /// Dogleg. With diagonal damping over the length of the residuals at the start.
   double initial_radius = 1e4;
   int max_linear_iterations = 500;
+  /// The order of elimination: groups of blocks, first to last; blocks of no group are in the last one. A group is the
+  /// name of a block set, "poses:3" or "poses:0-9" for some of its blocks, or several of these joined by "+". Within a
+  /// group the order is automatic. Schur complements eliminate the first group. Empty: automatic.
+  std::vector<std::string> order;
+  /// Inner iterations: at the point of each step of lm, gn, dogleg and newton, these groups (as in `order`) are minimised one after
+  /// the other with all other blocks fixed, before the step is judged (Ruhe and Wedin 1980). "auto": groups of blocks
+  /// that share no term. Empty: none.
+  std::vector<std::string> inner_groups;
   double forcing = 0.1;  // first relative residual of an inexact step
   int lbfgs_history = 10;
   double learning_rate = 1e-2;  // sgd, adam, adamw
@@ -371,6 +378,9 @@ struct Options {
   /// The values of the problem are those of the accepted point when the callback is called, at the cost of a copy
   /// from the device; otherwise they are the start until the end.
   bool update_values = false;
+  /// Called before functions of host terms are evaluated at another point, and again before their derivatives are;
+  /// during the call, the values of the problem are that point. Differences and add_terms() evaluate at other numbers too.
+  std::function<void(bool derivatives)> prepare;
   double time_limit = 0;  // seconds after which no iteration is started; 0: none
   /// The clock of time_limit: seconds that never decrease. Empty: the system's steady clock.
   std::function<double()> clock = {};

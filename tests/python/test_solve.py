@@ -262,6 +262,58 @@ def test_host_terms_are_the_traced_ones(device):
         problem.add_host_terms("wide", lambda p: [1.0, 2.0], (points,), [[0]])
 
 
+def test_groups_of_blocks_order_the_elimination_and_are_minimised_by_themselves(device):
+    rng = np.random.default_rng(8)
+    start, seen, measured = rng.standard_normal((3, 2)), rng.standard_normal((20, 2)), rng.random(60)
+
+    def build():
+        problem = solve.Problem()
+        bodies, marks = problem.add_blocks("bodies", start), problem.add_blocks("marks", seen)
+        pairs = [[i, j] for i in range(3) for j in range(20)]
+        problem.add_terms("range", lambda p, q, d: ls.norm(p - q) - d[0], (bodies, marks), pairs, measured)
+        problem.fix(bodies, 0)
+        problem.fix_coordinates(bodies, 1, [0])
+        return problem, bodies, marks
+    problem, *_ = build()
+    plain = problem.minimize(device=device, max_iterations=3)
+    for order, linear in (("marks,bodies", "dense-schur"), (["marks"], "dense-schur"), ("bodies", "cholesky"), (0, "cholesky")):
+        problem, bodies, marks = build()
+        order = order or [(marks, [3, 4]), [bodies, (marks, 7)], marks.name + ":8-19"]
+        found = problem.minimize(device=device, max_iterations=3, order=order, **({} if linear != "cholesky" else dict(linear=linear)))
+        assert found.linear == linear
+        assert found.final_cost == pytest.approx(plain.final_cost, rel=1e-8)
+    problem, bodies, marks = build()
+    inner = problem.minimize(device=device, max_iterations=3, inner_groups=[marks])
+    assert inner.final_cost < plain.final_cost
+    problem, bodies, marks = build()
+    assert problem.minimize(device=device, max_iterations=3, inner_groups="auto").final_cost < plain.final_cost
+    other = build()[1]
+    with pytest.raises(ls.InputError, match="of another problem"):
+        problem.minimize(device=device, order=[other])
+    with pytest.raises(ls.InputError, match="block set"):
+        problem.minimize(device=device, order="planes")
+    with pytest.raises(ls.InputError, match="no effect"):
+        problem.minimize(device=device, order=[marks], linear="pcg")
+
+
+def test_host_terms_are_prepared_for_each_point(device):
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0, 2.0]])
+    at = problem.values(x)[0]
+    calls = []
+
+    def prepare(derivatives):
+        at[:] = problem.values(x)[0]
+        calls.append(derivatives)
+
+    def residual(p):
+        return np.append(at - [3, 4], at[0] * at[1] - 12) if calls else np.append(p - [3, 4], p[0] * p[1] - 12)
+    problem.add_host_terms("h", residual, (x,), [[0]], residuals=3, jacobian=lambda p: [[1, 0], [0, 1], [p[1], p[0]]])
+    assert problem.minimize(device=device, prepare=prepare).converged
+    np.testing.assert_allclose(problem.values(x), [[3, 4]], atol=1e-9)
+    assert {True, False} == set(calls)
+
+
 def test_a_window_slides(device):
     """Of linear terms a prior says all: the window's estimate is that of everything."""
     rng = np.random.default_rng(4)

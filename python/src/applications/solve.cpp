@@ -95,6 +95,15 @@ std::function<bool(const Iteration&)> callback_of(const nb::dict& arguments) {
   };
 }
 
+/// The function that is called before host terms are evaluated, under the lock; empty where none is given.
+std::function<void(bool)> prepare_of(const nb::dict& arguments) {
+  if (!arguments.contains("prepare")) return {};
+  return [kept = keep<void>(nb::object(arguments["prepare"]))](bool derivatives) {
+    const nb::gil_scoped_acquire lock;
+    nb::handle(static_cast<PyObject*>(kept.get()))(derivatives);
+  };
+}
+
 nb::dict summary_of(const Summary& s) {
   nb::list trace;
   for (const Iteration& i : s.trace) trace.append(row_of(i));
@@ -520,12 +529,13 @@ void bind_solve(nb::module_& module) {
       .def_prop_ro("variable_count", &Problem::variable_count)
       .def("minimize",
            [](Problem& p, OpenDevice& open, const nb::dict& arguments) {
-             return summary_of(with_options<Options>(arguments, "lockstep.solve.Problem.minimize",
-                                                     [&, callback = callback_of(arguments)](Options& o) {
-                                                       o.callback = callback;
-                                                       return minimize(p, *open.context, o);
-                                                     },
-                                                     {"callback"}));
+             return summary_of(with_options<Options>(
+                 arguments, "lockstep.solve.Problem.minimize",
+                 [&, callback = callback_of(arguments), prepare = prepare_of(arguments)](Options& o) {
+                   o.callback = callback, o.prepare = prepare;
+                   return minimize(p, *open.context, o);
+                 },
+                 {"callback", "prepare"}));
            })
       .def("evaluate", &evaluation)
       .def("instances", &instances)

@@ -120,7 +120,18 @@ void Evaluator::State::compute_instances(const BatchState& batch, const Buffer& 
                                    {kJacobian, &batch.jacobian},
                                    {kDiagonal, &batch.diagonal_slots},
                                    {kResiduals, &batch.residuals}})
-    if (outputs & output) write_numbers(device, batch.host->output(at, output), *to);
+    if (outputs & output) write_numbers(device, host_output(batch, at, output), *to);
+}
+
+std::vector<double> Evaluator::State::host_output(const BatchState& batch, std::span<const double> at,
+                                                  Output which) const {
+  const bool derivatives = which & (kGradient | kJacobian | kDiagonal);
+  if (prepare && ((derivatives && !prepared_derivatives) || !std::ranges::equal(at, prepared_at))) {
+    prepared_at.clear();
+    prepare(at, derivatives);
+    prepared_at.assign(at.begin(), at.end()), prepared_derivatives = derivatives;
+  }
+  return batch.host->output(at, which);
 }
 
 void Evaluator::State::launch_instances(const BatchState& batch, const Buffer& state,
@@ -273,7 +284,13 @@ void Evaluator::update(const Problem& problem) {
   state_->build(problem.state());
   set_state(problem.state().values);
 }
-void Evaluator::rest() { state_->ahead = std::make_unique<CompileAhead>(0); }
+void Evaluator::set_prepare(Prepare prepare) {
+  state_->prepare = std::move(prepare), state_->prepared_at.clear();
+}
+void Evaluator::rest() {
+  set_prepare({});
+  state_->ahead = std::make_unique<CompileAhead>(0);
+}
 int64_t Evaluator::bytes() const {
   const State& s = *state_;
   int64_t sum = scratch_bytes() + 8 * (4 * s.ambient + 4 * s.tangent + 2 * s.diagonal_size);
@@ -428,6 +445,17 @@ double Evaluator::try_gradient(const Buffer& step) {
   return s.read_cost();
 }
 
+double Evaluator::try_state(std::span<const double> ambient) {
+  State& s = *state_;
+  write_numbers(s.device, ambient, s.candidate);
+  s.launch_cost(s.candidate);
+  s.sum_cost();
+  return s.read_cost();
+}
+std::vector<double> Evaluator::candidate() const {
+  return download_numbers(state_->device, state_->candidate);
+}
+
 void Evaluator::accept() {
   state_->device.copy(state_->candidate, state_->x);
   state_->jacobian_current = state_->residuals_current = false;
@@ -514,7 +542,7 @@ std::vector<double> Evaluator::State::host_residuals(const BatchState& batch) co
     return residuals;
   }
   const std::vector<double> by_row =
-      batch.host ? batch.host->output(download_numbers(device, x), kResiduals)
+      batch.host ? host_output(batch, download_numbers(device, x), kResiduals)
       : residuals_current && batch.residuals
           ? download_numbers(device, batch.residuals)
           : run(kResiduals, "residuals", device.allocate(storage_of(values.compute), {rows, n}));

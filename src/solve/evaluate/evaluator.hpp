@@ -67,6 +67,11 @@ class Evaluator {
   int64_t tangent_size() const;
   int64_t batch_count() const;
 
+  /// Called before functions of host terms are evaluated at a point that differs from the last one, and again before their
+  /// derivatives are; empty: nothing is. rest() forgets it.
+  using Prepare = std::function<void(std::span<const double> ambient, bool derivatives)>;
+  void set_prepare(Prepare prepare);
+
   void set_state(std::span<const double> ambient);
   std::vector<double> state() const;
 
@@ -86,6 +91,9 @@ class Evaluator {
   double try_step(const Buffer& step);
   /// The same with the gradient there, which gradient() then holds.
   double try_gradient(const Buffer& step);
+  /// Cost at another candidate, and the candidate.
+  double try_state(std::span<const double> ambient);
+  std::vector<double> candidate() const;
   void accept();
   /// Norm of the state (ambient numbers of blocks that are not fixed).
   double state_norm() const;

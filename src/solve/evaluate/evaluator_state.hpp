@@ -1,6 +1,7 @@
 // State of an Evaluator on its device.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -102,10 +103,17 @@ struct Evaluator::State : BlockPlaces {
   std::string assembly, sums;      // EvaluatorOptions
   bool fresh_device = false;       // nothing was compiled on it when the evaluator was made
   std::unique_ptr<HostSums> host;  // of small problems
+  Prepare prepare;
+  mutable std::vector<double> prepared_at;  // the point for which it was called last
+  mutable bool prepared_derivatives = false;
   const PartLayout* layout = nullptr;
   std::unique_ptr<PartSums> parts;  // of a problem in parts
 
   bool wants_diagonal() const { return !(uses & kUseLinearize) || (uses & kUseDiagonal); }
+  /// Whether the host takes part in multiply(), which cannot be recorded then.
+  bool multiplies_on_host() const {
+    return parts || std::ranges::any_of(batches, [](const BatchState& b) { return b.host != nullptr; });
+  }
   /// Outputs that instances' kernels write for linearize() in addition to cost and gradient, if all have one type.
   unsigned linearized_outputs() const;
   /// Takes over a problem; of the one before it (if any), what is the same stays.
@@ -169,6 +177,8 @@ struct Evaluator::State : BlockPlaces {
   Arguments instance_arguments(const BatchState& batch, const Buffer& state, const ElementTypes& types) const;
   /// The same outputs of a host term.
   void compute_instances(const BatchState& batch, const Buffer& state, unsigned outputs) const;
+  /// An output of a host term, prepared for.
+  std::vector<double> host_output(const BatchState& batch, std::span<const double> at, Output which) const;
   void launch_instances(const BatchState& batch, const Buffer& state, const ElementTypes& types,
                         unsigned outputs) const;
   /// candidate = x [+] step

@@ -82,7 +82,7 @@ std::vector<double> loss_arguments(const HostInstances::Layout& layout, const Te
 void HostInstances::move_to(std::span<const double> state) {
   if (std::ranges::equal(state, state_)) return;
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows());
-  state_.clear(), jacobian_.clear(), corrected_.clear();  // of no state, where a function throws
+  state_.clear(), jacobian_.clear();  // of no state, where a function throws
   const std::vector<double> x(state.begin(), state.end());
   plain_.resize(rows * n);
   for (std::vector<double>* v : {&cost_, &slope_, &root_, &along_}) v->resize(n);
@@ -115,9 +115,9 @@ void HostInstances::differentiate() {
 }
 
 const std::vector<double>& HostInstances::corrected() {
-  if (!corrected_.empty()) return corrected_;
+  if (!corrected_.empty() && corrected_at_ == state_) return corrected_;
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
-  corrected_ = jacobian_;
+  corrected_ = jacobian_, corrected_at_ = state_;
   for (size_t c = 0; c < columns; ++c)
     for (size_t i = 0; i < n; ++i) {
       double dot = 0;
@@ -187,9 +187,12 @@ std::vector<double> HostInstances::output(std::span<const double> state, Output 
 
 std::vector<double> HostInstances::product(std::span<const double> state, std::span<const double> p,
                                            const SlotMask& mask) {
-  move_to(state);
-  differentiate();
-  const std::vector<double>& jacobian = corrected();
+  if (corrected_.empty() || !std::ranges::equal(state, corrected_at_)) {
+    move_to(state);
+    differentiate();
+    corrected();
+  }
+  const std::vector<double>& jacobian = corrected_;
   const size_t n = size_t(layout_.n), rows = size_t(term_->rows()), columns = size_t(term_->columns());
   std::vector<double> t(rows * n, 0), out(size_t(term_->slot_rows()) * n, 0);
   for (size_t s = 0; s < term_->widths().size(); ++s) {

@@ -25,13 +25,13 @@ class HostInstances {
   /// Other numbers of the same instances.
   void set_numbers(std::vector<double> numbers, std::vector<double> uniforms) {
     layout_.numbers = std::move(numbers), layout_.uniforms = std::move(uniforms);
-    state_.clear();
+    state_.clear(), corrected_.clear();
   }
 
   /// Another term of the same shape, with the same loss.
   void set_term(std::shared_ptr<const TermDerivatives> term) {
     term_ = std::move(term), function_ = HostFunction(term_->expression());
-    state_.clear();
+    state_.clear(), corrected_.clear();
   }
 
   /// One output at a state. What was computed for the last state is kept.
@@ -56,10 +56,10 @@ class HostInstances {
   autodiff::Tape graph_;                // of the loss: s, then its numbers
   autodiff::HostProgram<double> loss_;  // rho, rho', rho''
   std::vector<double> state_;
-  std::vector<double> plain_, cost_, slope_;  // (rows, n), (n), (n)
-  std::vector<double> root_, along_;          // (n): sqrt(D), (sqrt(D) - 1) / s
-  std::vector<double> jacobian_;              // (rows, columns, n), without the loss; empty: not computed
-  std::vector<double> corrected_;             // the same with Triggs' correction; empty: not computed
+  std::vector<double> plain_, cost_, slope_;      // (rows, n), (n), (n)
+  std::vector<double> root_, along_;              // (n): sqrt(D), (sqrt(D) - 1) / s
+  std::vector<double> jacobian_;                  // (rows, columns, n), without the loss; empty: not computed
+  std::vector<double> corrected_, corrected_at_;  // with Triggs' correction, and the state that it is of
 };
 
 }  // namespace lockstep::solve

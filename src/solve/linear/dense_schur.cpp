@@ -96,8 +96,29 @@ class DenseSchur final : public NormalSolver {
     factors_.resize(size_t(first_factor_.back()));
   }
 
-  /// Blocks by how many others they meet, least first; each is eliminated unless a neighbour was.
+  /// The blocks of the first group. Without groups, blocks by how many others they meet, least first; each is eliminated
+  /// unless a neighbour was.
   void choose(const BlockPattern& pattern) {
+    const size_t blocks = size_t(pattern.blocks());
+    number_.assign(blocks, 0);
+    for (size_t b = 0; b < groups_.size(); ++b) {
+      if (groups_[b] > 0) continue;
+      if (const int64_t width = pattern.width(int64_t(b)); width > kMostWidth)
+        throw InputError(fmt::format("a block of {} unknowns in the first group of the order", width),
+                         "solve.linear", fmt::format("at most {}, or sparse Cholesky", kMostWidth));
+      number_[b] = -1;
+    }
+    if (groups_.empty()) choose_independent(pattern);
+    for (size_t b = 0; b < blocks; ++b) {
+      if (number_[b] < 0) {
+        eliminated_.push_back(int64_t(b));
+      } else {
+        number_[b] = int32_t(kept_.size());
+        kept_.push_back(int64_t(b));
+      }
+    }
+  }
+  void choose_independent(const BlockPattern& pattern) {
     const size_t blocks = size_t(pattern.blocks());
     std::vector<std::vector<int32_t>> neighbours(blocks);
     for (size_t e = 0; e < pattern.rows.size(); ++e) {
@@ -110,19 +131,10 @@ class DenseSchur final : public NormalSolver {
     std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
       return neighbours[size_t(a)].size() < neighbours[size_t(b)].size();
     });
-    number_.assign(blocks, 0);
     for (const int32_t b : order) {
       const bool free = std::none_of(neighbours[size_t(b)].begin(), neighbours[size_t(b)].end(),
                                      [&](int32_t other) { return number_[size_t(other)] < 0; });
       if (free && pattern.width(b) <= kMostWidth) number_[size_t(b)] = -1;
-    }
-    for (size_t b = 0; b < blocks; ++b) {
-      if (number_[b] < 0) {
-        eliminated_.push_back(int64_t(b));
-      } else {
-        number_[b] = int32_t(kept_.size());
-        kept_.push_back(int64_t(b));
-      }
     }
   }
 

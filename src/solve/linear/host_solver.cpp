@@ -48,7 +48,7 @@ bool finite(std::span<const double> values) {
 }
 
 class SparseSolver final : public NormalSolver {
-  void analyse() override { cholesky_ = std::make_unique<SparseCholesky>(equations_.pattern()); }
+  void analyse() override { cholesky_ = std::make_unique<SparseCholesky>(equations_.pattern(), groups_); }
   bool factorise(std::span<const double> added) override {
     return cholesky_->factorise(values_, added) && cholesky_->least_pivot() > kLeastPivot;
   }
@@ -222,8 +222,9 @@ bool dense_cholesky(std::vector<double>& matrix, std::span<const double> whole, 
 
 void NormalSolver::structured(std::span<const HostBatch> batches) {
   NormalEquations equations(batches);
-  analysed_ = analysed_ && equations.pattern() == equations_.pattern();
-  equations_ = std::move(equations);
+  std::vector<int32_t> groups = equations.of_blocks(order_);
+  analysed_ = analysed_ && equations.pattern() == equations_.pattern() && groups == groups_;
+  equations_ = std::move(equations), groups_ = std::move(groups);
   if (!analysed_) analyse();
   analysed_ = true;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "solve/evaluate/evaluator.hpp"
@@ -31,6 +32,8 @@ class LinearSolver {
   virtual ~LinearSolver() = default;
   /// Before a prepare().
   void set_damping(const DampingRange& range) { damping_ = range; }
+  /// The order of elimination: by tangent coordinate, the group of its block. Before the first prepare(); empty: automatic.
+  void set_order(std::vector<int32_t> order) { order_ = std::move(order); }
   /// Tangent coordinates that stay: their step is 0, as if their blocks were fixed. 1 for held; empty for
   /// none. For the prepare() that follows; a solver that was once given some is given them each time.
   virtual void hold(std::vector<uint8_t> held) = 0;
@@ -49,6 +52,7 @@ class LinearSolver {
 
  protected:
   DampingRange damping_;
+  std::vector<int32_t> order_;
 };
 
 /// Direct solvers on the host (Eigen): dense_cholesky, dense_qr, cholesky (sparse).

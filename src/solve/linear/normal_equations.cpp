@@ -91,6 +91,13 @@ int64_t NormalEquations::block_at(int64_t column) const {
   return found != columns_.end() && *found == column ? found - columns_.begin() : -1;
 }
 
+std::vector<int32_t> NormalEquations::of_blocks(std::span<const int32_t> by_coordinate) const {
+  std::vector<int32_t> out;
+  for (size_t b = 0; b < columns_.size() && !by_coordinate.empty(); ++b)
+    out.push_back(by_coordinate[size_t(columns_[b])]);
+  return out;
+}
+
 void NormalEquations::assemble(std::span<const HostBatch> batches, std::vector<double>& values) const {
   values.resize(size_t(offsets_.back()));
   const int64_t entries = int64_t(pattern_.rows.size());

@@ -38,6 +38,9 @@ class NormalEquations {
   /// Block that begins at a tangent coordinate, or -1.
   int64_t block_at(int64_t column) const;
 
+  /// By block, the number of its first coordinate; empty where `by_coordinate` is.
+  std::vector<int32_t> of_blocks(std::span<const int32_t> by_coordinate) const;
+
   void assemble(std::span<const HostBatch> batches, std::vector<double>& values) const;
   /// Diagonal of assembled values, by unknown.
   std::vector<double> diagonal(std::span<const double> values) const;

@@ -32,6 +32,7 @@ class NormalSolver : public HostSolver {
 
   NormalEquations equations_;
   std::vector<double> values_, diagonal_;
+  std::vector<int32_t> groups_;  // of the order of elimination, by block; empty: automatic
 
  private:
   bool analysed_ = false;

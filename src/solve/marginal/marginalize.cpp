@@ -8,6 +8,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/solve/evaluation.hpp"
+#include "solve/model/block_groups.hpp"
 #include "solve/model/problem.hpp"
 
 namespace lockstep::solve {
@@ -22,11 +23,6 @@ struct Part {
   std::vector<int64_t> leaving, staying;  // ascending
   std::vector<uint8_t> leaves;            // by block
 };
-
-std::string block_text(const Problem::State& state, int64_t block) {
-  const SetState& set = state.set_of(block);
-  return fmt::format("block {} of {}", set.number(block - set.first_block), set.name);
-}
 
 Part find_part(const Problem::State& state, std::span<const std::pair<BlockSet, int64_t>> blocks,
                const std::string& where) {

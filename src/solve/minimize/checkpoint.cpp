@@ -195,6 +195,8 @@ Hash128 settings_hash(const Options& options) {
     out.put(value);
   out.put(int64_t(options.max_linear_iterations)), out.put(int64_t(options.lbfgs_history));
   if (options.parts > 1) out.put(options.parts);
+  for (const auto* groups : {&options.order, &options.inner_groups})
+    for (const std::string& group : *groups) out.put(uint64_t(groups == &options.order)), out.put(group);
   return hash128(out.bytes());
 }
 

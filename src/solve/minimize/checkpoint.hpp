@@ -58,7 +58,9 @@ class CheckpointFile {
   bool leads_;  // and so writes
 };
 
-/// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at.
-Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file);
+/// minimize() as the next of the minimisations under `file`; Options::checkpoint is not looked at. Without `notes`, properties
+/// of the problem are not examined.
+Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file,
+                      bool notes = true);
 
 }  // namespace lockstep::solve

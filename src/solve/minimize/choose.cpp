@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "device/variants/variants.hpp"
+#include "solve/minimize/order.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
+#include "solve/model/term_derivatives.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -35,6 +37,16 @@ bool in_two_slots(const Problem::State& state, const SetState& set) {
       }
   }
   return false;
+}
+
+/// The set that is the first group, if no term has two of its blocks and others stay; else -1.
+int separable_first_group(const Problem& problem, const std::vector<int32_t>& groups) {
+  const Problem::State& state = problem.state();
+  const int set = first_group_set(problem, groups);
+  const bool separable = set >= 0 && state.sets[size_t(set)].tangent() <= kWidestInverse &&
+                         !in_two_slots(state, state.sets[size_t(set)]) &&
+                         free_part(state, state.sets[size_t(set)]).first < problem.variable_count();
+  return separable ? set : -1;
 }
 
 /// The variant that the table has for so many residuals; exact numerics, where all devices owe the same solver's bits.
@@ -87,17 +99,20 @@ Linear choose_linear(const Problem& problem, const Options& options, const Devic
   const int64_t unknowns = problem.variable_count();
   const bool energies = std::any_of(state.batches.begin(), state.batches.end(),
                                     [](const Batch& batch) { return batch.expression->energy; });
-  if (unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers && !energies)
+  const std::vector<int32_t> groups = elimination_groups(problem, options);
+  if (groups.empty() && unknowns <= kDenseQr && problem.residual_count() * unknowns <= kDenseQrNumbers &&
+      !energies)
     return Linear::dense_qr;
-  if (unknowns <= kDenseCholesky) return Linear::dense_cholesky;
+  if (groups.empty() && unknowns <= kDenseCholesky) return Linear::dense_cholesky;
   if (has_host_terms(problem)) return Linear::cholesky;
-  if (const int set = eliminable_set(problem); set >= 0 && !energies) {
+  if (const int set = groups.empty() ? eliminable_set(problem) : separable_first_group(problem, groups);
+      set >= 0 && !energies) {
     const int64_t rest = unknowns - free_part(state, state.sets[size_t(set)]).first;
     return rest > kDenseSchur || second_variant(eliminated_computation(), problem, device)
                ? Linear::schur_pcg
                : Linear::dense_schur;
   }
-  if (unknowns <= kSparseCholesky)
+  if (unknowns <= kSparseCholesky || !groups.empty())
     return numerics == Numerics::fast && options.precision == Precision::f64 &&
                    second_variant(factor_computation(), problem, device)
                ? Linear::device_cholesky

@@ -18,7 +18,8 @@ bool has_host_terms(const Problem& problem);
 /// Whether steps are solutions of linear systems.
 bool has_linear_solver(Method method);
 bool is_first_order(Method method);
-/// The meaning of `automatic`; the rules, first to last:
+/// The meaning of `automatic`; the rules, first to last, of which those of dense matrices do not apply to a given order,
+/// whose first group, if it is a set, is then the one to eliminate:
 /// - dense QR up to 100 unknowns, where the Jacobian has at most 10^6 numbers and there are no energies;
 /// - dense Cholesky up to 300 unknowns;
 /// - sparse Cholesky where there are host terms;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lockstep/solve.hpp"
 #include "solve/evaluate/evaluator.hpp"
@@ -18,6 +19,7 @@ struct KeptTables {
   Linear linear = Linear::automatic;
   int max_linear_iterations = 0;
   bool bounded = false;
+  std::vector<int32_t> order;
 
   KeptTables() = default;
   ~KeptTables();

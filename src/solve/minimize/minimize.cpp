@@ -10,6 +10,7 @@
 #include "solve/minimize/crossover.hpp"
 #include "solve/minimize/methods/graduation.hpp"
 #include "solve/minimize/notes.hpp"
+#include "solve/minimize/order.hpp"
 #include "solve/minimize/run.hpp"
 #include "solve/model/problem.hpp"
 
@@ -44,6 +45,11 @@ void check_parts(const Problem& problem, const Options& options, Linear linear) 
         "a part of the residuals for each rank")
         .on_every_rank();
   if (options.parts == 1) return;
+  if (options.prepare) throw InputError("Options::prepare over parts", "solve", "one part");
+  for (const char* option : {"order", "inner_groups"})
+    if (!(option == std::string_view("order") ? options.order : options.inner_groups).empty())
+      throw list.error(
+          {OptionError::Kind::conflict, option, "it is not supported with {parts}", "one part", ""});
   const auto refuse = [&](const char* option, std::string_view given, const char* expected) {
     throw list.error(
         {OptionError::Kind::invalid, option, fmt::format("'{}' with {{parts}}", given), expected, ""});
@@ -78,11 +84,10 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
         throw InputError(fmt::format("block {} of {} has no residuals", set.number(b), set.name), "solve",
                          "a term that depends on it, or fix() it");
     }
-  if (has_linear_solver(options.method) && iterative(linear) && has_host_terms(problem))
-    throw InputError(fmt::format("{} with host terms", name(linear)), "solve",
-                     "cholesky, dense_cholesky, dense_qr or dense_schur: launches are recorded else");
   if (has_linear_solver(options.method) && linear == Linear::dense_qr && energies)
     throw InputError("dense QR with energy terms", "solve", "a solver by Cholesky or conjugate gradients");
+  if (options.prepare && !has_host_terms(problem))
+    throw InputError("Options::prepare without host terms", "solve", "host terms, before which it is called");
   const optimize::FirstOrderRow* row = optimize::first_order(name(options.method));
   if (row && row->has_decay && options.weight_decay > 0 && state.ambient != state.tangent)
     throw InputError("weight decay of rotations", "solve options",
@@ -98,8 +103,9 @@ void check_problem(const Problem& problem, const Options& options, Linear linear
 class Loop {
  public:
   Loop(Problem& problem, Context& context, const Options& options, CheckpointFile& file, Summary& summary,
-       bool on_cpu)
+       bool on_cpu, bool notes)
       : problem_(problem),
+        notes_(notes),
         options_(options),
         file_(file),
         summary_(summary),
@@ -129,7 +135,7 @@ class Loop {
       try {
         restore();
         iterate();
-        notes = notes_of_rank(problem_, run_);
+        if (notes_) notes = notes_of_rank(problem_, run_);
         done = true;
       } catch (const Restart&) {}
     }
@@ -283,6 +289,7 @@ class Loop {
   }
 
   Problem& problem_;
+  bool notes_;
   const Options& options_;
   CheckpointFile& file_;
   Summary& summary_;
@@ -303,7 +310,8 @@ Summary minimize(Problem& problem, Context& context, const Options& options) {
   return minimize_next(problem, context, options, file);
 }
 
-Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file) {
+Summary minimize_next(Problem& problem, Context& context, const Options& options, CheckpointFile& file,
+                      bool notes) {
   check_options(options);
   problem.state().check_unused("solve");
   if (options.graduation.factor > 0) return minimize_graduated(problem, context, options, file);
@@ -321,10 +329,11 @@ Summary minimize_next(Problem& problem, Context& context, const Options& options
                             : options.linear;
   summary.device = device.info().name;
   check_parts(problem, options, summary.linear_used);
+  check_order(problem, options, summary.linear_used);
   check_problem(problem, options, summary.linear_used);
-  summary.notes = notes_of_parts(problem);
+  if (notes) summary.notes = notes_of_parts(problem);
   const ProblemUse use(problem.state());
-  Loop(problem, context, options, file, summary, on_cpu).run();
+  Loop(problem, context, options, file, summary, on_cpu, notes).run();
   return summary;
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/minimize/methods/vector_ops.hpp"
+#include "solve/minimize/order.hpp"
 #include "solve/model/added_numbers.hpp"
 #include "solve/model/problem.hpp"
 #include "solve/reference.hpp"
@@ -35,6 +37,7 @@ Run::Run(Problem& problem, Context& context, const Options& options, Linear line
       linear_(linear),
       on_cpu_(on_cpu) {
   if (options.parts > 1) parted_ = std::make_unique<PartedProblem>(problem, linear, options.parts, ranks_);
+  if (!options.inner_groups.empty()) inner_ = std::make_unique<InnerIterations>(problem, options);
   const Problem::State& state = problem.state();
   const auto infinite = [](const std::vector<double>& v) {
     return std::all_of(v.begin(), v.end(), [](double b) { return std::isinf(b); });
@@ -146,6 +149,7 @@ void Run::open(std::span<const double> state) {
       tables_ = std::make_shared<KeptTables>();
       tables_->evaluator = std::make_unique<Evaluator>(evaluated(), device, options_.precision, options);
     }
+    evaluator().set_prepare(prepare());
     evaluator().set_state(parted_ ? parted_->own_state(state) : std::vector(state.begin(), state.end()));
   };
   const auto start = Clock::now();
@@ -163,13 +167,29 @@ void Run::open(std::span<const double> state) {
   evaluate_seconds += since(start);
 }
 
+Evaluator::Prepare Run::prepare() {
+  if (!options_.prepare) return {};
+  return [this](std::span<const double> at, bool derivatives) {
+    std::vector<double>& values = problem_.state().values;
+    const struct Guard {
+      std::vector<double>& values;
+      std::vector<double> kept;
+      ~Guard() { values = std::move(kept); }
+    } guard{values, std::exchange(values, {at.begin(), at.end()})};
+    options_.prepare(derivatives);
+  };
+}
+
 LinearSolver& Run::linear_solver() {
   KeptTables& t = *tables_;
-  const bool fits = t.solver && t.linear == linear_ && t.bounded == bounded() &&
+  std::vector<int32_t> order = elimination_order(problem_, options_);
+  const bool fits = t.solver && t.order == order && t.linear == linear_ && t.bounded == bounded() &&
                     t.max_linear_iterations == options_.max_linear_iterations;
   if (!fits) {
     t.solver = make_linear_solver(linear_, options_.max_linear_iterations);
-    t.linear = linear_, t.bounded = bounded(), t.max_linear_iterations = options_.max_linear_iterations;
+    t.solver->set_order(order);
+    t.order = std::move(order), t.linear = linear_, t.bounded = bounded(),
+    t.max_linear_iterations = options_.max_linear_iterations;
     solve([&] { t.solver->compile_ahead(evaluator()); });
   }
   t.solver->set_damping(options_.damping == Damping::identity ? DampingRange{1, 1} : DampingRange{});
@@ -269,6 +289,21 @@ void Run::project(const Buffer& step) {
     s[k] = std::clamp(s[k], std::min(0.0, lower_[k] - value), std::max(0.0, upper_[k] - value));
   }
   to_device(device(), s, step);
+}
+
+double Run::improve(double cost) {
+  if (!inner_ || !std::isfinite(cost)) return cost;
+  std::vector<double> start;
+  evaluate([&] { start = evaluator().candidate(); });
+  std::vector<double> found = start;
+  inner_->improve(found, context_, on_cpu_, prepare());
+  double lower = cost;
+  evaluate([&] {
+    evaluator().set_prepare(prepare());
+    lower = evaluator().try_state(found);
+    if (!(lower < cost)) lower = evaluator().try_state(start);
+  });
+  return lower;
 }
 
 double Run::gradient_max() {

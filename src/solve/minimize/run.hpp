@@ -13,6 +13,7 @@
 #include "solve/linear/host_solver.hpp"
 #include "solve/linear/linear_solver.hpp"
 #include "solve/minimize/kept_tables.hpp"
+#include "solve/minimize/methods/inner.hpp"
 #include "solve/parts/parted_problem.hpp"
 
 namespace lockstep::solve {
@@ -88,6 +89,8 @@ class Run {
   std::vector<uint8_t> held();
   /// Shortens the components of a step that cross a bound.
   void project(const Buffer& step);
+  /// Moves the evaluator's candidate, whose cost is given, by inner iterations where they lower the cost. Gives the cost.
+  double improve(double cost);
   /// Largest |component| of the gradient; those that point out of the bounds do not count.
   double gradient_max();
   /// Whether the residuals, which can vanish, have fallen to the rounding error of those at the start.
@@ -109,6 +112,8 @@ class Run {
   std::string message;                            // why a method gave up
 
  private:
+  /// Options::prepare for a point, which is the problem's values meanwhile.
+  Evaluator::Prepare prepare();
   /// Throws GroupError where other ranks would continue without this one.
   void refuse_fallback() const;
   /// The method's requests to the evaluator.
@@ -126,11 +131,12 @@ class Run {
   Linear linear_;
   std::unique_ptr<PartedProblem> parted_;  // of several parts
   std::shared_ptr<KeptTables> tables_;
-  DeviceCounters before_;              // at open()
-  bool on_cpu_;                        // from the start, or since a device failed
-  std::vector<double> lower_, upper_;  // by tangent coordinate; empty without any
-  std::vector<uint8_t> held_;          // by tangent coordinate; empty where none is held on its own
-  std::vector<int64_t> ambient_of_;    // the number that a bounded coordinate moves, else -1
+  std::unique_ptr<InnerIterations> inner_;  // where the options have them
+  DeviceCounters before_;                   // at open()
+  bool on_cpu_;                             // from the start, or since a device failed
+  std::vector<double> lower_, upper_;       // by tangent coordinate; empty without any
+  std::vector<uint8_t> held_;               // by tangent coordinate; empty where none is held on its own
+  std::vector<int64_t> ambient_of_;         // the number that a bounded coordinate moves, else -1
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 

@@ -114,6 +114,20 @@ void add_method_rules(Schema<Options>& s) {
       "it has no effect with this {backend}", "{backend} auto");
 }
 
+void describe_groups(Schema<Options>& s) {
+  s.option("order", &Options::order,
+           "groups of blocks in the order of elimination: NAME, NAME:BLOCK or NAME:FIRST-LAST, several with "
+           "'+' between; the others follow")
+      .shown("GROUPS")
+      .in_shell(false);
+  s.option("inner_groups", &Options::inner_groups,
+           "groups of blocks, written as in {order}, that are minimised by themselves after each step; auto: "
+           "groups that share no term")
+      .flag("inner")
+      .shown("GROUPS")
+      .in_shell(false);
+}
+
 }  // namespace
 
 void describe(Schema<Options::Graduation>& s) {
@@ -167,6 +181,7 @@ void describe(Schema<Options>& s) {
            "iterations of an iterative linear solver per step")
       .at_least(1)
       .at_most(kMost);
+  describe_groups(s);
   s.option("initial_damping", &Options::initial_damping, "lambda at the start").above(0).shown("X");
   s.option("damping", &Options::damping, "what lambda multiplies: diag(J^T J) or the identity");
   s.option("batch_size", &Options::batch_size,

@@ -49,10 +49,10 @@ void add_residuals(Schema<Run>& s) {
              "CSV by edge or observation: term, instance, norm of the residual, weight from the robust loss",
              {".csv", ".txt"});
 }
-/// Parts are an option of the shell too.
+/// These are options of the shell too: the problems are large, or have several sets of blocks.
 template <class Run>
 void add_parts(Schema<Run>& s) {
-  s.change("parts").in_shell(true);
+  for (const char* option : {"parts", "order", "inner_groups"}) s.change(option).in_shell(true);
 }
 /// The robust loss may begin wide.
 template <class Run>

@@ -66,7 +66,7 @@ CliqueTree::Affected CliqueTree::affected(std::span<const int32_t> pivots,
 }
 
 CliqueTree::Replacement CliqueTree::eliminate(std::span<const int32_t> variables,
-                                              std::span<const uint8_t> groups,
+                                              std::span<const int32_t> groups,
                                               std::span<const QuadraticView> quadratics,
                                               std::span<const int32_t> orphans) {
   std::vector<int32_t> weights;

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "solve/smooth/elimination_order.hpp"
+#include "solve/linear/cholesky/elimination_order.hpp"
 
 namespace lockstep::solve {
 
@@ -84,7 +84,7 @@ class CliqueTree {
         undetermined;  // a variable that has a direction which nothing holds; then nothing is usable
   };
   /// Eliminates `variables` (with groups as elimination_fronts() has them) of the quadratics and the orphans' rest.
-  Replacement eliminate(std::span<const int32_t> variables, std::span<const uint8_t> groups,
+  Replacement eliminate(std::span<const int32_t> variables, std::span<const int32_t> groups,
                         std::span<const QuadraticView> quadratics, std::span<const int32_t> orphans);
   /// Puts it in the affected cliques' place. Parts that leave are not put in; the caller keeps what they left.
   void replace(const Affected& affected, Replacement&& replacement);

@@ -184,7 +184,7 @@ class SmootherChange {
     for (const int32_t v : last_)
       if (group_[size_t(v)] != 0xff) group_[size_t(v)] = kLast;
     for (const int32_t v : leaving_) group_[size_t(v)] = kLeaving;
-    std::vector<uint8_t> groups;
+    std::vector<int32_t> groups;
     std::vector<int32_t> inside;  // factors whose variables are all affected
     for (const int32_t v : variables) {
       groups.push_back(group_[size_t(v)]);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
 
 #include "core/refusal.hpp"
 #include "lockstep/solve/covariance.hpp"
@@ -153,6 +154,114 @@ TEST(HostTerms, MinimiseBesideTracedTermsByAllMethods) {
   }
 }
 
+/// Products of J of a function, with all slots and without those of the eliminated set, are those of the expression.
+TEST(HostTerms, AreInTheProductsOfConjugateGradients) {
+  const auto build = [](bool by_host) {
+    Problem problem;
+    const BlockSet bodies = problem.add_blocks("bodies", euclidean(3), random_numbers(6 * 3, 31));
+    const BlockSet marks = problem.add_blocks("marks", euclidean(3), random_numbers(40 * 3, 32));
+    std::vector<int32_t> edges;
+    for (int32_t m = 0; m < 40; ++m)
+      for (int32_t k = 0; k < 4; ++k) edges.insert(edges.end(), {(m + k) % 6, m});
+    const std::vector<double> lengths = random_numbers(160, 33, 0.5, 2);
+    const RobustLoss loss{RobustLoss::Kind::cauchy, 0.8};
+    if (by_host)
+      problem.add_terms(host_spring(loss), {bodies, marks}, edges, lengths);
+    else
+      problem.add_terms(spring_type(loss), {bodies, marks}, edges, lengths);
+    const TermType pull{"pull", {3}, 0, [](const TermArguments& a) {
+                          return std::vector<Value>{0.3 * a.x(0, 0), 0.3 * a.x(0, 1), 0.3 * a.x(0, 2)};
+                        }};
+    std::vector<int32_t> all(40);
+    std::iota(all.begin(), all.end(), 0);
+    problem.add_terms(pull, {marks}, all, {});
+    return problem;
+  };
+  for (const Linear linear : {Linear::pcg, Linear::schur_pcg})
+    for (const Precision precision : {Precision::f64, Precision::mixed})
+      for (const int64_t parts : {1, 3}) {
+        Problem host = build(true), traced = build(false);
+        Context context = cpu();
+        Options options;
+        options.linear = linear, options.parts = parts, options.precision = precision;
+        options.max_iterations = 8, options.forcing = 1e-6;
+        const Summary a = minimize(host, context, options), b = minimize(traced, context, options);
+        const double tolerance = precision == Precision::f64 ? 1e-9 : 1e-3;
+        ASSERT_EQ(a.trace.size(), b.trace.size()) << name(linear);
+        for (size_t k = 0; k < a.trace.size(); ++k)
+          EXPECT_NEAR(a.trace[k].cost, b.trace[k].cost, tolerance * b.trace[k].cost) << name(linear) << k;
+        EXPECT_GT(a.linear_iterations, 8);
+        EXPECT_LT(a.final_cost, 0.2 * a.initial_cost);
+      }
+}
+
+/// Functions that share what is computed at a point: they are never called elsewhere, by any method.
+TEST(HostTerms, ArePreparedForEachPoint) {
+  struct Run {
+    Method method;
+    Linear linear = Linear::automatic;
+    std::vector<std::string> inner = {};
+  };
+  for (const Run& o : {Run{Method::lm},
+                       {Method::gn},
+                       {Method::dogleg},
+                       {Method::lbfgs},
+                       {Method::adam},
+                       {Method::lm, Linear::pcg},
+                       {Method::lm, Linear::cholesky, {"points:1-3"}}}) {
+    std::vector<double> at;
+    bool strict = false, with_derivatives = false;
+    int points = 0, faults = 0;
+    HostTerm term = host_spring();
+    const auto check = [&](const HostInstance& i, bool derivatives) {
+      const auto holds = [&](std::span<const double> block) {
+        for (size_t k = 0; k < at.size(); k += 3)
+          if (std::equal(block.begin(), block.end(), at.begin() + int64_t(k))) return true;
+        return false;
+      };
+      if (strict && !(holds(i.blocks[0]) && holds(i.blocks[1]) && (with_derivatives || !derivatives)))
+        ++faults;
+    };
+    term.parallel = false;
+    term.residual = [&, right = term.residual](const HostInstance& i, std::span<double> r) {
+      check(i, false), right(i, r);
+    };
+    term.jacobian = [&, right = term.jacobian](const HostInstance& i, std::span<double> j) {
+      check(i, true), right(i, j);
+    };
+    Points p = springs(term), plain = springs(host_spring());
+    strict = true;
+    Context context = cpu();
+    Options options;
+    options.method = o.method, options.linear = o.linear, options.inner_groups = o.inner;
+    options.max_iterations = 12, options.learning_rate = 0.1;
+    const Summary expected = minimize(plain.problem, context, options);
+    options.prepare = [&](bool derivatives) {
+      const auto now = p.problem.values(p.points);
+      at.assign(now.begin(), now.end()), with_derivatives = derivatives, ++points;
+    };
+    const Summary found = minimize(p.problem, context, options);
+    EXPECT_EQ(faults, 0) << name(o.method);
+    EXPECT_EQ(found.final_cost, expected.final_cost);
+    EXPECT_EQ(p.problem.state().values, plain.problem.state().values);
+    EXPECT_GE(points, found.iterations) << name(o.method);
+    EXPECT_LE(points, (o.inner.empty() ? 3 : 60) * found.iterations + 3) << name(o.method);
+  }
+  // Its error leaves, and the problem has its start; without functions it would never be called.
+  Points p = springs(host_spring()), traced = springs(spring_type());
+  const std::vector<double> before = p.problem.state().values;
+  Context context = cpu();
+  Options options;
+  int calls = 0;
+  options.prepare = [&](bool) {
+    if (++calls == 3) throw InputError("no picture", "camera", "one");
+  };
+  EXPECT_NE(refusal([&] { minimize(p.problem, context, options); }).find("no picture"), std::string::npos);
+  EXPECT_EQ(p.problem.state().values, before);
+  EXPECT_NE(refusal([&] { minimize(traced.problem, context, options); }).find("without host terms"),
+            std::string::npos);
+}
+
 TEST(HostTerms, ChangeAsOthersDo) {
   Points traced = springs(spring_type()), host = springs(host_spring());
   for (Points* p : {&traced, &host}) {
@@ -198,12 +307,7 @@ TEST(HostTerms, FaultsAreNamed) {
   HostTerm none = host_spring();
   none.residual = nullptr;
   EXPECT_NE(refusal([&] { springs(none); }).find("no residual"), std::string::npos);
-  Points p = springs(host_spring());
   Context context = cpu();
-  Options options;
-  options.linear = Linear::pcg;
-  EXPECT_NE(refusal([&] { minimize(p.problem, context, options); }).find("pcg with host terms"),
-            std::string::npos);
   // In the middle of a minimisation the problem keeps its values.
   int calls = 0;
   bool counted = false;

@@ -37,9 +37,9 @@ TEST(EliminationOrder, FrontsHoldTheFillAndKeepTheGroups) {
   for (int trial = 0; trial < 200; ++trial) {
     const int32_t n = 1 + int32_t(engine() % 30);
     std::vector<int32_t> weights;
-    std::vector<uint8_t> groups;
+    std::vector<int32_t> groups;
     for (int32_t v = 0; v < n; ++v)
-      weights.push_back(1 + int32_t(engine() % 6)), groups.push_back(uint8_t(engine() % 3));
+      weights.push_back(1 + int32_t(engine() % 6)), groups.push_back(int32_t(engine() % 3));
     Elements elements;
     for (int32_t e = 0; e < 2 * n; ++e) {
       std::set<int32_t> clique;
@@ -122,7 +122,7 @@ class Growing {
       if (std::ranges::all_of(q.variables, [&](int32_t v) { return in[size_t(v)] != 0; }))
         views.push_back({q.variables, q.gram.data(), q.size});
     affected_share += double(affected.variables.size()) / double(widths_.size()), ++updates;
-    auto replacement = tree.eliminate(affected.variables, std::vector<uint8_t>(affected.variables.size(), 1),
+    auto replacement = tree.eliminate(affected.variables, std::vector<int32_t>(affected.variables.size(), 1),
                                       views, affected.orphans);
     ASSERT_FALSE(replacement.undetermined);
     tree.replace(affected, std::move(replacement));
@@ -239,7 +239,7 @@ TEST(CliqueTree, NamesAVariableThatNothingHolds) {
   const std::vector<double> gram{1, -1, 0.5, -1, 1, -0.5, 0.5, -0.5, 0.25};
   const std::vector<int32_t> a{0, 1}, b{1, 2}, all{0, 1, 2};
   const std::vector<QuadraticView> views{{a, gram.data(), 3}, {b, gram.data(), 3}};
-  EXPECT_TRUE(tree.eliminate(all, std::vector<uint8_t>(3, 1), views, {}).undetermined);
+  EXPECT_TRUE(tree.eliminate(all, std::vector<int32_t>(3, 1), views, {}).undetermined);
   EXPECT_EQ(tree.clique_count(), 0);
 }
 

@@ -3,9 +3,11 @@
 #include <tbb/parallel_invoke.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
+#include "solve/linear/cholesky/elimination_order.hpp"
 #include "solve/linear/cholesky/nested_dissection.hpp"
 
 namespace lockstep::solve {
@@ -170,10 +172,22 @@ Ordered best_order(const BlockPattern& pattern) {
   return other.flops < best.flops ? std::move(other) : std::move(best);
 }
 
+/// Blocks of a lower group first, within a group by minimum degree.
+std::vector<int32_t> order_of_groups(const BlockPattern& pattern, std::span<const int32_t> groups) {
+  Elements pairs;
+  std::vector<int32_t> widths, order;
+  for (int64_t b = 0; b < pattern.blocks(); ++b) widths.push_back(int32_t(pattern.width(b)));
+  for (size_t e = 0; e < pattern.rows.size(); ++e)
+    if (pattern.rows[e] != pattern.columns[e]) pairs.add(std::array{pattern.rows[e], pattern.columns[e]});
+  for (const EliminationFront& front : elimination_fronts(widths, groups, pairs))
+    order.insert(order.end(), front.pivots.begin(), front.pivots.end());
+  return order;
+}
+
 }  // namespace
 
-FrontTree::FrontTree(const BlockPattern& of) : pattern(of) {
-  Ordered order = best_order(pattern);
+FrontTree::FrontTree(const BlockPattern& of, std::span<const int32_t> groups) : pattern(of) {
+  Ordered order = groups.empty() ? best_order(pattern) : evaluated(pattern, order_of_groups(pattern, groups));
   old_of = std::move(order.old_of);
   begins = {0};
   for (const int32_t block : old_of) begins.push_back(begins.back() + pattern.width(block));

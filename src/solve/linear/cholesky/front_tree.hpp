@@ -53,7 +53,8 @@ struct BlockLists {
 
 /// The part of a factorisation that the pattern alone decides.
 struct FrontTree {
-  explicit FrontTree(const BlockPattern& pattern);
+  /// `groups`, by block: those of a lower group are eliminated first; empty: the cheapest of several orders.
+  explicit FrontTree(const BlockPattern& pattern, std::span<const int32_t> groups = {});
 
   BlockPattern pattern;
   std::vector<int32_t> old_of;  // block of the pattern by place in the order

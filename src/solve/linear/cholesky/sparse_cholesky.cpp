@@ -60,7 +60,7 @@ class FrontMemory {
 using namespace multifrontal;
 
 struct SparseCholesky::State : FrontTree {
-  explicit State(const BlockPattern& given);
+  State(const BlockPattern& given, std::span<const int32_t> groups);
 
   std::vector<std::vector<RowRun>> runs;  // by front, of the rows below its pivots
   std::vector<int64_t> unknown_of;        // unknown of the pattern by unknown of the order
@@ -83,7 +83,8 @@ struct SparseCholesky::State : FrontTree {
   bool eliminate(int64_t front, std::span<const double> values, std::span<const double> added);
 };
 
-SparseCholesky::State::State(const BlockPattern& given) : FrontTree(given), runs(fronts.size()) {
+SparseCholesky::State::State(const BlockPattern& given, std::span<const int32_t> groups)
+    : FrontTree(given, groups), runs(fronts.size()) {
   factor.reset(new double[size_t(panels)]);  // pages are touched where they are written
   int64_t small = 0;
   for (size_t f = 0; f < fronts.size(); ++f) {
@@ -174,7 +175,8 @@ bool SparseCholesky::State::eliminate(int64_t index, std::span<const double> val
   return true;
 }
 
-SparseCholesky::SparseCholesky(const BlockPattern& pattern) : state_(std::make_unique<State>(pattern)) {}
+SparseCholesky::SparseCholesky(const BlockPattern& pattern, std::span<const int32_t> groups)
+    : state_(std::make_unique<State>(pattern, groups)) {}
 SparseCholesky::~SparseCholesky() = default;
 SparseCholesky::SparseCholesky(SparseCholesky&&) noexcept = default;
 

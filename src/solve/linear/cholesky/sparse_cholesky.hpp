@@ -13,8 +13,8 @@ namespace lockstep::solve {
 
 class SparseCholesky {
  public:
-  /// Orders and analyses; the pattern is kept.
-  explicit SparseCholesky(const BlockPattern& pattern);
+  /// Orders and analyses; the pattern is kept. `groups` as of FrontTree.
+  explicit SparseCholesky(const BlockPattern& pattern, std::span<const int32_t> groups = {});
   ~SparseCholesky();
   SparseCholesky(SparseCholesky&&) noexcept;
 

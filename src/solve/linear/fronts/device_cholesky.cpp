@@ -29,9 +29,10 @@ class DeviceCholesky final : public LinearSolver {
       evaluator_id_ = s.id;
       const NormalEquations equations(evaluator.host_batches(false));
       normal_ = NormalValues(evaluator, equations);
-      if (!cholesky_ || pattern_ != equations.pattern())
-        cholesky_.emplace(s.device, evaluator.real(), equations.pattern());
-      pattern_ = equations.pattern();
+      std::vector<int32_t> groups = equations.of_blocks(order_);
+      if (!cholesky_ || pattern_ != equations.pattern() || groups_ != groups)
+        cholesky_.emplace(s.device, evaluator.real(), equations.pattern(), groups);
+      pattern_ = equations.pattern(), groups_ = std::move(groups);
     }
     if (!held_.empty()) normal_.hold(held_);
     s.ahead->check();
@@ -58,6 +59,7 @@ class DeviceCholesky final : public LinearSolver {
   uint64_t evaluator_id_ = 0;
   std::vector<uint8_t> held_;
   BlockPattern pattern_;
+  std::vector<int32_t> groups_;  // of the order, by block
   NormalValues normal_;
   std::optional<FrontCholesky> cholesky_;
 };

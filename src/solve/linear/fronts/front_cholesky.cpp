@@ -8,8 +8,9 @@
 
 namespace lockstep::solve {
 
-FrontCholesky::FrontCholesky(const Device& device, Storage real, const BlockPattern& pattern)
-    : device_(device), real_(real), plan_(FrontTree(pattern)) {
+FrontCholesky::FrontCholesky(const Device& device, Storage real, const BlockPattern& pattern,
+                             std::span<const int32_t> groups)
+    : device_(device), real_(real), plan_(FrontTree(pattern, groups)) {
   const double wanted = bytes(), free = double(device.memory().free_bytes);
   if (free > 0 && wanted > free)
     throw InputError(

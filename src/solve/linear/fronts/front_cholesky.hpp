@@ -13,7 +13,9 @@ namespace lockstep::solve {
 class FrontCholesky {
  public:
   /// Orders, analyses and allocates; `real` is f32 or f64. Throws InputError where the device has not the memory.
-  FrontCholesky(const Device& device, Storage real, const BlockPattern& pattern);
+  /// `groups` as of FrontTree.
+  FrontCholesky(const Device& device, Storage real, const BlockPattern& pattern,
+                std::span<const int32_t> groups = {});
 
   /// By the entries of the pattern, and by unknown: to be filled before run().
   const Buffer& values() const { return values_; }

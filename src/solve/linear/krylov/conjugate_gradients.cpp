@@ -115,13 +115,13 @@ const Kernel& damp_kernel() {
 }  // namespace
 
 ConjugateGradients::ConjugateGradients(const Device& device, Storage real, int64_t size,
-                                       std::vector<BlockPart> parts, Product product, bool exchanged)
+                                       std::vector<BlockPart> parts, Product product, bool by_host)
     : device_(device),
       real_(real),
       size_(size),
       parts_(std::move(parts)),
       product_(std::move(product)),
-      exchanged_(exchanged) {
+      by_host_(by_host) {
   int64_t groups = 0;
   for (const BlockPart& part : parts_) {
     first_group_.push_back(groups);
@@ -197,7 +197,7 @@ LinearResult ConjugateGradients::solve(const Buffer& b, const Buffer& x) {
   control(kStart);
   device_.copy(z_, p_);
   for (;;) {
-    if (exchanged_) {
+    if (by_host_) {
       iterate();
     } else if (!recorded_) {
       iterate();  // compiles every kernel and fills every scratch buffer before the recording

@@ -16,9 +16,10 @@ class ConjugateGradients {
   /// q = A p; launches only. `parameters[0]` is what solve() was given as `lambda`.
   using Product = std::function<void(const Buffer& p, const Buffer& q)>;
   /// `size`: elements of the vectors, which the parts cover.
-  /// Products that are `exchanged` with other ranks are launched again each time, others recorded.
+  /// Products in which the host takes part, by functions or sums over ranks, are computed again each time, others
+  /// recorded.
   ConjugateGradients(const Device& device, Storage real, int64_t size, std::vector<BlockPart> parts,
-                     Product product, bool exchanged);
+                     Product product, bool by_host);
 
   /// The kernels of solve() and add_damping(), to be traced when they are called.
   static std::vector<std::function<Kernel()>> kernels(Storage real);
@@ -48,7 +49,7 @@ class ConjugateGradients {
   Buffer flags_;       // i32: done, iterations, failed
   Buffer r_, x_, z_, p_, q_, pq_, rz_, rr_;
   Graph graph_;
-  bool exchanged_, recorded_ = false;
+  bool by_host_, recorded_ = false;
 };
 
 }  // namespace lockstep::solve

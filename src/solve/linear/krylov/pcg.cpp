@@ -60,7 +60,7 @@ class PcgSolver : public LinearSolver {
           cg_->add_damping(evaluator.diagonal(), p, q);
           held_.clear_in(q);
         },
-        s.parts != nullptr);
+        s.multiplies_on_host());
   }
 
   int max_iterations_;

@@ -41,11 +41,13 @@ std::optional<Elimination> try_set(const Evaluator::State& s, int set) {
   return result;
 }
 
-Elimination choose(const Evaluator::State& s) {
+/// The set of the first group of the order, if one is given, else the one with most blocks.
+Elimination choose(const Evaluator::State& s, std::span<const int32_t> order) {
   std::optional<Elimination> best;
   if (s.layout && s.layout->split) best = try_set(s, int(s.sets.size()) - 1);
   for (int k = 0; k < int(s.sets.size()) && s.sets.size() > 1 && !s.layout; ++k) {
     if (s.sets[size_t(k)].count == 0 || s.sets[size_t(k)].tangent() > kWidestInverse) continue;
+    if (!order.empty() && order[size_t(s.sets[size_t(k)].first_tangent)] != 0) continue;
     if (best && s.sets[size_t(k)].count <= s.sets[size_t(best->set)].count) continue;
     if (const auto found = try_set(s, k)) best = found;
   }
@@ -191,7 +193,7 @@ class SchurSolver : public LinearSolver {
   void compile_ahead(const Evaluator& evaluator) const override {
     const Evaluator::State& s = evaluator.internals();
     const Storage real = s.values.real;
-    const Elimination elimination = choose(s);
+    const Elimination elimination = choose(s, order_);
     for (const SetState& set : s.sets)
       for (const auto& make : block_kernels(s, set, &set == &s.sets[size_t(elimination.set)]))
         s.compile(make);
@@ -201,7 +203,7 @@ class SchurSolver : public LinearSolver {
       if (k > 0 && term == s.batches[k - 1].term) continue;
       s.compile([=] { return diagonal_kernel(term, real, slot); });
       for (const SlotMask& mask : masks_of(slot))
-        if (mask.inputs != 0 && mask.outputs != 0)
+        if (mask.inputs != 0 && mask.outputs != 0 && !term->host())
           s.compile([=] { return product_kernel(term, real, mask); });
     }
     for (const auto& make : ConjugateGradients::kernels(real)) s.compile(make);
@@ -220,7 +222,7 @@ class SchurSolver : public LinearSolver {
   void build(const Evaluator::State& s) {
     evaluator_id_ = s.id;
     state_ = &s;
-    elimination_ = choose(s);
+    elimination_ = choose(s, order_);
     const SetState& set = s.sets[size_t(elimination_.set)];
     to_kept_.clear(), to_eliminated_.clear(), from_eliminated_.clear();
     for (size_t k = 0; k < s.batches.size(); ++k) {
@@ -249,7 +251,7 @@ class SchurSolver : public LinearSolver {
     }
     cg_ = std::make_unique<ConjugateGradients>(
         s.device, s.values.real, kept_size(), std::move(kept),
-        [this](const Buffer& p, const Buffer& q) { multiply(p, q); }, s.parts != nullptr);
+        [this](const Buffer& p, const Buffer& q) { multiply(p, q); }, s.multiplies_on_host());
   }
 
   LinearResult solve(Evaluator& evaluator, double lambda, double forcing, const Buffer& step) override {

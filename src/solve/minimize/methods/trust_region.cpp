@@ -79,7 +79,8 @@ class LeastSquares : public Minimizer {
 
   struct Trial {
     double cost = 0, predicted = 0, slope = 0, length = 0;
-    double decrement = 0;  // -g.s of the undamped step, as far as the method knows it
+    double decrement = 0;   // -g.s of the undamped step, as far as the method knows it
+    bool moved_on = false;  // from the step, by inner iterations
   };
   Trial attempt(const Buffer& step) {
     Trial trial;
@@ -91,6 +92,10 @@ class LeastSquares : public Minimizer {
       trial.predicted = -trial.slope - 0.5 * run_.dot(step, product_);
       trial.length = run_.norm(step);
     });
+    // The model predicts the gain of inner iterations exactly: they leave the quality of the step to the step.
+    const double cost = run_.improve(trial.cost);
+    trial.moved_on = cost < trial.cost;
+    if (trial.moved_on) trial.predicted += trial.cost - cost, trial.cost = cost;
     trial.decrement = -trial.slope;
     return trial;
   }
@@ -102,7 +107,8 @@ class LeastSquares : public Minimizer {
   }
   bool tiny(const Trial& trial) {
     const double tolerance = options().parameter_tolerance;
-    return trial.length <= tolerance * state_norm_ && run_.small_in_each_set(step_, tolerance);
+    return !trial.moved_on && trial.length <= tolerance * state_norm_ &&
+           run_.small_in_each_set(step_, tolerance);
   }
   /// The cosine of the angle between the residuals and their tangent space (Bates and Watts 1981): what the step would
   /// take off them, over their length. It has no units.

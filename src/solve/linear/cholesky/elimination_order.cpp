@@ -1,4 +1,4 @@
-#include "solve/smooth/elimination_order.hpp"
+#include "solve/linear/cholesky/elimination_order.hpp"
 
 #include <algorithm>
 #include <queue>
@@ -10,7 +10,7 @@ namespace {
 /// The graph while it is eliminated: live elements hold live variables only.
 class QuotientGraph {
  public:
-  QuotientGraph(std::span<const int32_t> weights, std::span<const uint8_t> groups, const Elements& given)
+  QuotientGraph(std::span<const int32_t> weights, std::span<const int32_t> groups, const Elements& given)
       : weights_(weights), groups_(groups), inputs_(given.count()) {
     const size_t n = weights.size();
     of_.resize(n), done_.assign(n, 0), degree_.resize(n), mark_.assign(n, -1);
@@ -87,7 +87,7 @@ class QuotientGraph {
   }
 
   /// Absorbs elements within the new one; a variable that is left in no other is a pivot, too.
-  void join(int32_t u, uint8_t group, EliminationFront& front) {
+  void join(int32_t u, int32_t group, EliminationFront& front) {
     std::vector<int32_t>& own = of_[size_t(u)];
     std::erase_if(own, [&](int32_t e) {
       if (outside_[size_t(e)] == 0 && !absorbed_[size_t(e)]) absorb(e);
@@ -100,7 +100,7 @@ class QuotientGraph {
   }
 
   std::span<const int32_t> weights_;
-  std::span<const uint8_t> groups_;
+  std::span<const int32_t> groups_;
   int32_t inputs_;
   std::vector<std::vector<int32_t>> of_;       // live elements by variable
   std::vector<std::vector<int32_t>> members_;  // by element: those of the input, then one of each front
@@ -108,7 +108,7 @@ class QuotientGraph {
   std::vector<int32_t> counted_, mark_;
   std::vector<uint8_t> absorbed_, done_;
   std::vector<int64_t> degree_;
-  using Entry = std::tuple<uint8_t, int64_t, int32_t>;
+  using Entry = std::tuple<int32_t, int64_t, int32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue_;
 };
 
@@ -116,7 +116,7 @@ class QuotientGraph {
 class Merger {
  public:
   Merger(std::vector<EliminationFront>& fronts, std::span<const int32_t> weights,
-         std::span<const uint8_t> groups)
+         std::span<const int32_t> groups)
       : fronts_(fronts), weights_(weights), groups_(groups), into_(fronts.size()) {}
 
   void run() {
@@ -173,14 +173,14 @@ class Merger {
 
   std::vector<EliminationFront>& fronts_;
   std::span<const int32_t> weights_;
-  std::span<const uint8_t> groups_;
+  std::span<const int32_t> groups_;
   std::vector<int32_t> into_;
 };
 
 }  // namespace
 
 std::vector<EliminationFront> elimination_fronts(std::span<const int32_t> weights,
-                                                 std::span<const uint8_t> groups, const Elements& elements) {
+                                                 std::span<const int32_t> groups, const Elements& elements) {
   std::vector<EliminationFront> fronts = QuotientGraph(weights, groups, elements).run();
   std::vector<int32_t> front_of(weights.size());
   for (size_t f = 0; f < fronts.size(); ++f)

@@ -36,6 +36,6 @@ struct EliminationFront {
 /// arguments alone. Approximate minimum degree on elements (Amestoy, Davis and Duff, SIAM J. Matrix Anal. Appl. 17, 1996);
 /// the fronts' structure is exact.
 std::vector<EliminationFront> elimination_fronts(std::span<const int32_t> weights,
-                                                 std::span<const uint8_t> groups, const Elements& elements);
+                                                 std::span<const int32_t> groups, const Elements& elements);
 
 }  // namespace lockstep::solve
