@@ -9,7 +9,7 @@ const text = await readFile(new URL("lockstep/lockstep.d.ts", site), "utf8");
 
 /** Names of the members of a declaration. */
 function declared(kind, name) {
-  const body = new RegExp(`^export ${kind} ${name}[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(text)[1];
+  const body = new RegExp(`^export ${kind} ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(text)[1];
   return new Set([...body.matchAll(/^ {2}(?:readonly )?(\w+)[(?:]/gm)].map(([, member]) => member));
 }
 /** Names of what an object has, without those that begin with an underscore. */
