@@ -120,6 +120,8 @@ export async function sleeps(page) {
     await page.send("Page.setWebLifecycleState", { state });
     await new Promise((go) => setTimeout(go, 200));
   }
+  // Chromium may leave a tab that wakes up hidden, as behind another one.
+  await page.send("Emulation.setFocusEmulationEnabled", { enabled: true });
 }
 /** Drops damaged copies of files, of which an expression gives [name, bytes]: how many were read and refused. */
 export const damage = (page, files) => page.evaluate(`(async () => {
