@@ -7,6 +7,9 @@ export const elements = {
   f16: Uint16Array, bf16: Uint16Array, u8: Uint8Array,
 };
 
+/** How many elements an array of a shape has. */
+export const countOf = (shape) => shape.reduce((product, size) => product * size, 1);
+
 export function bytesOf(given, where) {
   if (ArrayBuffer.isView(given)) return new Uint8Array(given.buffer, given.byteOffset, given.byteLength);
   if (given instanceof ArrayBuffer) return new Uint8Array(given);
@@ -24,7 +27,7 @@ export function takeNpy(core, bytes, name) {
 export function takeArray(core, given, where) {
   if (given?.bytes) return takeNpy(core, given.bytes, given.name);
   const { values, shape } = given ?? {}, type = Object.keys(elements).find((name) => values?.constructor === elements[name]);
-  if (!type || !Array.isArray(shape) || values.length !== shape.reduce((product, size) => product * size, 1))
+  if (!type || !Array.isArray(shape) || values.length !== countOf(shape))
     throw new InputError(values?.length === undefined ? typeof given : `${values.length} elements`, where, "{ values, shape } with a typed array of this shape, or { name, bytes } of an .npy file");
   return taken(core, "take_array", bytesOf(values, where), { type, shape });
 }
@@ -46,8 +49,8 @@ export async function readArrays(core, arrays) {
   try {
     const read = {};
     for (const [name, { handle, shape, type }] of Object.entries(arrays)) {
-      const count = shape.reduce((product, size) => product * size, 1), Elements = elements[type];
-      const bytes = await core.callWaiting("read_array", { array: handle }, count * Elements.BYTES_PER_ELEMENT);
+      const Elements = elements[type];
+      const bytes = await core.callWaiting("read_array", { array: handle }, countOf(shape) * Elements.BYTES_PER_ELEMENT);
       read[name] = { values: new Elements(bytes.buffer), shape };
     }
     return read;

@@ -1,5 +1,5 @@
 // Devices, buffers and launches. Launches return at once; what waits is a promise, so that devices that work concurrently with the page fit in.
-import { elements as arrays } from "./arrays.js";
+import { countOf, elements as arrays } from "./arrays.js";
 import { InputError } from "./errors.js";
 import { elementTypes, Kernel } from "./kernel.js";
 import { numberFor } from "./numbers.js";
@@ -26,7 +26,7 @@ export class Buffer {
     core.watch(this, "free", { buffer: handle });
   }
   get elements() {
-    return this.shape.reduce((product, size) => product * size, 1);
+    return countOf(this.shape);
   }
 
   /** Host to device: a typed array of this element type (f16 and bf16: their words), or numbers. */

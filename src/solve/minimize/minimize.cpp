@@ -46,8 +46,9 @@ void check_parts(const Problem& problem, const Options& options, Linear linear) 
         .on_every_rank();
   if (options.parts == 1) return;
   if (options.prepare) throw InputError("Options::prepare over parts", "solve", "one part");
-  for (const char* option : {"order", "inner_groups"})
-    if (!(option == std::string_view("order") ? options.order : options.inner_groups).empty())
+  for (const auto& [option, groups] :
+       {std::pair("order", &options.order), {"inner_groups", &options.inner_groups}})
+    if (!groups->empty())
       throw list.error(
           {OptionError::Kind::conflict, option, "it is not supported with {parts}", "one part", ""});
   const auto refuse = [&](const char* option, std::string_view given, const char* expected) {

@@ -11,7 +11,7 @@
 
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/linear/normal_equations.hpp"
-#include "solve/model/problem.hpp"
+#include "solve/model/counting.hpp"
 
 namespace lockstep::solve {
 namespace {
@@ -35,16 +35,11 @@ std::vector<std::vector<int64_t>> parts_of(const Problem::State& state) {
     while (parent[size_t(b)] != b) b = parent[size_t(b)] = parent[size_t(parent[size_t(b)])];
     return b;
   };
-  for (const Batch& batch : state.batches) {
-    const size_t slots = batch.expression->slots.size();
-    for (const Segment& segment : batch.segments)
-      for (int64_t i = 0; i < segment.count; ++i) {
-        if (!segment.counts(i)) continue;
-        const int64_t first = root(segment.blocks[size_t(i) * slots]);
-        for (size_t s = 1; s < slots; ++s)
-          parent[size_t(root(segment.blocks[size_t(i) * slots + s]))] = first;
-      }
-  }
+  for (const Batch& batch : state.batches)
+    each_that_counts(batch, [&](auto blocks, const Segment&, int64_t) {
+      const int64_t first = root(blocks[0]);
+      for (const int32_t other : blocks.subspan(1)) parent[size_t(root(other))] = first;
+    });
   std::map<int64_t, std::vector<int64_t>> by_root;
   for (const SetState& set : state.sets)
     for (int64_t b = set.first_block; b < set.first_block + set.count; ++b)

@@ -6,7 +6,7 @@
 
 #include "solve/minimize/choose.hpp"
 #include "solve/model/block_groups.hpp"
-#include "solve/model/problem.hpp"
+#include "solve/model/counting.hpp"
 
 namespace lockstep::solve {
 
@@ -64,22 +64,18 @@ void check_order(const Problem& problem, const Options& options, Linear linear) 
     invalid("a first group that is not one block set, with {linear} schur-pcg",
             "all blocks of one set, or {linear} dense-schur or cholesky");
   const Problem::State& state = problem.state();
-  for (const Batch& batch : state.batches) {
-    const size_t slots = batch.expression->slots.size();
-    for (const Segment& segment : batch.segments)
-      for (int64_t i = 0; i < segment.count; ++i) {
-        if (!segment.counts(i)) continue;
-        int32_t first = -1;
-        for (const int32_t b : std::span(segment.blocks).subspan(size_t(i) * slots, slots)) {
-          if (groups[size_t(b)] != 0 || state.fixed[size_t(b)] || b == first) continue;
-          if (first >= 0)
-            invalid(fmt::format("{} and {}, which share a term of {}, in the first group",
-                                block_text(state, first), block_text(state, b), batch.name),
-                    "blocks that share no term, or {linear} cholesky");
-          first = b;
-        }
+  for (const Batch& batch : state.batches)
+    each_that_counts(batch, [&](auto blocks, const Segment&, int64_t) {
+      int32_t first = -1;
+      for (const int32_t b : blocks) {
+        if (groups[size_t(b)] != 0 || state.fixed[size_t(b)] || b == first) continue;
+        if (first >= 0)
+          invalid(fmt::format("{} and {}, which share a term of {}, in the first group",
+                              block_text(state, first), block_text(state, b), batch.name),
+                  "blocks that share no term, or {linear} cholesky");
+        first = b;
       }
-  }
+    });
 }
 
 }  // namespace lockstep::solve

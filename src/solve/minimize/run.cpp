@@ -35,6 +35,7 @@ Run::Run(Problem& problem, Context& context, const Options& options, Linear line
       options_(options),
       ranks_(options.ranks.value_or(parallel::Group())),
       linear_(linear),
+      order_(elimination_order(problem, options)),
       on_cpu_(on_cpu) {
   if (options.parts > 1) parted_ = std::make_unique<PartedProblem>(problem, linear, options.parts, ranks_);
   if (!options.inner_groups.empty()) inner_ = std::make_unique<InnerIterations>(problem, options);
@@ -182,13 +183,12 @@ Evaluator::Prepare Run::prepare() {
 
 LinearSolver& Run::linear_solver() {
   KeptTables& t = *tables_;
-  std::vector<int32_t> order = elimination_order(problem_, options_);
-  const bool fits = t.solver && t.order == order && t.linear == linear_ && t.bounded == bounded() &&
+  const bool fits = t.solver && t.order == order_ && t.linear == linear_ && t.bounded == bounded() &&
                     t.max_linear_iterations == options_.max_linear_iterations;
   if (!fits) {
     t.solver = make_linear_solver(linear_, options_.max_linear_iterations);
-    t.solver->set_order(order);
-    t.order = std::move(order), t.linear = linear_, t.bounded = bounded(),
+    t.solver->set_order(order_);
+    t.order = order_, t.linear = linear_, t.bounded = bounded(),
     t.max_linear_iterations = options_.max_linear_iterations;
     solve([&] { t.solver->compile_ahead(evaluator()); });
   }

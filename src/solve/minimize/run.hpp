@@ -131,6 +131,7 @@ class Run {
   Linear linear_;
   std::unique_ptr<PartedProblem> parted_;  // of several parts
   std::shared_ptr<KeptTables> tables_;
+  const std::vector<int32_t> order_;        // of elimination, by tangent coordinate; empty: automatic
   std::unique_ptr<InnerIterations> inner_;  // where the options have them
   DeviceCounters before_;                   // at open()
   bool on_cpu_;                             // from the start, or since a device failed

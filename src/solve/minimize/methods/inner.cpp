@@ -2,36 +2,26 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 
 #include "solve/minimize/checkpoint.hpp"
 #include "solve/minimize/choose.hpp"
 #include "solve/model/block_groups.hpp"
-#include "solve/model/problem.hpp"
+#include "solve/model/counting.hpp"
 
 namespace lockstep::solve {
 namespace {
-
-/// Calls f(blocks, segment, instance) for the instances that count.
-template <class Segments, class F>
-void each_that_counts(Segments& segments, size_t slots, F f) {
-  for (auto& segment : segments)
-    for (int64_t i = 0; i < segment.count; ++i)
-      if (segment.counts(i)) f(std::span(segment.blocks).subspan(size_t(i) * slots, slots), segment, i);
-}
 
 /// Groups of blocks that share no term: blocks by their number of neighbours, least first, each in the first group that has
 /// no neighbour. -1 of fixed blocks.
 std::vector<int32_t> independent_groups(const Problem::State& state) {
   std::vector<std::vector<int32_t>> neighbours(static_cast<size_t>(state.blocks));
   for (const Batch& batch : state.batches)
-    each_that_counts(batch.segments, batch.expression->slots.size(),
-                     [&](auto blocks, const Segment&, int64_t) {
-                       for (const int32_t a : blocks)
-                         for (const int32_t b : blocks)
-                           if (a != b && !state.fixed[size_t(a)] && !state.fixed[size_t(b)])
-                             neighbours[size_t(a)].push_back(b);
-                     });
+    each_that_counts(batch, [&](auto blocks, const Segment&, int64_t) {
+      for (const int32_t a : blocks)
+        for (const int32_t b : blocks)
+          if (a != b && !state.fixed[size_t(a)] && !state.fixed[size_t(b)])
+            neighbours[size_t(a)].push_back(b);
+    });
   for (std::vector<int32_t>& list : neighbours) {
     std::ranges::sort(list);
     list.erase(std::ranges::unique(list).begin(), list.end());
@@ -60,15 +50,14 @@ std::unique_ptr<Problem> restricted(const Problem::State& from, const std::vecto
   for (const uint8_t m : moves) to.fixed.push_back(!m);
   for (Batch& batch : to.batches) {
     batch.instances = 0;
-    each_that_counts(batch.segments, batch.expression->slots.size(),
-                     [&](auto blocks, Segment& segment, int64_t i) {
-                       if (std::ranges::any_of(blocks, [&](int32_t b) { return moves[size_t(b)] != 0; })) {
-                         ++batch.instances, to.rows += batch.expression->rows;
-                         return;
-                       }
-                       segment.off.resize(size_t(segment.count), 0);
-                       segment.off[size_t(i)] |= Segment::kDisabled;
-                     });
+    each_that_counts(batch, [&](auto blocks, Segment& segment, int64_t i) {
+      if (std::ranges::any_of(blocks, [&](int32_t b) { return moves[size_t(b)] != 0; })) {
+        ++batch.instances, to.rows += batch.expression->rows;
+        return;
+      }
+      segment.off.resize(size_t(segment.count), 0);
+      segment.off[size_t(i)] |= Segment::kDisabled;
+    });
   }
   return problem;
 }
