@@ -164,6 +164,23 @@ TEST(Raster, WhatCannotBeHeightsIsRefusedByNameAndPlace) {
   EXPECT_EQ(check_heights(array_of({NAN, NAN}, 1, 2), HeightKind::absolute, "t"), "");
 }
 
+/// Heights in several blocks and parts of a pass, whose places are the first of their kind.
+TEST(Raster, TheFirstLowestHighestAndImpossibleHeightAreNamed) {
+  std::vector<float> heights(600'000, 7);
+  const auto refusal = [&] {
+    return error_of([&] { check_heights(array_of(heights, 600, 1000), HeightKind::absolute, "dsm.tif"); });
+  };
+  EXPECT_EQ(refusal(), "no InputError");
+  heights[0] = std::nanf("");
+  for (const size_t k : {9'001, 9'003, 500'000}) heights[k] = -5000;
+  for (const size_t k : {8'998, 17'017, 300'001}) heights[k] = 5000;
+  EXPECT_TRUE(has(refusal(), "-5000 at row 9, column 1 and 5000 at row 8, column 998")) << refusal();
+  heights[400'007] = heights[599'999] = -9999;
+  EXPECT_TRUE(has(refusal(), "-9999 at row 400, column 7")) << refusal();
+  heights[399'999] = 9001;
+  EXPECT_TRUE(has(refusal(), "9001 at row 399, column 999")) << refusal();
+}
+
 TEST(Raster, AMissingGdalNamesFoldersAndPackage) {
   std::string reason;
   EXPECT_FALSE(load_gdal({{"libno-such-gdal.so.9", "libno-such-gdal.so"}, {}}, reason));

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/platform/parallel.hpp"
@@ -23,6 +25,7 @@ constexpr float kLowest = -12000, kHighest = 9000;
 constexpr float kTallPlant = 60, kTallestPlant = 130;
 // Values that programs write where they know nothing.
 constexpr float kUsualNodata[] = {-9999.0f, -99999.0f, -32768.0f, -32767.0f};
+constexpr float kHighestNodata = -9999;
 
 bool is_no_height(float v) {
   return v < kLowest || v > kHighest ||
@@ -39,15 +42,40 @@ struct Extremes {
   size_t low, high, bad;
 };
 
+/// Lowest and highest of numbers, infinities the wrong way round where all are NaN. Eight of each at a time, for vector instructions.
+std::pair<float, float> range_of(std::span<const float> heights) {
+  constexpr size_t kLanes = 8;
+  float low[kLanes], high[kLanes];
+  std::fill_n(low, kLanes, std::numeric_limits<float>::infinity());
+  std::fill_n(high, kLanes, -std::numeric_limits<float>::infinity());
+  const auto take = [&](size_t k, float v) {
+    low[k] = v < low[k] ? v : low[k];
+    high[k] = v > high[k] ? v : high[k];
+  };
+  size_t k = 0;
+  for (; k + kLanes <= heights.size(); k += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) take(lane, heights[k + lane]);
+  for (; k < heights.size(); ++k) take(0, heights[k]);
+  return {*std::min_element(low, low + kLanes), *std::max_element(high, high + kLanes)};
+}
+
 Extremes extremes_of(std::span<const float> heights, size_t first, size_t last) {
+  constexpr size_t kBlock = 4096;
   const size_t none = heights.size();
   Extremes found{none, none, none};
-  for (size_t k = first; k < last; ++k) {
-    const float v = heights[k];
-    if (std::isnan(v)) continue;
-    if (found.bad == none && is_no_height(v)) found.bad = k;
-    if (found.low == none || v < heights[found.low]) found.low = k;
-    if (found.high == none || v > heights[found.high]) found.high = k;
+  for (size_t begin = first; begin < last; begin += kBlock) {
+    const size_t end = std::min(last, begin + kBlock);
+    const auto [low, high] = range_of(heights.subspan(begin, end - begin));
+    const bool ordinary = low > kHighestNodata && high <= kHighest;
+    const bool inside = found.low != none && low >= heights[found.low] && high <= heights[found.high];
+    if (ordinary && inside) continue;
+    for (size_t k = begin; k < end; ++k) {
+      const float v = heights[k];
+      if (std::isnan(v)) continue;
+      if (found.bad == none && is_no_height(v)) found.bad = k;
+      if (found.low == none || v < heights[found.low]) found.low = k;
+      if (found.high == none || v > heights[found.high]) found.high = k;
+    }
   }
   return found;
 }

@@ -6,7 +6,12 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
+#include "core/platform/parallel.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "urban/radiation/constants.hpp"
 
@@ -34,90 +39,131 @@ float quantile(std::vector<float>& values, double share) {
   return *at;
 }
 
-/// A pass over all pixels.
-class CityPass {
+/// Heights of a raster; NaN where they are missing.
+class Heights {
  public:
-  explicit CityPass(const CheckedCity& checked) : checked_(checked), city_(checked.city) {
-    const int64_t count = city_.dsm.rows() * city_.dsm.cols();
+  explicit Heights(const Raster& raster) : pixels_(raster.pixels()), nodata_(raster.nodata) {}
+  bool empty() const { return pixels_.empty(); }
+  float operator[](int64_t p) const {
+    const float v = pixels_[static_cast<size_t>(p)];
+    const bool none = !std::isfinite(v) || (nodata_ && v == *nodata_);
+    return none ? std::numeric_limits<float>::quiet_NaN() : v;
+  }
+
+ private:
+  std::span<const float> pixels_;
+  std::optional<float> nodata_;
+};
+
+/// What is counted over pixels.
+struct CityCounts {
+  int64_t there = 0, missing = 0;
+  int64_t ground = 0, roofs = 0, below = 0, water = 0;
+  int64_t plants = 0, plants_on_surface = 0, plants_in_ground = 0;
+  float lowest = std::numeric_limits<float>::infinity(), highest = -std::numeric_limits<float>::infinity();
+  Highest building, plant;
+  std::vector<float> heights, over_ground, ratios, plant_heights;
+
+  void add(const CityCounts& later) {
+    for (int64_t CityCounts::* count :
+         {&CityCounts::there, &CityCounts::missing, &CityCounts::ground, &CityCounts::roofs,
+          &CityCounts::below, &CityCounts::water, &CityCounts::plants, &CityCounts::plants_on_surface,
+          &CityCounts::plants_in_ground})
+      this->*count += later.*count;
+    lowest = std::min(lowest, later.lowest);
+    highest = std::max(highest, later.highest);
+    for (Highest CityCounts::* tallest : {&CityCounts::building, &CityCounts::plant})
+      if ((later.*tallest).at >= 0) (this->*tallest).take((later.*tallest).value, (later.*tallest).at);
+    for (std::vector<float> CityCounts::* samples :
+         {&CityCounts::heights, &CityCounts::over_ground, &CityCounts::ratios, &CityCounts::plant_heights})
+      (this->*samples).insert((this->*samples).end(), (later.*samples).begin(), (later.*samples).end());
+  }
+};
+
+/// A pass over all pixels by all threads, whose parts are added in order.
+class CityPass : public CityCounts {
+ public:
+  explicit CityPass(const CheckedCity& checked)
+      : checked_(checked),
+        dsm_(checked.city.dsm),
+        dem_(checked.city.dem),
+        cdsm_(checked.city.cdsm),
+        land_cover_(checked.land_cover) {
+    constexpr int64_t kPart = int64_t{1} << 16;
+    const int64_t count = checked.city.dsm.rows() * checked.city.dsm.cols();
     sampled_ = std::max<int64_t>(1, count / kSamples);
-    for (int64_t p = 0; p < count; ++p) look(p);
+    std::vector<CityCounts> parts(static_cast<size_t>((count + kPart - 1) / kPart));
+    platform::ThreadArena().for_parts(static_cast<int64_t>(parts.size()), [&](int64_t first, int64_t last) {
+      for (int64_t k = first; k < last; ++k)
+        for (int64_t p = k * kPart; p < std::min(count, (k + 1) * kPart); ++p)
+          look(p, parts[static_cast<size_t>(k)]);
+    });
+    for (const CityCounts& part : parts) add(part);
   }
 
   /// Height above the ground; NaN where it is not known.
   float above_ground(int64_t p) const {
-    const float height = value(city_.dsm, p);
-    if (city_.dsm_heights == DsmHeights::above_ground) return height;
-    return has_ground() ? height - value(city_.dem, p) : std::numeric_limits<float>::quiet_NaN();
+    const float height = dsm_[p];
+    if (checked_.city.dsm_heights == DsmHeights::above_ground) return height;
+    return has_ground() ? height - dem_[p] : std::numeric_limits<float>::quiet_NaN();
   }
-  bool has_ground() const { return !city_.dem.empty(); }
-  static float value(const Raster& raster, int64_t p) {
-    const float v = raster.pixels()[static_cast<size_t>(p)];
-    const bool none = !std::isfinite(v) || (raster.nodata && v == *raster.nodata);
-    return none ? std::numeric_limits<float>::quiet_NaN() : v;
-  }
+  bool has_ground() const { return !dem_.empty(); }
+  float surface(int64_t p) const { return dsm_[p]; }
+  float land_cover(int64_t p) const { return land_cover_[p]; }
   std::string place(int64_t p) const {
-    return fmt::format("row {}, column {}", p / city_.dsm.cols(), p % city_.dsm.cols());
+    const int64_t cols = checked_.city.dsm.cols();
+    return fmt::format("row {}, column {}", p / cols, p % cols);
   }
   double share(int64_t count) const {
-    return there_ ? 100 * static_cast<double>(count) / static_cast<double>(there_) : 0;
+    return there ? 100 * static_cast<double>(count) / static_cast<double>(there) : 0;
   }
-
-  int64_t there_ = 0, missing_ = 0;
-  int64_t ground_ = 0, roofs_ = 0, below_ = 0, water_ = 0;
-  int64_t plants_ = 0, plants_on_surface_ = 0, plants_in_ground_ = 0;
-  float lowest_ = std::numeric_limits<float>::infinity(), highest_ = -std::numeric_limits<float>::infinity();
-  Highest building_, plant_;
-  std::vector<float> heights_, over_ground_, ratios_, plant_heights_;
 
  private:
-  void look(int64_t p) {
-    const float height = value(city_.dsm, p);
+  void look(int64_t p, CityCounts& counts) const {
+    const float height = dsm_[p];
     if (std::isnan(height)) {
-      ++missing_;
+      ++counts.missing;
       return;
     }
-    ++there_;
-    lowest_ = std::min(lowest_, height);
-    highest_ = std::max(highest_, height);
+    ++counts.there;
+    counts.lowest = std::min(counts.lowest, height);
+    counts.highest = std::max(counts.highest, height);
     const bool sample = p % sampled_ == 0;
-    if (sample) heights_.push_back(height);
+    if (sample) counts.heights.push_back(height);
     const float above = above_ground(p);
     if (!std::isnan(above)) {
-      ++(above < kRoof ? ground_ : roofs_);
-      below_ += above < -kRoof;
-      building_.take(above, p);
-      if (sample) over_ground_.push_back(above);
-      if (const float dem = value(city_.dem, p); sample && dem > 5) ratios_.push_back(height / dem);
+      ++(above < kRoof ? counts.ground : counts.roofs);
+      counts.below += above < -kRoof;
+      counts.building.take(above, p);
+      if (sample) counts.over_ground.push_back(above);
+      if (sample && has_ground() && dem_[p] > 5) counts.ratios.push_back(height / dem_[p]);
     }
-    if (!checked_.land_cover.empty()) {
-      const float cover = value(checked_.land_cover, p);
-      water_ += cover == float(kWaterCode);
-    }
-    if (!city_.cdsm.empty()) look_at_plant(p, height, sample);
+    if (!land_cover_.empty()) counts.water += land_cover_[p] == float(kWaterCode);
+    if (!cdsm_.empty()) look_at_plant(p, height, sample, counts);
   }
-  void look_at_plant(int64_t p, float surface, bool sample) {
-    const float given = value(city_.cdsm, p);
+  void look_at_plant(int64_t p, float surface, bool sample, CityCounts& counts) const {
+    const float given = cdsm_[p];
     if (std::isnan(given) || given == 0) return;
-    const bool absolute = city_.canopy_heights == CanopyHeights::absolute;
+    const bool absolute = checked_.city.canopy_heights == CanopyHeights::absolute;
     // The surface that absolute canopies lie over: in a DSM above ground the ground counts as none.
     const float top = absolute ? given - surface : given;
-    plants_on_surface_ += !absolute && (std::abs(given - surface) < 0.5f ||
-                                        (has_ground() && std::abs(given - value(city_.dem, p)) < 0.5f));
-    plants_in_ground_ += absolute && top < -1;
+    counts.plants_on_surface +=
+        !absolute && (std::abs(given - surface) < 0.5f || (has_ground() && std::abs(given - dem_[p]) < 0.5f));
+    counts.plants_in_ground += absolute && top < -1;
     if (!(top > 0)) return;
-    ++plants_;
-    plant_.take(top, p);
-    if (sample) plant_heights_.push_back(top);
+    ++counts.plants;
+    counts.plant.take(top, p);
+    if (sample) counts.plant_heights.push_back(top);
   }
 
   const CheckedCity& checked_;
-  const CityInput& city_;
+  Heights dsm_, dem_, cdsm_, land_cover_;
   int64_t sampled_ = 1;
 };
 
 /// "as if the DSM were in feet", where the ratio of the two heights says so.
 std::string unit_hint(CityPass& pass) {
-  const float ratio = quantile(pass.ratios_, 0.5);
+  const float ratio = quantile(pass.ratios, 0.5);
   const auto near = [&](float factor) { return std::abs(ratio / factor - 1) < 0.05f; };
   if (near(1 / 0.3048f)) return "their ratio is 3.28: is the DSM in feet?";
   if (near(0.3048f)) return "their ratio is 0.305: is the DEM in feet?";
@@ -135,24 +181,24 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
   if (!pass.has_ground()) {
     if (!checked.land_cover.empty())
       return findings.ok("ground", {}, "", "no DEM: the land cover distinguishes buildings from the ground");
-    const auto flat = std::count_if(pass.heights_.begin(), pass.heights_.end(),
-                                    [&](float h) { return h < pass.lowest_ + kRoof; });
-    const double share = 100.0 * double(flat) / double(pass.heights_.size());
+    const auto flat = std::count_if(pass.heights.begin(), pass.heights.end(),
+                                    [&](float h) { return h < pass.lowest + kRoof; });
+    const double share = 100.0 * double(flat) / double(pass.heights.size());
     const std::string text = fmt::format(
         "no DEM and no land cover: the ground is taken as flat at {:g} m; {:.0f} % of the pixels are less "
         "than 2 m above "
         "it, the others are buildings",
-        pass.lowest_, share);
-    if (pass.there_ >= kEnoughPixels && share < 25)
+        pass.lowest, share);
+    if (pass.there >= kEnoughPixels && share < 25)
       findings.warn("ground", share, "%", text + findings.spelled(" ({dem} gives the ground)"));
     else
       findings.ok("ground", share, "%", text);
     return;
   }
-  const double median = static_cast<double>(quantile(pass.over_ground_, 0.5));
-  const int64_t known = pass.ground_ + pass.roofs_;
-  const double low = known ? 100.0 * double(pass.below_) / double(known) : 0,
-               ground = known ? 100.0 * double(pass.ground_) / double(known) : 100;
+  const double median = static_cast<double>(quantile(pass.over_ground, 0.5));
+  const int64_t known = pass.ground + pass.roofs;
+  const double low = known ? 100.0 * double(pass.below) / double(known) : 0,
+               ground = known ? 100.0 * double(pass.ground) / double(known) : 100;
   if (known >= kEnoughPixels && low > 50)
     return findings.refuse(
         "DEM", city_error("dem",
@@ -160,7 +206,7 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
                                       "pixels (median {:.1f} m)",
                                       low, median),
                           "the ground under the DSM, in the same unit and datum", unit_hint(pass)));
-  if (known >= kEnoughPixels && pass.ground_ == 0)
+  if (known >= kEnoughPixels && pass.ground == 0)
     return findings.refuse(
         "DEM", city_error("dem",
                           fmt::format("all pixels of the DSM are 2 m or more above the DEM (median {:.1f} "
@@ -178,18 +224,18 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
   findings.ok("ground", ground, "%", "pixels less than 2 m above the DEM");
   findings.ok("roofs", 100 - ground, "%", "pixels 2 m or more above the DEM");
   constexpr float kTallest = 450;
-  const std::string text = fmt::format("{:.1f} m at {}", pass.building_.value,
-                                       pass.place(std::max<int64_t>(0, pass.building_.at)));
-  if (pass.building_.value > kTallest)
-    findings.warn("tallest building", pass.building_.value, "m", "the DSM rises over the DEM by " + text);
+  const std::string text =
+      fmt::format("{:.1f} m at {}", pass.building.value, pass.place(std::max<int64_t>(0, pass.building.at)));
+  if (pass.building.value > kTallest)
+    findings.warn("tallest building", pass.building.value, "m", "the DSM rises over the DEM by " + text);
   else
-    findings.ok("tallest building", pass.building_.value, "m", text);
+    findings.ok("tallest building", pass.building.value, "m", text);
 }
 
 void check_plants(CityPass& pass, const CheckedCity& checked, Findings& findings) {
   if (checked.city.cdsm.empty()) return findings.ok("trees", 0, "%", "no canopy is given");
-  const double share = pass.share(pass.plants_);
-  if (pass.there_ >= kEnoughPixels && share > 90 && 5 * pass.plants_on_surface_ > pass.plants_)
+  const double share = pass.share(pass.plants);
+  if (pass.there >= kEnoughPixels && share > 90 && 5 * pass.plants_on_surface > pass.plants)
     return findings.refuse(
         "trees", city_error("cdsm",
                             fmt::format("plants at {:.0f} % of the pixels, as high as the ground or the DSM "
@@ -197,45 +243,45 @@ void check_plants(CityPass& pass, const CheckedCity& checked, Findings& findings
                                         share),
                             "heights above the ground, 0 where there is no plant",
                             "heights above sea level need {canopy} absolute"));
-  if (pass.plants_in_ground_ >= kEnoughPixels && pass.plants_in_ground_ > pass.plants_)
+  if (pass.plants_in_ground >= kEnoughPixels && pass.plants_in_ground > pass.plants)
     return findings.refuse("trees",
                            city_error("cdsm",
                                       fmt::format("the canopy is below the DSM at {} pixels, above it at {}",
-                                                  pass.plants_in_ground_, pass.plants_),
+                                                  pass.plants_in_ground, pass.plants),
                                       "absolute heights, as {canopy} absolute says",
                                       "heights above the ground need {canopy} above-ground"));
-  if (pass.there_ >= kEnoughPixels && share > 95)
+  if (pass.there >= kEnoughPixels && share > 95)
     findings.warn("trees", share, "%",
                   fmt::format("plants at {:.0f} % of the pixels: heights above sea level need {}", share,
                               findings.spelled("{canopy} absolute")));
   else
     findings.ok("trees", share, "%", "pixels under plants");
-  if (pass.plants_ == 0) return;
-  const std::string tallest = fmt::format("{:.1f} m at {}", pass.plant_.value, pass.place(pass.plant_.at));
+  if (pass.plants == 0) return;
+  const std::string tallest = fmt::format("{:.1f} m at {}", pass.plant.value, pass.place(pass.plant.at));
   constexpr float kTallTrees = 35;
-  if (const float most = quantile(pass.plant_heights_, 0.9); most > kTallTrees)
+  if (const float most = quantile(pass.plant_heights, 0.9); most > kTallTrees)
     findings.warn(
-        "tallest tree", pass.plant_.value, "m",
+        "tallest tree", pass.plant.value, "m",
         fmt::format(
             "a tenth of the pixels under plants is above {:.0f} m, the tallest has {}: are they feet, or "
             "heights above sea level?",
             most, tallest));
   else
-    findings.ok("tallest tree", pass.plant_.value, "m", tallest);
+    findings.ok("tallest tree", pass.plant.value, "m", tallest);
 }
 
 void check_points(const CityPass& pass, const CheckedCity& checked, Findings& findings) {
   for (const SeriesPoint& point : checked.points) {
     const int64_t p = point.row * checked.city.dsm.cols() + point.col;
-    if (std::isnan(CityPass::value(checked.city.dsm, p))) {
+    if (std::isnan(pass.surface(p))) {
       findings.warn("points", {}, "",
                     fmt::format("point {} is on a missing pixel: all its values are NaN", point.id));
       continue;
     }
     const float above = pass.above_ground(p);
-    const bool roof = std::isnan(above) ? !checked.land_cover.empty() &&
-                                              CityPass::value(checked.land_cover, p) == float(kBuildingCode)
-                                        : above >= kRoof;
+    const bool roof = std::isnan(above)
+                          ? !checked.land_cover.empty() && pass.land_cover(p) == float(kBuildingCode)
+                          : above >= kRoof;
     if (roof)
       findings.warn("points", above, "m",
                     fmt::format("point {} is on a roof{}", point.id,
@@ -248,13 +294,13 @@ void check_points(const CityPass& pass, const CheckedCity& checked, Findings& fi
 /// How many, and how far from them results can be wrong: the reach of a view of the ground, and of the shade of what is missing.
 std::string missing_text(const CityPass& pass) {
   constexpr double kGroundView = 22, kLowSun = 10;  // metres, degrees
-  if (pass.missing_ == 0) return "0 pixels";
-  const double shade = double(pass.highest_ - pass.lowest_) / std::tan(kLowSun * std::numbers::pi / 180);
+  if (pass.missing == 0) return "0 pixels";
+  const double shade = double(pass.highest - pass.lowest) / std::tan(kLowSun * std::numbers::pi / 180);
   return fmt::format(
       "{} pixels: as beyond the raster's edge, nothing is seen there. Results change up to {:g} m from them, "
       "and where a "
       "building is missing up to {:.0f} m, as far as the relief's shade reaches when the sun is {:g}° high",
-      pass.missing_, kGroundView, shade, kLowSun);
+      pass.missing, kGroundView, shade, kLowSun);
 }
 
 }  // namespace
@@ -271,13 +317,13 @@ void check_city(const CheckedCity& checked, Findings& findings) {
               grid.crs_wkt.empty() ? "" : fmt::format("{:g} in the CRS", grid.pixel_size()));
   findings.ok("CRS", {}, "", grid.crs_wkt.empty() ? "none" : io::crs_title(grid.crs_wkt));
   findings.ok("vertical unit", {}, "", grid.value_unit.empty() ? "not named: metres" : grid.value_unit);
-  if (pass.there_ == 0) return;  // refused later
-  const double missing = 100.0 * double(pass.missing_) / double(pass.missing_ + pass.there_);
+  if (pass.there == 0) return;  // refused later
+  const double missing = 100.0 * double(pass.missing) / double(pass.missing + pass.there);
   findings.ok("missing pixels", missing, "%", missing_text(pass));
-  findings.ok("heights", pass.highest_ - pass.lowest_, "m",
-              fmt::format("the DSM runs from {:g} to {:g} m", pass.lowest_, pass.highest_));
+  findings.ok("heights", pass.highest - pass.lowest, "m",
+              fmt::format("the DSM runs from {:g} to {:g} m", pass.lowest, pass.highest));
   check_ground(pass, checked, findings);
-  if (!checked.land_cover.empty()) findings.ok("water", pass.share(pass.water_), "%", "pixels of class 7");
+  if (!checked.land_cover.empty()) findings.ok("water", pass.share(pass.water), "%", "pixels of class 7");
   check_plants(pass, checked, findings);
   check_points(pass, checked, findings);
 }
