@@ -55,7 +55,7 @@ class Heights {
   std::optional<float> nodata_;
 };
 
-/// What is counted over pixels.
+/// Counts, extremes and samples of pixels.
 struct CityCounts {
   int64_t there = 0, missing = 0;
   int64_t ground = 0, roofs = 0, below = 0, water = 0;
