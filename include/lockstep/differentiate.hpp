@@ -65,6 +65,9 @@ class Gradient {
     /// Limit of the memory for records of loops, tables of index arrays and exact sums; 0: half of the free memory of
     /// the device.
     int64_t memory_bytes = 0;
+    /// Words of 4 bytes in the record of a lane's loops, up to which the lane keeps it in an array of its own, without
+    /// memory of the device; at most 32. 0: records are always in the device's memory. The results are the same.
+    int lane_record_words = 32;
   };
   /// Gradients for the kernel launched over `extent`. Throws InputError for invalid arguments, and if the memory
   /// limit is exceeded.

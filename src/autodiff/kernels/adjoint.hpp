@@ -55,6 +55,9 @@ struct Plan {
   ir::Place record_place = 0;      // of the first loop with a record
 };
 
+/// Words of a record that an array of the lane holds where the trip counts are known at the launch alone.
+inline constexpr int kLaneRecordWords = 32;
+
 /// The choices among ways to add contributions to an element, which give the same gradient.
 struct Ways {
   bool gathers =

@@ -29,6 +29,8 @@ struct AdjointForm {
   Kernel adjoint;
   bool empty = true;            // all gradients are gathered
   std::optional<Kernel> count;  // of words of records
+  std::optional<Kernel>
+      in_lanes;  // the adjoint with records of at most kLaneRecordWords, in arrays of the lanes
   struct OfBuffer {
     uint32_t buffer;  // of the kernel
     Kernel kernel;
@@ -119,7 +121,11 @@ class Run {
         device_(device),
         extent_(extent),
         line_(line),
-        list_(arguments.bind(state.signature, line)) {
+        list_(arguments.bind(state.signature, line)),
+        lane_record_words_(options.lane_record_words) {
+    if (lane_record_words_ < 0 || lane_record_words_ > gradients::kLaneRecordWords)
+      throw InputError(fmt::format("{} words", lane_record_words_), "Gradient::Options::lane_record_words",
+                       fmt::format("0 to {}", gradients::kLaneRecordWords));
     const std::vector<KernelParameter> parameters = state.signature.parameters();
     for (size_t k = 0; k < list_.size(); ++k) {
       given_.emplace(parameters[k].name, list_[k]);
@@ -139,8 +145,8 @@ class Run {
         bound_[plan().terms[k]] = scratch(storage, lanes_shape(), plan().f.scalars[k].name, plan().f.place);
       }
     for (size_t k = 0; k < plan().shared.size(); ++k) bind_shared(k);
-    bind_record();
-    if (extent_.elements() > 0 && !form_->empty) launch(form_->adjoint, bound_);
+    const bool in_lanes = bind_record();
+    if (extent_.elements() > 0 && !form_->empty) launch(in_lanes ? *form_->in_lanes : form_->adjoint, bound_);
     finish();
   }
 
@@ -280,16 +286,21 @@ class Run {
     bound_[plan().shared[k]] = sums;
   }
 
-  void bind_record() {
-    if (plan().record == kNoBlock) return;
+  /// Whether lanes keep their records themselves.
+  bool bind_record() {
+    if (plan().record == kNoBlock) return false;
     int64_t words = 0;
     if (extent_.elements() > 0) {
       const Buffer counts = scratch(Storage::i32, lanes_shape(), "counts of passes", plan().record_place);
       launch(*form_->count, with_own({counts}));
       words = primitives::max<i32>(device_, counts);
     }
-    const Shape shape{std::max<int64_t>(words, 1), std::max<int64_t>(lanes_shape().elements(), 1)};
+    const bool in_lanes = words <= lane_record_words_;
+    const Shape shape =
+        in_lanes ? Shape{1, 1}
+                 : Shape{std::max<int64_t>(words, 1), std::max<int64_t>(lanes_shape().elements(), 1)};
     bound_[plan().record] = scratch(Storage::u32, shape, "the record of a loop", plan().record_place);
+    return in_lanes;
   }
 
   void launch(const Kernel& kernel, const std::vector<Buffer>& buffers) const {
@@ -361,6 +372,7 @@ class Run {
   Shape extent_;
   const std::source_location& line_;
   std::vector<Argument> list_;  // in the order of the signature
+  int lane_record_words_;
   std::map<std::string, Argument> given_;
   std::vector<Argument> numbers_;
   std::vector<Buffer> bound_;    // by buffer of the adjoint kernel
@@ -383,9 +395,14 @@ AdjointForm form_of(const std::string& name, Plan planned) {
     buffers.insert(buffers.end(), more.begin(), more.end());
     return built(name + what, plan, std::move(buffers), plan.f.shapes, body);
   };
-  if (plan.record != kNoBlock)
+  if (plan.record != kNoBlock) {
     form.count = reader(".record_words", {gradients::lane_buffer(plan.f, "record_words", Storage::i32)},
                         [&](Builder& b) { gradients::emit_count(plan, b); });
+    Plan in_lanes = plan;
+    in_lanes.local_record = gradients::kLaneRecordWords;
+    form.in_lanes = built(name + ".adjoint_in_lanes", plan, plan.buffers, plan.shapes,
+                          [&](Builder& b) { gradients::emit_adjoint(in_lanes, b); });
+  }
   for (uint32_t k = 0; k < plan.f.buffers.size(); ++k) {
     const BufferParam& primal = plan.f.buffers[k];
     const BufferParam gradient{primal.name + "_gradient", gradients::wide_enough(primal.storage), primal.rank,
@@ -422,6 +439,7 @@ std::vector<Kernel> Gradient::kernels() const {
   const AdjointForm& form = state_->forms.front();
   std::vector<Kernel> list;
   if (form.count) list.push_back(*form.count);
+  if (form.in_lanes && !form.empty) list.push_back(*form.in_lanes);
   if (!form.empty) list.push_back(form.adjoint);
   for (const auto& kernels : {form.gathered, form.swept})
     for (const AdjointForm::OfBuffer& g : kernels) list.push_back(g.kernel);

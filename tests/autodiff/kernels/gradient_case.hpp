@@ -99,14 +99,18 @@ struct GradientCase {
       for (int64_t k = 0; k < array.elements(); ++k) values.push_back(std::sin(double(3 * k + 1)));
     }
     std::map<std::string, Doubles> first;
-    for (const Device& device : gradient_devices()) {
-      const auto found = gradients(device, cotangents);
-      if (first.empty()) first = found;
-      for (const auto& [name, values] : found)
-        for (size_t k = 0; k < values.size(); ++k)
-          ASSERT_EQ(std::bit_cast<uint64_t>(values[k]), std::bit_cast<uint64_t>(first.at(name)[k]))
-              << kernel.name() << " " << name << "[" << k << "] on " << device.info().name;
-    }
+    for (const Device& device : gradient_devices())
+      for (const int lane_record_words : {Gradient::Options().lane_record_words, 0}) {
+        Gradient::Options options;
+        options.lane_record_words = lane_record_words;
+        const auto found = gradients(device, cotangents, options);
+        if (first.empty()) first = found;
+        for (const auto& [name, values] : found)
+          for (size_t k = 0; k < values.size(); ++k)
+            ASSERT_EQ(std::bit_cast<uint64_t>(values[k]), std::bit_cast<uint64_t>(first.at(name)[k]))
+                << kernel.name() << " " << name << "[" << k << "] on " << device.info().name
+                << ", records of " << lane_record_words << " words in lanes";
+      }
   }
 
   static Buffer upload(const Device& device, Storage storage, const Doubles& v, const Shape& shape) {
