@@ -3,7 +3,7 @@
     python3 bench/flow_pipeline.py build/bin/lockstep --out DIR [--device cuda:0] [--places cpu,mixed,device]
         [--sizes 256,512,1024] [--strides 1,5,10] [--precisions f32,f64] [--steps 100] [--overlap auto|on|off]
 
-One process for each size, whose metrics lie in DIR/<size>_<places>; those that are there already are not run again, so that a
+One process for each size, whose metrics are in DIR/<size>_<places>; those that are there already are not run again, so that a
 table can be made in several goes and on several machines. Writes DIR/table.json and DIR/table.md of all that lie there. The
 flow is McWilliams' with Smagorinsky's closure, Heun's method and one time step for all sizes.
 """

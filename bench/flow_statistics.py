@@ -1,4 +1,4 @@
-"""Statistics of long runs of `flow run` beside what theory and published simulations have.
+"""Statistics of long runs of `flow run` compared with what theory and published simulations have.
 
     python3 bench/flow_statistics.py build/bin/lockstep CASE [--n N] [--device cpu] [--precision f32] [--scale S]
         [--nu V] [--data FOLDER] [--json FILE]
@@ -7,7 +7,7 @@ CASE: inverse   forced at k = n/5 with drag: E(k) ~ k^-5/3, energy to large scal
       direct    forced at k = 4 with drag: Z(k) ~ k^-1 or steeper, enstrophy to small scales
       kolmogorov  the force sin 4y at Re = 40 (Chandler and Kerswell 2013): means of energy, input and dissipation
       filtered  filtered turbulence of FOLDER/turbulence_ic_<n>.mat for ten turnover times on n and on 512 points (--reference),
-                spectra beside each other
+                spectra next to each other
 --scale multiplies the length of a run. Prints one line of JSON; --json puts it into a list in FILE.
 """
 import argparse

@@ -224,7 +224,7 @@ def table(n, rows, cost):
         label = f"**coarse, {name}**" if name == equal else f"coarse, {name}" if name in coarse else name
         spent = f"{cost[name] / cost['ridge']:.2f}" if name in cost else "–"
         lines.append(line(label, spent, [at(name, k) for k in leads]))
-    lines += ["", f"Coarse simulation of equal cost ({equal}) less others, paired; and in how many seeds it is nearer to the truth:",
+    lines += ["", f"Coarse simulation of equal cost ({equal}) less others, paired; and in how many seeds it is closer to the truth:",
               "", "| less | " + " | ".join(str(lead) for lead in LEADS) + " |", "|---" * (1 + len(LEADS)) + "|"]
     for where, values, other in (("", at, best), ("", at, "persistence"), (f", modes of {equal} alone", resolved, best),
                                  (f", modes of {equal} alone", resolved, "persistence")):

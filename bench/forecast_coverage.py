@@ -26,7 +26,7 @@ def read(path):
 
 
 def held(steps, losses, seen, share):
-    """How many later values lie in the band, and of how many."""
+    """How many later values are in the band, and of how many."""
     later = losses[seen:]
     found = forecast.curve(steps[:seen], losses[:seen], horizon=float(steps[-1]), points=len(later), coverage=share)
     low, high = (np.array([row[key] for row in found["prediction"]]) for key in ("low", "high"))

@@ -220,7 +220,7 @@ class Problem:
         self.graphs = backward, forward
 
     def gradient(self):
-        """The batch's loss; the gradients stand in the parameters."""
+        """The batch's loss; the gradients are in the parameters."""
         if self.graphs is None:
             return self._backward()
         self.graphs[0].replay()

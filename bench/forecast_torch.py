@@ -8,7 +8,7 @@ The steps of forecast_training.py: constant rate, a target that plain training r
 each trainer to it; plain training along cosines with the rate tuned for shorter budgets; every trainer at half of the
 steps with that rate. Seconds are wall clock of the training loop with all that trainers do and without evaluations; plain
 training is the bare loop, which never waits for a loss. The number of steps is what fits into the budget. FILE.json is
-written after each run, and a command that finds it goes on from there.
+written after each run, and a command that finds it continues from there.
 """
 import argparse
 import json
@@ -250,7 +250,7 @@ class Bench:
             self.found["decayed_rate"] = rate
             self.found["decayed_steps"], self.found["decayed"] = self.decayed(rate)
         except TimeoutError:
-            print("forecast_torch.py: the budget is spent; the same command goes on", file=sys.stderr)
+            print("forecast_torch.py: the budget is spent; the same command continues", file=sys.stderr)
         self.write()
 
     def write(self):

@@ -6,7 +6,7 @@ usage: forecast_training.py PROGRAM --data DIR [--tasks xor,mnist] [--seeds N] [
 
 1. Constant learning rate, as the literature on predicted weights trains: the target is the mean validation loss of plain
    training after all steps; how many steps does each trainer take to reach it? Overhead (held-out passes, fits) is added
-   in gradient steps. Seeds that do not reach it count with all steps, which favours them; their number is told.
+   in gradient steps. Seeds that do not reach it count with all steps, which favours them; their number is reported.
 2. Decay, tuned: plain training along a cosine to 5 %, over budgets of 1/4 to 3/4 of the steps, the rate chosen for each
    budget; the smallest budget whose mean loss is below the same target.
 3. On top of that: every trainer at half of the steps, cosine, with the rate tuned for plain training at this budget.
@@ -14,7 +14,7 @@ usage: forecast_training.py PROGRAM --data DIR [--tasks xor,mnist] [--seeds N] [
 Means with 95 % confidence intervals (Student's t over seeds). Jumps reset or halve Adam's moments, or keep them: each of these
 rules has its own controls, jumps that move nothing and jumps in a random direction, and is compared with them seed by seed.
 CPU seconds are of step 3: the program's, with its start, divided by the seeds; no evaluations between the first and the last step.
---docs writes the tables between the marks of the document; --check says whether they stand there already.
+--docs writes the tables between the marks of the document; --check says whether they are there already.
 """
 import argparse
 import json

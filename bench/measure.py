@@ -5,7 +5,7 @@ usage: bench/measure.py [--program build/bin/lockstep] [--device auto] [--commit
                         [--peer NAME=COMMAND ...] --out bench/results/DEVICE.json
 
 A peer is a command that prints JSON lines; it runs in the same call, after ours and before ours again, so that the
-figures stand beside each other. Needs nothing but Python's standard library.
+figures are next to each other. Needs nothing but Python's standard library.
 """
 import argparse
 import json

@@ -4,8 +4,8 @@
 usage: python bench/python_module.py [--device cpu|cuda:0] [--cells 64] [--parts import,launch,trace,asarray,heat,torch,jax]
                                      [--peer] [--json FILE]
 
-Each figure is the least, the median and the largest of several runs. A launch stands beside that of the C++ case engine.launch
-of the same run, the heat step beside engine.heat, the losses (cells^3, f32, gradients by all twelve arrays) beside the engine
+Each figure is the least, the median and the largest of several runs. A launch is next to that of the C++ case engine.launch
+of the same run, the heat step next to engine.heat, the losses (cells^3, f32, gradients by all twelve arrays) next to the engine
 alone; --peer adds the same loss written in torch, compiled by torch.compile, and in jax.
 """
 import argparse

@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--out", help="JSON of the rows")
     given = parser.parse_args()
     kept = []
-    print("| residuals | what | ns a residual | beside the middle one |")
+    print("| residuals | what | ns per residual | relative to the middle one |")
     print("|---|---|---|---|")
     for case, sizes in (("solve.springs.gradient", SPRINGS), ("solve.bal.linearize.f64", BUNDLES)):
         chosen = {size: count for size, count in sizes.items() if given.sizes == "full" or count <= 200000}

@@ -6,7 +6,7 @@ usage: urban_substeps.py --cost [--program build/bin/lockstep] [--device cuda:0]
        urban_substeps.py --from FILE.json [--docs docs/urban-model.md] [--check]
 
 21 June over sample cities with trees at 59.3 degrees north, an hourly file of a clear day, Tmrt, UTCI and shadow to .npy.
---cost: parts of an hour beside one sun an hour; after one warm run of each, rounds in alternating order. The series is the time of all
+--cost: parts of an hour compared with one sun an hour; after one warm run of each, rounds in alternating order. The series is the time of all
 steps with their outputs, the process all of it. --error: Tmrt of all pixels and hours with the sun up, of cities of several seeds,
 against 60 parts. NumPy is needed for --error alone.
 --out adds to what FILE.json holds; --docs writes the table between the marks of the document, --check says whether it is there already.

@@ -47,7 +47,7 @@ def wrong_path(file, entry, installed):
         return f"the search path {entry} is of the machine that built it"
     origin = os.path.dirname(os.path.abspath(file))
     place = os.path.normpath(re.sub(r"^\$(\{ORIGIN\}|ORIGIN)", lambda _: origin, entry))
-    while not os.path.isdir(place):  # whoever may write to the folder above may make it
+    while not os.path.isdir(place):  # anyone who may write to the folder above may make it
         place = os.path.dirname(place)
     shared = os.stat(place).st_mode & stat.S_IWOTH
     return f"everybody may write to {place} of the search path {entry}" if shared else None

@@ -219,7 +219,7 @@ def commands_of(text):
 
 
 def check_fetches(root):
-    """Whatever a script or CMake fetches is pinned by hash; Debian's packages are signed. A build backend has an exact version."""
+    """Everything that a script or CMake fetches is pinned by hash; Debian's packages are signed. A build backend has an exact version."""
     findings, checked = [], 0
     for name in files_of(root):
         if name == "pyproject.toml":
@@ -385,7 +385,7 @@ def check_tidy(root):
     with open(commands) as file:
         names = [entry["file"] for entry in json.load(file)]
     sources = [name for name in names if os.path.relpath(name, build).startswith(folder) or os.path.relpath(name, root).startswith(folder)]
-    # A source that stands in a unity file needs no linting by itself.
+    # A source that is in a unity file needs no linting by itself.
     units = "".join(open(name, encoding="utf-8").read() for name in sources if "/Unity/" in name)
     sources = [name for name in sources if f'"{name}"' not in units]
     if not sources:

@@ -6,7 +6,7 @@ usage: check_wheel.py [--wheel FILE] [--python PYTHON]... [--scratch FOLDER] [--
 Without --wheel one is built by `pip wheel` from a fresh clone of this repository with the first PYTHON (default: the one that runs
 this), which takes the time of a whole build; the build backend and auditwheel are those of build_requirements.txt. Checked are its size, what its
 libraries need of the system (check_elf.py, auditwheel, and abi3audit where it is installed), their search paths
-and stacks, and that it runs in an empty environment of each PYTHON: NumPy alone is installed beside it, from pip.
+and stacks, and that it runs in an empty environment of each PYTHON: NumPy alone is installed in addition, from pip.
 --out keeps the wheel, with the platform tag that auditwheel finds.
 """
 import argparse

@@ -53,7 +53,7 @@ def remez(grid, target, weight, powers):
     for _ in range(40):
         try:
             c, level = solve([grid[i] for i in chosen], [target[i] for i in chosen], [weight[i] for i in chosen], powers)
-        except ZeroDivisionError:  # points that mirror each other do not tell odd powers apart
+        except ZeroDivisionError:  # points that mirror each other do not determine odd powers
             chosen = [last * (3 * i + 1) // (3 * n + 2) for i in range(n + 1)]
             continue
         error = []

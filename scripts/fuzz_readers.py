@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzzes every reader of files with mutated inputs, in pieces that are stored, so that a run that was stopped goes on where it was.
+"""Fuzzes every reader of files with mutated inputs, in pieces that are stored, so that a run that was stopped continues where it was.
 
 usage: fuzz_readers.py PROGRAM [PROGRAM…] [--count N] [--seed S] [--piece N] [--out FILE.json] [--reader NAME…] [--minutes M]
        fuzz_readers.py --table [--out FILE.json]

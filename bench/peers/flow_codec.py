@@ -1,4 +1,4 @@
-"""flow encode --max-error beside zfp and SZ3: the same fields, the same bound, then equal bits a point.
+"""flow encode --max-error compared with zfp and SZ3: the same fields, the same bound, then equal bits a point.
 
     python3 bench/peers/flow_codec.py build/bin/lockstep FIELDS… [--device cpu] [--bounds 1e-1,1e-2,1e-3,1e-4]
 

@@ -151,7 +151,7 @@ def of_warp(name, kernel, x, n):
     import warp as wp
     own = wp.array(x, dtype=wp.float64, requires_grad=True, device="cpu")
     counts = [] if n is None else [wp.array(n, dtype=wp.int32, device="cpu")]
-    # Twice as long as it is written, so that a counter that goes on counts within it.
+    # Twice as long as it is written, so that a counter that continues counts within it.
     results = [] if name == "update" else [wp.zeros(2 * len(x), dtype=wp.float64, requires_grad=True, device="cpu")]
     tape = wp.Tape()
     with tape:

@@ -1,6 +1,6 @@
 """The example programs in Taichi (`pip install taichi numpy`), on its CPU or CUDA: one line of milliseconds each.
 
-Beside them: `example_life bench --device cpu`, and so on. The same work, checked against NumPy: life on a torus, a matrix
+For comparison: `example_life bench --device cpu`, and so on. The same work, checked against NumPy: life on a torus, a matrix
 product (on CUDA by shared tiles too), Fourier transforms of 1024 (on CUDA in groups of lanes with shared arrays too), heat in
 a rod with a step that grows, an iterated logistic map, and particles with a histogram, CSR neighbours and a gather.
 """

@@ -1,4 +1,4 @@
-"""Sphinx reads the pages that docs/site/stage.py puts together; scripts/site runs both."""
+"""Sphinx reads the pages that docs/site/stage.py assembles; scripts/site runs both."""
 import os
 import pathlib
 import sys

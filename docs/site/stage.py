@@ -108,7 +108,7 @@ def options_table(options):
 
 
 def command_pages(program, out):
-    """One page for each group of commands; options of every command stand once."""
+    """One page for each group of commands; options of every command are listed once."""
     root = json.loads(subprocess.run([program, "help", "--json"], check=True, capture_output=True, text=True).stdout)
     common = {o["name"] for o in root["commands"][0]["options"] if o["group"] == "Common options"}
     engine = [c for c in root["commands"] if "commands" not in c]

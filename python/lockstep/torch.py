@@ -200,7 +200,7 @@ def _scaled(call, gradients, seed, scale):
 
 
 def _is_kept():
-    """Whether the graph of this backward pass is used again; True where this torch does not tell."""
+    """Whether the graph of this backward pass is used again; True where this torch does not report it."""
     tell = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
     return True if tell is None else tell()
 

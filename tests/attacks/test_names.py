@@ -31,7 +31,7 @@ class Names(attacks.Attack):
         """Runs with --json and without; gives the document."""
         self.survives(*words, codes=codes)
         done = self.survives(*words, "--json", codes=codes)
-        text = done.stdout.decode()  # UTF-8, whatever the names are
+        text = done.stdout.decode()  # UTF-8 for all names
         self.assertNotRegex(text, "[\x7f-\x9f]")
         return json.loads(text)
 
@@ -88,7 +88,7 @@ class Names(attacks.Attack):
                 self.assertEqual((list(error), error["code"]), (["what", "where", "expected", "hint", "code"], 2))
 
     def test_the_parts_of_an_error(self):
-        """What, where and expected are apart, whatever the name of the file looks like."""
+        """What, where and expected are separate for every name of the file."""
         for name in (b"a", b"]: expected b [c", b" [d]: expected e", b"f]", b" [g", b"h\n]: expected i", b"'\"", b"]: expected ]: expected ["):
             path = self.place(name + b".csv")
             error = self.done("forecast", "curve", path, codes=(2,))["error"]

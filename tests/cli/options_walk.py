@@ -1,4 +1,4 @@
-"""A walk through the options of a command: each changes something or is refused."""
+"""The options of a command, one after the other: each changes something or is rejected."""
 import hashlib
 import json
 import os
@@ -9,7 +9,7 @@ from program import ProgramTest, later, run
 
 COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record",
           "--ranks", "--share-devices", "--wait-limit"}
-# Members of a document that say what was asked for, not what came of it; names of those that hold times.
+# Members of a document that say what was requested, not what came of it; names of those that hold times.
 ASKED = {"command", "inputs", "options"}
 TIMES = re.compile(r"seconds|_s$|_ms$|time|peak|kernels_compiled|cache_hits|^bytes|predicted|per_second|speed|date|gbps|share_of_copy")
 
@@ -59,7 +59,7 @@ class OptionsWalk(ProgramTest):
         return found
 
     def walk(self, command, base, table, leave_out=(), same=()):
-        """`table`: option -> what stands beside it in both runs, and the option with its value. `base` makes the arguments
+        """`table`: option -> what is given with it in both runs, and the option with its value. `base` makes the arguments
         of both from them. `same`, or None in the table: options that change nothing here."""
         text = run(*command, "--help").stdout
         options = set(re.findall(r"^ +(?:-\w,)?(?:--[a-z-]+,)?(--[a-z-]+)", text, re.M)) - COMMON - set(leave_out)

@@ -48,7 +48,7 @@ class RanksTest(ProgramTest):
         until = time.time() + 60
         while launch.poll() is None and living_children_of(launch.pid) and time.time() < until:
             time.sleep(0.01)
-        self.assertEqual(living_children_of(launch.pid), [], "ranks that go on without the one that was killed")
+        self.assertEqual(living_children_of(launch.pid), [], "ranks that continue without the one that was killed")
         try:
             launch.wait(timeout=10)
         except subprocess.TimeoutExpired:  # mpirun of Open MPI 4.1 can wait for itself where a rank dies as it starts

@@ -1,4 +1,4 @@
-"""`--check` on a program with faulty kernels: exit code 1 where something is found, 0 where nothing is, and what is told."""
+"""`--check` on a program with faulty kernels: exit code 1 where something is found, 0 where nothing is, and what is reported."""
 import json
 import os
 import re

@@ -1,4 +1,4 @@
-"""Every command with wrong words: exit code 2, the error as JSON where that was asked for, and nothing written."""
+"""Every command with wrong words: exit code 2, the error as JSON where that was requested, and nothing written."""
 import concurrent.futures
 import io
 import json
@@ -47,7 +47,7 @@ NUMBERS = ("nan", "1e999", "-nan", "-1e999", "", "1,,2", "x", "1x", "--1", "\x1b
 INTEGERS = ("99999999999999999999999999", "1.5")
 NUMBER = re.compile(r"[A-Z]{1,2}|DEG|PERCENT|SHARE|GAIN|STEP|SECONDS|YEARS|KG|CLO|PX|M/S|SIZE|CODE|LOSS")
 A_FILE = re.compile(r"FILE|DIR|\S+\.(npz|nc)|FILE\.mp4")
-# In these bases --dem is not read, an empty --config is one without options, and --video and --checkpoint are made beside --out.
+# In these bases --dem is not read, an empty --config is one without options, and --video and --checkpoint are made next to --out.
 UNREAD, LATE = {"--dem", "--config"}, {"--video", "--checkpoint"}
 OUTPUTS = {"--out", "--csv", "--plot", "--picture", "--ply", "--residuals", "--influence", "--curve", "--report", "--telemetry", "--trace", "--checkpoint", "--video", "--log-metrics"}
 

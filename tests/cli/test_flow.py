@@ -83,7 +83,7 @@ class Flow(ProgramTest):
                 (["--integrator", "euler"], "euler"), (["--n", "32", "--nu", "1", "--dt", "0.1"], "unstable")):
             with self.subTest(arguments):
                 self.refuses("flow", "run", *arguments, *out, saying=saying)
-        # Sizes that no machine holds are bad input, told of the option before anything is allocated.
+        # Sizes that exceed the memory are rejected before allocation; the message names the option.
         for arguments, saying in ((["--n", "1000000000"], "[--n]"), (["--n", "99999999999999999999999999"], "[--n]"),
                                   (["--n", "65536", "--ensemble", "1048576"], "[--n and --ensemble]")):
             with self.subTest(arguments):

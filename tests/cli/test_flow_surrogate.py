@@ -28,7 +28,7 @@ class FlowSurrogate(ProgramTest):
         self.assertEqual(rolled["latents"], learnt["latents"])
         fields = self.json_of("flow", "decode", self.path("f.npz"), "--device", "cpu", "--out", self.path("fields.npz"))
         self.assertEqual(fields["frames"], 7)
-        # The last training frame is at 17 * 2 steps; the first foretold one 2 steps later.
+        # The last training frame is at 17 * 2 steps; the first predicted one 2 steps later.
         both = self.json_of("flow", "compare", self.path("run", "run.npz"), self.path("fields.npz"))
         self.assertAlmostEqual(both["times"][0]["time"], 0.36, 5)
         self.assertEqual(len(both["times"]), 7)

@@ -9,7 +9,7 @@ from test_urban import block
 SUN = ["--azimuth", "200", "--altitude", "30"]
 AT = ["--at", "2024-06-21T09:30", "--utc-offset", "1", "--latitude", "50", "--longitude", "8"]
 
-# Command: what a run needs, and per option what stands beside it in both runs and the option with its value.
+# Command: what a run needs, and per option what is given with it in both runs and the option with its value.
 CITY = {
     "--pixel-size": ([], ["--pixel-size", "2"]), "--band": ([], ["--band", "2"]),
     "--dsm-heights": (["--dem", "{dem}"], ["--dsm-heights", "above-ground"]), "--dem": (["--dsm-heights", "above-ground"], ["--dem", "{dem}"]),

@@ -122,7 +122,7 @@ class PlannerDay(ProgramTest):
             with open(golden, "w", encoding="utf-8") as file:
                 file.write(text + "\n")
         with open(golden, encoding="utf-8") as file:
-            self.assertEqual(text + "\n", file.read(), "LOCKSTEP_UPDATE=1 writes the text anew")
+            self.assertEqual(text + "\n", file.read(), "LOCKSTEP_UPDATE=1 writes the text again")
 
     @staticmethod
     def stable(lines):

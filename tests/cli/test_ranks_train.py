@@ -1,4 +1,4 @@
-"""forecast train over ranks: parts of batches, seeds that are dealt out, checkpoints that survive the death of a rank."""
+"""forecast train over ranks: parts of batches, seeds that are distributed, checkpoints that survive the death of a rank."""
 import csv
 import hashlib
 import os

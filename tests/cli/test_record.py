@@ -294,7 +294,7 @@ class RecordTest(ProgramTest):
         self.refuses("reproduce", self.path("none.npz"), saying="none.npz.run.json")
 
     def test_two_files_side_by_side(self):
-        """Files of one option are counterparts, whatever their names are."""
+        """Files of one option are counterparts under any names."""
         self.curve(self.path("a.npz"))
         self.curve(self.path("b.npz"), "--normalised")
         self.curve(self.path("c.npz"))

@@ -17,7 +17,7 @@ TERMINATIONS = {"function_tolerance", "gradient_tolerance", "parameter_tolerance
 
 
 def ring2(count=12, noise=0.05, seed=3):
-    """A walk around a circle whose poses at the start are off."""
+    """A path around a circle whose poses at the start are off."""
     rand = random.Random(seed)
     step = 2 * math.pi / count
     lines = []
@@ -297,7 +297,7 @@ class Bal(SolveTest):
             self.refuses("solve", "bal", self.write("b.txt", text), "--quiet", saying=saying)
 
     def test_a_start_that_is_not_finite(self):
-        # The point stands in the plane of the camera's centre.
+        # The point is in the plane of the camera's centre.
         text = "1 1 1\n0 0 1 1\n0\n0\n0\n0\n0\n0\n500\n0\n0\n1\n1\n0\n"
         self.refuses("solve", "bal", self.write("b.txt", text), "--quiet", saying="finite")
 

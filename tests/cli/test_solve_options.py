@@ -44,7 +44,7 @@ Data:   y               x
       81.78E0     760.0E0
 """
 
-# Options of all commands: what stands beside the option in both runs, and the option with its value.
+# Options of all commands: what is given with the option in both runs, and the option with its value.
 FEW = ["--max-iterations", "4"]
 SHARED = {
     "--method": (FEW, ["--method", "dogleg"]),
@@ -56,7 +56,7 @@ SHARED = {
     "--parameter-tolerance": (FEW, ["--parameter-tolerance", "1e9"]),
     "--precision": (FEW, ["--precision", "f32"]),
     "--backend": (["--max-iterations", "1", "--device", "interp"], ["--backend", "cpu"]),
-    "--threshold": (FEW, ["--threshold", "5"]),  # refused beside --device cpu
+    "--threshold": (FEW, ["--threshold", "5"]),  # rejected with --device cpu
     "--max-linear-iterations": (["--max-iterations", "2", "--method", "lm", "--linear", "pcg"], ["--max-linear-iterations", "1"]),
     "--initial-damping": (["--max-iterations", "2", "--method", "lm"], ["--initial-damping", "10"]),
     "--damping": (["--max-iterations", "2", "--method", "lm"], ["--damping", "identity"]),
@@ -122,7 +122,7 @@ AWAY = {"fit": ["--initial", "a=3,b=0.2,c=0"]}
 WITHOUT_EFFECT = {("nist", "--max-linear-iterations"), ("fit", "--max-linear-iterations")}
 COMMON = {"--help", "--device", "--threads", "--no-fallback", "--numerics", "--json", "--quiet", "--check", "--config", "--input-memory", "--telemetry", "--trace", "--no-record",
           "--ranks", "--share-devices", "--wait-limit"}
-ASKED = {"command", "inputs", "options"}  # members that say what was asked for, not what came of it
+ASKED = {"command", "inputs", "options"}  # members that say what was requested, not what came of it
 TIMES = {"seconds", "solve_seconds", "stages", "kernels_compiled", "cache_hits", "peak_device_bytes"}
 
 

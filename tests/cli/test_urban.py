@@ -47,7 +47,7 @@ class Urban(ProgramTest):
         grid = read_npy(os.path.join(out, "shadow_buildings.npy"))
         self.assertEqual(grid[4][11], 0.0, "north of the building")
         self.assertEqual(grid[20][11], 1.0, "south of it")
-        self.assertEqual(grid[4][2], 1.0, "beside it")
+        self.assertEqual(grid[4][2], 1.0, "next to it")
         for entry in document["outputs"]:
             with open(entry["picture"], "rb") as file:
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
@@ -124,7 +124,7 @@ class Urban(ProgramTest):
         self.assertNotIn("shadow_buildings.npy", names)
         self.assertIn("wall_sun.npy", run(*shadows).stderr)
         quiet = run(*shadows, "--no-pictures", "--quiet").stderr
-        self.assertIn("wall_sun.npy", quiet, "results that are not this run's are told also under --quiet")
+        self.assertIn("wall_sun.npy", quiet, "results that are not this run's are reported also under --quiet")
         self.assertEqual(quiet.count("\n"), 1, quiet)
 
     def test_a_sky_table_of_an_earlier_run_is_named(self):
@@ -169,7 +169,7 @@ class Urban(ProgramTest):
                 self.assertLessEqual(tiles["peak_host_bytes"], 1.05 * limit * 2**20)
 
     def test_a_city_that_memory_does_not_hold(self):
-        """It is read tile by tile: the same files, memory within 5 % of what was foreseen."""
+        """It is read tile by tile: the same files, memory within 5 % of the prediction."""
         self.json_of("urban", "sample", "--size", "4096", "--format", "npy", "--no-pictures", "--out", self.path("c"))
         shadows = ["urban", "shadows", "--dsm", self.path("c", "dsm.npy"), "--cdsm", self.path("c", "cdsm.npy"), "--pixel-size", "1", "--device", "cpu", "--format", "npy"]
         grids = ["shadow_buildings.npy", "shadow_vegetation.npy", "shadow_vegetation_before_buildings.npy"]

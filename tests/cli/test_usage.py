@@ -201,7 +201,7 @@ class Usage(ProgramTest):
         done = run(*walls)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--wall-limit is now called --minimum-height", done.stderr)
-        for name in ("--minimum-height", "--wall-limit"):  # the command line wins, by whatever name
+        for name in ("--minimum-height", "--wall-limit"):  # the command line wins, by either name
             with self.subTest(name=name):
                 done = run(*walls, name, "3")
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -262,7 +262,7 @@ class Report(ProgramTest):
                        "options": {"tile": 512, "outputs": ["svf", "walls"]}, "version": "1.2.3", "date": "2026-01-02T03:04:05Z"}, file)
         with open(self.path("r", "poi.csv"), "w") as file:
             file.write("id,time,Ta,utci\nsquare,2015-06-21T14:00,30,39.5\nsquare,2015-06-21T15:00,31,40\n")
-        # Files of `urban run` in folders of their own: pictures of the steps, and a film beside them.
+        # Files of `urban run` in folders of their own: pictures of the steps, and a film next to them.
         os.mkdir(self.path("r", "pictures"))
         os.rename(self.path("r", "dem.png"), self.path("r", "pictures", "dem.png"))
         with open(self.path("r", "day.mp4"), "wb") as file:

@@ -1,4 +1,4 @@
-"""The C++ of a guide as a program, each block a function, and what it prints beside what the guide shows.
+"""The C++ of a guide as a program, each block a function, and what it prints compared with what the guide shows.
 
 usage: guide_program.py write PAGE OUT.cpp | run PAGE PROGRAM
 """

@@ -2,10 +2,11 @@
 
 usage: run_page.py PAGE.md | --list
 
-Blocks `sh` are scripts of bash, blocks `python` run in one interpreter, blocks `toml` are sketches that are solved. A block `text`
-behind one of them is its output: `…` stands for any text, and for any lines where it stands alone. `examples` is the folder of
-the tree. --list checks that every block of README and docs is run here, run or compiled by a test that names its page, or listed
-with the reason.
+Blocks `sh` are scripts of bash, blocks `python` run in one interpreter, blocks `toml` are sketches that are solved, or tasks
+that are trained. A block `text`
+behind one of them is its output: `…` is any text, and any lines if it is alone on its line. `examples` is the folder of the tree.
+--list checks that every block of README and docs has a kind and is run here, run or compiled by a test that names its page, or
+listed with the reason. Blocks `none` are formulas and tables, and a block `text` follows the block that prints it.
 """
 import contextlib
 import io
@@ -17,11 +18,33 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.S | re.M)
+PROGRAMS = ("sh", "bash", "cpp", "python", "cmake", "html", "js", "toml", "dockerfile")
 # Files that a page takes as given.
-GIVEN = {"docs/mesh.md": "lockstep solve mesh icosphere:3 --energy smooth --max-iterations 1 --out scan.ply"}
+FRAMES = """python3 - <<'END'
+import numpy as np
+rng = np.random.default_rng(5)
+frames = {f"{name}{level}": rng.normal(size=(*components, 12, 12, 12)) for level in range(3) for name, components in (("sigma", ()), ("u", (3,)))}
+np.savez("frames.npz", **frames)
+np.savez("run.npz", sigma=rng.normal(size=(4, 12, 12, 12)), u=rng.normal(size=(4, 3, 12, 12, 12)))
+END"""
+LOGS = """python3 - <<'END'
+import json
+import numpy as np
+rng, steps = np.random.default_rng(5), np.arange(0, 8000, 100)
+losses = 0.2 + 2 * (1 + steps / 300) ** -0.8 + 0.01 * rng.normal(size=steps.size)
+open("log.csv", "w").writelines(["step,loss\\n", *(f"{s},{v:.5f}\\n" for s, v in zip(steps, losses))])
+open("log.jsonl", "w").writelines(json.dumps({"step": int(s), "loss": float(v)}) + "\\n" for s, v in zip(steps, losses))
+runs = [end + 2 * (1 + steps / 300) ** -0.8 for end in (0.2, 0.3, 0.4, 0.5)]
+np.savez("digits.npz", inputs=rng.normal(size=(64, 20)).astype("f4"), targets=rng.integers(0, 10, 64).astype("i4"))
+open("sweep.csv", "w").writelines(["step,a,b,c,d\\n", *(",".join(map(str, row)) + "\\n" for row in zip(steps, *runs))])
+END"""
+GIVEN = {"docs/mesh.md": "lockstep solve mesh icosphere:3 --energy smooth --max-iterations 1 --out scan.ply",
+         "docs/pde.md": FRAMES, "docs/forecast.md": LOGS,
+         "docs/records.md": "for name in BEFORE AFTER RESULTS; do lockstep flow run --n 16 --steps 4 --out $name --quiet; done"}
 # Pages that run_page.py runs, by tests tutorial_* and page_*.
-PAGES = ("docs/tutorials/*.md", "README.md", "docs/mesh.md", "docs/sketch.md", "docs/urban-from-umep.md", "docs/urban-runs.md")
+PAGES = ("docs/tutorials/*.md", "README.md", "docs/mesh.md", "docs/sketch.md", "docs/urban-from-umep.md", "docs/urban-runs.md", "docs/pde.md",
+         "docs/forecast.md", "docs/records.md")
 # Blocks of those that are not run, by their beginning; a block of several commands may have single lines here.
 NOT_RUN = {
     "README.md": {"./run": "they install packages and build", "python3 -m venv": "it builds; install_consumer and install_portable, check_wheel.py",
@@ -29,7 +52,10 @@ NOT_RUN = {
     "docs/tutorials/kernel_cpp.md": {"# CMakeLists.txt": "install_consumer builds such a project"},
     "docs/cluster.md": {"lockstep urban run … --device cuda:all": "inputs are left out; cli_ranks", "#!/bin/bash": "it needs a cluster",
                         "mpirun -n 4 lockstep": "data of others, and MPI; the tests of ranks",
-                        "mpirun -n 4 python3 planes.py": "MPI; tests/python/test_guides.py", "torchrun --nproc-per-node 2 train.py": "PyTorch; tests/python/test_guides.py"},
+                        "mpirun -n 4 python3 planes.py": "MPI; tests/python/test_guides.py", "torchrun --nproc-per-node 2 train.py": "PyTorch; tests/python/test_guides.py",
+                        "FROM debian:12-slim": "it needs a container engine and the network"},
+    "docs/numerics.md": {"ulp_sweep": "it takes an hour; the test math_ulp runs a sample"},
+    "docs/pde.md": {"lockstep pde study": "it takes minutes, and a GPU; cli_pde", "lockstep pde example cavity": "it takes minutes; pde_cavity"},
     "docs/python.md": {"scripts/packages.sh run": "it installs and builds; check_wheel.py"},
     "docs/solve.md": {"lockstep solve nist Misra1a.dat": "files of others; cli_solve runs each where LOCKSTEP_DATA has them",
                       "lockstep solve g2o city.g2o": "files of others; the tests of the doctor make such ones"},
@@ -41,7 +67,8 @@ NOT_RUN = {
 ELSEWHERE = {
     "tests/house/test_guides.py": ("cpp", ("language", "gradients", "cluster", "fft", "pde", "solve", "solve-smoothing")),
     "tests/house/CMakeLists.txt": ("cpp", ("tutorials/kernel_cpp", "solve-from-ceres")),
-    "tests/python/test_guides.py": ("python", ("python", "cluster", "solve-from-gtsam", "solve-from-scipy", "solve-smoothing")),
+    "tests/python/test_guides.py": ("python", ("python", "cluster", "solve-from-gtsam", "solve-from-scipy", "solve-smoothing", "urban")),
+    "tests/web/guide.test.mjs": ("html js", ("web",)),
     "tests/cli/test_planner_day.py": ("sh", ("urban",)),
     "tests/cli/test_urban_results.py": ("sh", ("urban-results",)),
 }
@@ -67,12 +94,14 @@ def run_shell(code, _scope):
     return done.stdout
 
 
-def run_sketch(code, _scope):
-    pathlib.Path("sketch.toml").write_text(code, encoding="utf-8")
-    return run_shell("lockstep solve sketch sketch.toml --out solved.toml", None)
+def run_toml(code, _scope):
+    """A task of training, or a sketch."""
+    pathlib.Path("given.toml").write_text(code, encoding="utf-8")
+    return run_shell("lockstep forecast train given.toml --steps 4 --out trained" if "[[layers]]" in code else
+                     "lockstep solve sketch given.toml --out solved.toml", None)
 
 
-RUNNERS = {"sh": run_shell, "python": run_python, "toml": run_sketch}
+RUNNERS = {"sh": run_shell, "python": run_python, "toml": run_toml}
 
 
 def reason_of(name, body):
@@ -104,21 +133,33 @@ def run_blocks(page, name):
     return ran
 
 
+def orphans(text):
+    """The blocks `text` that do not follow the block of a program."""
+    end, last = 0, None
+    for block in BLOCK.finditer(text):
+        if block[1] == "text" and (last not in PROGRAMS or text[end:block.start()].strip()):
+            yield block[2]
+        end, last = block.end(), block[1]
+
+
 def unaccounted():
     """Blocks that no one runs, compiles or excuses, and excuses of no block."""
     own = {page for pattern in PAGES for page in ROOT.glob(pattern)}
     unused = {(name, start) for name, starts in NOT_RUN.items() for start in starts}
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]:
         name, stem = str(page.relative_to(ROOT)), str(page.relative_to(ROOT)).removeprefix("docs/").removesuffix(".md")
-        others = {kind: test for test, (kind, pages) in ELSEWHERE.items() if stem in pages}
-        for kind, test in others.items():
+        others = {kind: test for test, (kinds, pages) in ELSEWHERE.items() if stem in pages for kind in kinds.split()}
+        for test in set(others.values()):
             if pathlib.Path(name).name not in (ROOT / test).read_text(encoding="utf-8"):
                 yield f"{test} does not name {name}"
         for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
             unused -= {(name, start) for start in NOT_RUN.get(name, {}) if any(line.startswith(start) for line in body.splitlines())}
             runs = page in own and (kind in RUNNERS or kind == "cpp" and name == "README.md")
-            if kind in ("sh", "bash", "cpp", "python", "cmake") and not (runs or kind in others or reason_of(name, body)):
+            if kind in PROGRAMS and not (runs or kind in others or reason_of(name, body)):
                 yield f"{name}: no test runs the block\n{body}"
+            elif kind not in (*PROGRAMS, "text", "none"):
+                yield f"{name}: a block of the kind '{kind}': expected one of {', '.join(PROGRAMS)}, text, none\n{body}"
+        yield from (f"{name}: no block prints the text\n{body}" for body in orphans(page.read_text(encoding="utf-8")))
     yield from (f"{name}: no block begins with {start!r}" for name, start in sorted(unused))
 
 

@@ -86,11 +86,11 @@ class CheckWords(unittest.TestCase):
                          [f'{name}:{place}' for name in ("apps/b.cpp", "src/a/options/a.cpp")
                           for place in ('1: "goes by"', '2: "stands"', '6: "stands"', '7: "stands"')] + ['tests/a.cpp:2: "stands"'])
 
-    def test_comments_and_strings_of_the_package_are_read(self):
+    def test_comments_and_strings_of_python_are_read(self):
         source = ('"""It\nstands."""\nstands = f"the {x.stands} goes {1} by"  # It goes by x.\nkey = "stands"\nname = "it " "stands"\n'
                   'text = f"it stands {x}"\n')
-        self.assertEqual(self.places({"python/lockstep/a.py": source, "tests/a.py": source}),
-                         [f"python/lockstep/a.py:{place}" for place in ('3: "goes by"', '2: "stands"', '6: "stands"')])
+        self.assertEqual(self.places({"python/lockstep/a.py": source, "scripts/a.py": source}),
+                         [f"{name}:{place}" for name in ("python/lockstep/a.py", "scripts/a.py") for place in ('3: "goes by"', '2: "stands"', '6: "stands"')])
 
     def test_without_a_glossary_nothing_passes(self):
         code, text = run("words", {"docs/style.md": "# Style\n"})

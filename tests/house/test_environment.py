@@ -1,4 +1,4 @@
-"""The table of environment variables is what the code reads and what docs/language.md tells: test_environment.py ROOT."""
+"""The table of environment variables is what the code reads and what docs/language.md lists: test_environment.py ROOT."""
 import os
 import re
 import sys

@@ -42,7 +42,7 @@ void {name}({given}) {{
 
 
 def parts(text, block):
-    """What stands outside of functions (to the last LOCKSTEP_STRUCT) and what stands inside, with their lines."""
+    """What is outside of functions (to the last LOCKSTEP_STRUCT) and what is inside, with their lines."""
     code = re.sub(r"^(#include|using namespace) .*", "", block.group(1), flags=re.M)
     outside = list(re.finditer(r"^LOCKSTEP_STRUCT\(.*\n", code, re.M))
     cut = outside[-1].end() if outside else 0

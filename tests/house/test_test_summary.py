@@ -1,4 +1,4 @@
-"""The summary of ./test tells what passed, failed, was skipped and did not run."""
+"""The summary of ./test reports what passed, failed, was skipped and did not run."""
 import os
 import sys
 import unittest

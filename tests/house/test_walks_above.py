@@ -1,4 +1,4 @@
-"""The walks of docs/extending to an application (with its kernel) and a file format, carried out together on one scratch copy.
+"""The guides of docs/extending to an application (with its kernel) and a file format, carried out together on one scratch copy.
 
 They change nothing below them: their objects are linked with the libraries of the build.
 """
@@ -44,7 +44,7 @@ def new_application(build, made, work, environment):
 def new_format(build, scratch, work, form):
     tests = sorted(name for name in form if name.startswith("tests/"))
     sources = sorted(name for name in form if name.startswith("src/") and name.endswith(".cpp"))
-    assert tests and sources, f"the walk names {sorted(form)}"
+    assert tests and sources, f"the guide names {sorted(form)}"
     objects = []
     for name in sources + tests:
         objects.append(os.path.join(work, os.path.basename(name) + ".o"))

@@ -1,6 +1,6 @@
-"""The walks of docs/extending to an operation, a back end and a pass, carried out together on one scratch copy.
+"""The guides of docs/extending to an operation, a back end and a pass, carried out together on one scratch copy.
 
-An operation changes the language, so that the engine is compiled anew: the interpreter, the CPU and the new back end, without CUDA and
+An operation changes the language, so that the engine is compiled again: the interpreter, the CPU and the new back end, without CUDA and
 WebGPU, which the tests of the build itself have.
 """
 import os
@@ -26,7 +26,7 @@ def insert(source, name, code):
 
 def edits_of(source):
     operation = {name: insert(source, name, code) for name, code in walk.blocks(walk.guide(source, "operation"))}
-    assert len(operation) == 2 and all(OPERATION in text for text in operation.values()), f"the walk names {sorted(operation)}"
+    assert len(operation) == 2 and all(OPERATION in text for text in operation.values()), f"the guide names {sorted(operation)}"
     edits = dict(operation)
     for name in ("back_end", "pass"):
         walk.carry_out(source, walk.guide(source, name), edits)

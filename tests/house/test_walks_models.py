@@ -1,6 +1,6 @@
-"""The walks of docs/extending to an optimiser, a closure, a boundary rule and a sky model, carried out together on one scratch copy.
+"""The guides of docs/extending to an optimiser, a closure, a boundary rule and a sky model, carried out together on one scratch copy.
 
-Each changes at most five files. What includes a changed file of src is compiled anew and linked before the libraries of the
+Each changes at most five files. What includes a changed file of src is compiled again and linked before the libraries of the
 build, whose own definitions of the same names are then left out. Enumerators that a public header gets at
 the end of a list leave other objects as they are.
 """

@@ -1,6 +1,6 @@
-"""The walks of docs/extending: their code blocks, a scratch copy with them, its build.
+"""The guides of docs/extending: their code blocks, a scratch copy with them, its build.
 
-Code blocks begin with the file that they belong to; a block of kind diff changes one place of its file. A scratch copy lies in the build
+Code blocks begin with the file that they belong to; a block of kind diff changes one place of its file. A scratch copy is in the build
 folder and is kept, so that a second run compiles little.
 """
 import os
@@ -119,7 +119,7 @@ def proven(program, tests, environment, marks):
 
 
 def link_as(build, program, objects, out, flags=()):
-    """Links with `flags` `objects` instead of, or with `None` among them beside, a program's own, with the libraries that the build has for it."""
+    """Links with `flags` `objects` instead of, or with `None` among them in addition to, a program's own, with the libraries that the build has for it."""
     commands = subprocess.run(["ninja", "-C", build, "-t", "commands", f"bin/{program}"], text=True, capture_output=True,
                               check=True).stdout.splitlines()
     words = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))

@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:])
-# Statically linked and compiled in, whatever else is.
+# Statically linked and compiled in, in every build.
 KNOWN = ("llvm", "fmt", "tbb", "nlohmann-json", "cli11", "eigen", "toml", "freetype", "png", "zlib", "dejavu", "nanobind")
 
 

@@ -30,7 +30,7 @@ SKY = [1.0, 0.85, 0.35, 0.95, 0.6, 1.0, 0.15, 0.9]  # share of a clear sky, hour
 # Runs in the city of scene(): place, parts of an hour, sky (1 anisotropic), patches, posture, land cover.
 CITIES = [("north57", 1, 1, 153, "standing", False), ("south34", 3, 1, 145, "sitting", True), ("south1", 1, 0, 153, "standing", False),
           ("south53", 1, 1, 609, "standing", False)]
-# Rows and columns: at walls of each direction, in the yard, in the street, under and beside crowns, by the pond, at the raster's edge.
+# Rows and columns: at walls of each direction, in the yard, in the street, under and next to crowns, by the pond, at the raster's edge.
 POINTS = [(4, 10), (9, 17), (14, 12), (14, 22), (21, 15), (24, 27), (27, 7), (30, 20), (2, 33)]
 
 

@@ -161,7 +161,7 @@ class Surroundings(unittest.TestCase):
                     self.assertTrue(abs(found[name][0] - value) <= 1e-12 * abs(value), f"{name}: {found[name][0]} for {value}")
 
 
-# Columns of poi.csv: the kernels are f32; PET on grids is a table (0.021 K off the published walk).
+# Columns of poi.csv: the kernels are f32; PET on grids is a table (0.021 K off the published iteration).
 BOUNDS = {"Kdirect": (2e-6, 1e-3), "Kdiffuse": (2e-6, 1e-3), "Tmrt": (0, 2e-3), "UTCI": (0, 2e-3), "PET": (0, 0.06)}
 
 

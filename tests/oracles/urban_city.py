@@ -142,7 +142,7 @@ def in_side(azimuth, view):
 
 
 def view_factors(states, count, trunk, relative=True):
-    """Johnson & Watson's cosine-weighted factors; half skies `relative` to those of flat ground. `trunk`: a trunk stands on the pixel."""
+    """Johnson & Watson's cosine-weighted factors; half skies `relative` to those of flat ground. `trunk`: a trunk is on the pixel."""
     sky, edges = model.patches(count), [0, 12, 24, 36, 48, 60, 72, 84, 90]
     if count == 609:
         edges = [*range(0, 90, 6), 90]

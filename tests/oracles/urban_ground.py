@@ -72,7 +72,7 @@ def look(g, row, col, azimuth):
     flags = [walls[3] > 0, walls[3] > 0, walls[2] > 0, walls[3] > 0]
     near_flags = [near_walls[3] > 0, near_walls[3] > 0, near_walls[2] > 0, near_walls[3] > 0]
     keep = (walls[3] == second) - turned_away(azimuth, g["wall_aspect"][row][col] * pi / 180, g["wall_height"][row][col] > 0)
-    if keep == 1:  # the person stands at a sunlit wall and looks into it
+    if keep == 1:  # the person is at a sunlit wall and looks into it
         walls[0] = walls[1] = walls[3] = 0.0
     seen = []
     for k in range(4):

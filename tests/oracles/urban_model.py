@@ -362,7 +362,7 @@ def _vapour(t, factor=7.45, lift=235.0, base=6.11):
 
 
 def pet(ta, rh, wind, radiant, mass=75.0, age=35.0, height=1.8, activity=80.0, clothing=0.9, sex=1):
-    """Hoeppe (1999), MEMI, with the constants and the walk of the published tools (steps down to 0.001 K)."""
+    """Hoeppe (1999), MEMI, with the constants and the iteration of the published tools (steps down to 0.001 K)."""
     p0 = pressure = 1013.25
     latent, sigma, cair, feff, third = 2.42e6, 5.67e-8, 1010.0, 0.725, 3.14
     vpa = rh * 6.107 * 10 ** (7.5 * ta / (238 + ta)) / 100
@@ -454,7 +454,7 @@ def pet(ta, rh, wind, radiant, mass=75.0, age=35.0, height=1.8, activity=80.0, c
         total = heat + diffusion * (vpa - vpts) + breath(ta, vpa) + evaporated + exchange(hc, ta, skin, cloth) + radiation(radiant, skin, cloth)
         return total, skin, vpts, wet, evaporated
 
-    # Each walk moves on before it looks at the change of sign, as the published ones do.
+    # Each iteration moves on before it looks at the change of sign, as the published ones do.
     cloth = (ta + radiant + 34) / 3
     for step in (1.0, 0.1, 0.01, 0.001):
         before = 0.0

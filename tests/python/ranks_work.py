@@ -123,7 +123,7 @@ def compare_all(ranks):
 
 
 def refuse_what_differs(ranks, fields_type=np.float32):
-    """Each rank names the one that differs, and all go on."""
+    """Each rank names the one that differs, and all continue."""
     system, mesh = pde.transport(3), pde.Mesh(SHAPE[::-1], 0.3, 0.1)
     loss, odd = pde.Loss(system, mesh, ranks=ranks), ranks.rank == 1
     mine = part(fields_of("f4"), loss.planes)

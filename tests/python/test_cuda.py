@@ -123,7 +123,7 @@ def test_every_type_is_shared_and_copied(dtype):
 
 
 class Foreign:
-    """Memory that is told by the CUDA array interface alone."""
+    """Memory that is described by the CUDA array interface alone."""
 
     def __init__(self, tensor, stream=None):
         self.tensor, self.__cuda_array_interface__ = tensor, dict(tensor.__cuda_array_interface__, stream=stream, version=3)

@@ -113,6 +113,19 @@ def test_the_script_for_torchrun(tmp_path):
     assert len(values) == 20 and values[-1] < 0.8 * values[0]
 
 
+def test_the_executor_of_the_planner(tmp_path):
+    ((_, code),) = blocks("docs/urban.md")
+    (tmp_path / "city").mkdir()
+    scope = given()
+    write_city(scope["dsm"], tmp_path / "city")
+    hours = (ROOT / "examples/weather/summer_day.csv").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "weather.csv").write_text("\n".join([hours[0], *hours[12:15]]) + "\n", encoding="utf-8")
+    (tmp_path / "tiles.py").write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, "tiles.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "day/run.nc").is_file()
+
+
 def test_the_page_for_users_of_gtsam():
     scope = {}
     run("docs/solve-from-gtsam.md", scope)

@@ -1,4 +1,4 @@
-"""Kernels that look like NumPy give what NumPy gives: bodies of kernels beside plain Python."""
+"""Kernels that look like NumPy give what NumPy gives: bodies of kernels compared with plain Python."""
 import math
 
 import numpy as np

@@ -34,7 +34,7 @@ def test_the_program_comes_along(tmp_path):
     wrong = run("-m", "lockstep", "no-such-command")
     assert wrong.returncode == 2 and wrong.stderr.startswith("lockstep: error: ")
     assert run("-m", "lockstep", "devices").stdout.count("cpu") >= 1
-    # It starts itself anew, as the program that it is here.
+    # It starts itself again, as the program that it is here.
     told = run("-m", "lockstep", "bench", "startup", "--device", "interp", "--out", str(tmp_path / "startup.json"))
     assert told.returncode == 0 and (tmp_path / "startup.json").stat().st_size > 0, told.stderr
 

@@ -1,4 +1,4 @@
-"""lockstep.solve.Smoother: estimates beside those of a Problem, a window, errors that leave it as it was."""
+"""lockstep.solve.Smoother: estimates compared with those of a Problem, a window, errors that leave it as it was."""
 import math
 import subprocess
 import sys

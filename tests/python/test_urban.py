@@ -190,7 +190,7 @@ def test_a_tree_goes_where_it_cools_most(tmp_path):
 
 def test_errors_of_files_name_arguments(tmp_path, capfd):
     place = {k: v for k, v in PLACE.items() if k != "utc_offset"}
-    with pytest.raises(ls.InputError, match=r"does not tell its clock \[.*\]: expected utc_offset, the hours"):
+    with pytest.raises(ls.InputError, match=r"does not specify its time zone \[.*\]: expected utc_offset, the hours"):
         urban.run(city(), weather=noon(), pixel_size=1.0, device=HOST, **place)
     dsm, dem = np.full((12, 12), 20.0, "f4"), np.full((12, 12), 60.0, "f4")
     for name, grid in (("dsm", dsm), ("dem", dem)):

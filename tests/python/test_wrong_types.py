@@ -50,7 +50,7 @@ def test_paths_may_be_bytes(tmp_path):
 
 
 def test_functions_of_plain_numbers():
-    """Numbers that are known while tracing need no traced value beside them."""
+    """Numbers that are known while tracing need no traced value next to them."""
     assert (ls.min(2, 3), ls.max(2, 3), ls.clamp(5, 0, 1), ls.clamp(-1, 0, 1)) == (2, 3, 1, 0)
     assert np.isnan(ls.clamp(float("nan"), 0, 1))
 

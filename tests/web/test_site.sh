@@ -12,7 +12,7 @@ shift
 python=$(sed -n 's/^LOCKSTEP_PYTHON_EXECUTABLE:FILEPATH=//p' "$build/CMakeCache.txt")
 export WEB_SITE=$build/web/site WEB_PYTHON=${python:-python3} PYTHONPATH=$build/python:$build/python_peers
 cd "$root/tests/web"
-files=(native_bits bounds threads serve errors interface mesh residual city turbulence commands types)
+files=(native_bits bounds threads serve errors interface mesh residual city turbulence commands guide types)
 if WEB_BROWSER=$(command -v chromium); then
   export WEB_BROWSER
   files+=(pages city_page turbulence_page)

@@ -13,7 +13,7 @@ namespace lockstep::platform {
 int process_id();
 /// Names of the environment variables that are set.
 std::vector<std::string> environment_names();
-/// "AMD EPYC 9R14"; "CPU" where the system does not tell.
+/// "AMD EPYC 9R14"; "CPU" where the system does not report it.
 std::string processor_description();
 /// Size of the last cache level as one thread sees it; 0: not known.
 int64_t last_level_cache_bytes();

@@ -30,7 +30,7 @@ bool parse_double(std::string_view field, double& value) {
   const auto [at, error] = platform::from_chars(begin, end, value);
   if (at != end || begin == end) return false;
   if (error == std::errc::result_out_of_range) {
-    // from_chars does not tell overflow from underflow.
+    // from_chars does not distinguish overflow from underflow.
     value = std::strtod(std::string(begin, end).c_str(), nullptr);
     return true;
   }

@@ -39,7 +39,7 @@ io::Drawing convergence_plot(const Summary& summary, std::string_view title) {
 }
 
 /// Lines of telemetry: what was evaluated as one, every kernel, and the bytes that went each way. Occupancy
-/// is null where the back end does not tell it.
+/// is null where the back end does not report it.
 void record_evaluation(const Summary& summary) {
   Telemetry& telemetry = Telemetry::global();
   if (!telemetry.enabled()) return;

@@ -138,7 +138,7 @@ Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::Weath
   } else if (weather.latitude_deg) {
     site.latitude_deg = *weather.latitude_deg;
     site.longitude_deg = *weather.longitude_deg;
-    logging::info("the raster does not tell its place: that of the weather is taken, {:.3f}, {:.3f}",
+    logging::info("the raster has no location on Earth: that of the weather is used, {:.3f}, {:.3f}",
                   site.latitude_deg, site.longitude_deg);
   } else {
     throw file_error("neither the raster nor the weather has a location on Earth", loaded.dsm_file,
@@ -150,7 +150,7 @@ Site find_site(const SeriesOptions& o, const LoadedCity& loaded, const io::Weath
         fmt::format("the weather's clock is {:+g} h ahead of universal time", *weather.utc_offset_h),
         weather.where, fmt::format("{:+g} h, as {{utc_offset}} says", *o.utc_offset_h));
   if (!o.utc_offset_h && !weather.utc_offset_h)
-    throw file_error("the weather does not tell its clock", weather.where,
+    throw file_error("the weather does not specify its time zone", weather.where,
                      "{utc_offset}, the hours that local standard time is ahead of universal time");
   site.utc_offset_h = o.utc_offset_h ? *o.utc_offset_h : *weather.utc_offset_h;
   for (const auto& [option, value] : {std::pair("latitude", site.latitude_deg),
@@ -222,7 +222,7 @@ io::WeatherTable read_weather_of(const SeriesOptions& o, const std::string& text
   place.utc_offset_h = o.utc_offset_h.value_or(0);
   const std::optional<io::LonLat> city = place_without_weather(o, loaded);
   if (!city)
-    throw file_error("the raster does not tell its place on Earth", loaded.dsm_file,
+    throw file_error("the raster has no location on Earth", loaded.dsm_file,
                      "a CRS, or {latitude} and {longitude}, for weather of many places");
   place.latitude_deg = city->lat;
   place.longitude_deg = city->lon;
