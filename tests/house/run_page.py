@@ -20,16 +20,14 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.S | re.M)
 PROGRAMS = ("sh", "bash", "cpp", "python", "cmake", "html", "js", "toml", "dockerfile")
-# Files that a page takes as given.
-FRAMES = """python3 - <<'END'
-import numpy as np
+# Makes the files that a page takes as given, in Python or as commands.
+FRAMES = """import numpy as np
 rng = np.random.default_rng(5)
 frames = {f"{name}{level}": rng.normal(size=(*components, 12, 12, 12)) for level in range(3) for name, components in (("sigma", ()), ("u", (3,)))}
 np.savez("frames.npz", **frames)
 np.savez("run.npz", sigma=rng.normal(size=(4, 12, 12, 12)), u=rng.normal(size=(4, 3, 12, 12, 12)))
-END"""
-LOGS = """python3 - <<'END'
-import json
+"""
+LOGS = """import json
 import numpy as np
 rng, steps = np.random.default_rng(5), np.arange(0, 8000, 100)
 losses = 0.2 + 2 * (1 + steps / 300) ** -0.8 + 0.01 * rng.normal(size=steps.size)
@@ -38,7 +36,7 @@ open("log.jsonl", "w").writelines(json.dumps({"step": int(s), "loss": float(v)})
 runs = [end + 2 * (1 + steps / 300) ** -0.8 for end in (0.2, 0.3, 0.4, 0.5)]
 np.savez("digits.npz", inputs=rng.normal(size=(64, 20)).astype("f4"), targets=rng.integers(0, 10, 64).astype("i4"))
 open("sweep.csv", "w").writelines(["step,a,b,c,d\\n", *(",".join(map(str, row)) + "\\n" for row in zip(steps, *runs))])
-END"""
+"""
 GIVEN = {"docs/mesh.md": "lockstep solve mesh icosphere:3 --energy smooth --max-iterations 1 --out scan.ply",
          "docs/pde.md": FRAMES, "docs/forecast.md": LOGS,
          "docs/records.md": "for name in BEFORE AFTER RESULTS; do lockstep flow run --n 16 --steps 4 --out $name --quiet; done"}
@@ -54,8 +52,9 @@ NOT_RUN = {
                         "mpirun -n 4 lockstep": "data of others, and MPI; the tests of ranks",
                         "mpirun -n 4 python3 planes.py": "MPI; tests/python/test_guides.py", "torchrun --nproc-per-node 2 train.py": "PyTorch; tests/python/test_guides.py",
                         "FROM debian:12-slim": "it needs a container engine and the network"},
-    "docs/numerics.md": {"ulp_sweep": "it takes an hour; the test math_ulp runs a sample"},
-    "docs/pde.md": {"lockstep pde study": "it takes minutes, and a GPU; cli_pde", "lockstep pde example cavity": "it takes minutes; pde_cavity"},
+    "docs/records.md": {"lockstep reproduce RESULTS --device cuda": "it needs a GPU"},
+    "docs/numerics.md": {"ulp_sweep": "it takes an hour; the tests of math run a sample"},
+    "docs/pde.md": {"lockstep pde study": "it takes minutes, or a GPU; cli_pde", "lockstep pde example": "it takes minutes; the tests of pde and cli_pde"},
     "docs/python.md": {"scripts/packages.sh run": "it installs and builds; check_wheel.py"},
     "docs/solve.md": {"lockstep solve nist Misra1a.dat": "files of others; cli_solve runs each where LOCKSTEP_DATA has them",
                       "lockstep solve g2o city.g2o": "files of others; the tests of the doctor make such ones"},
@@ -118,7 +117,8 @@ def pieces(name, body):
 
 def run_blocks(page, name):
     scope, printed, ran = {"__name__": "page"}, [], 0
-    run_shell(GIVEN.get(name, ""), None)
+    given = GIVEN.get(name, "")
+    (run_python if given.startswith("import ") else run_shell)(given, {})
     for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind in RUNNERS and not reason_of(name, body):
             printed = [RUNNERS[kind](piece, scope) for piece in pieces(name, body)]
