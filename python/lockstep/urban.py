@@ -62,7 +62,7 @@ class _Grid:
         return np.ascontiguousarray(values.swapaxes(-1, -2) if self._turned else values)
 
     def take_along(self, other):
-        """Another grid on this one: a bare array has its axes; refuses one that is elsewhere, where both tell."""
+        """Another grid on this one: a bare array has its axes; rejects one at another place if both have a georeference."""
         if other is not self and other.corner is None:
             turned = other.values.T if self._turned and other.source is None else other.values
             other.values = np.ascontiguousarray(self._flipped(turned))

@@ -118,8 +118,8 @@ Device Device::open(std::string_view names, const DeviceOptions& options) {
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", request.text, error.what());
     }
   }
-  throw UnsupportedError(fmt::format("no device ({})", reasons), fmt::format("--device {}", names),
-                         "one that works; `lockstep devices` lists them");
+  throw UnsupportedError(fmt::format("no device is available ({})", reasons),
+                         fmt::format("--device {}", names), "one that works; `lockstep devices` lists them");
 }
 
 std::vector<DeviceStatus> Device::list() {

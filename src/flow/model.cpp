@@ -93,7 +93,7 @@ void check(const Model& model, const Stepping& stepping) {
   if (stepping.cfl == 0 && stepping.dt > limit)
     refuse_model("dt", fmt::format("dt = {} is unstable for the linear terms", stepping.dt),
                  fmt::format("at most {:.4g} with {}", limit, name(stepping.integrator)),
-                 "{integrator} etdrk4 takes the linear terms exactly");
+                 "{integrator} etdrk4 integrates the linear terms exactly");
   if (stepping.cfl == 0) return;
   if (stepping.integrator == Integrator::ab3 || stepping.integrator == Integrator::etdrk4)
     refuse_model("cfl", fmt::format("cfl with {}", name(stepping.integrator)),

@@ -259,7 +259,7 @@ Example make_example(std::string_view name, int64_t cells) {
     }
     known += (known.empty() ? "" : ", ") + std::string(e.name);
   }
-  throw InputError(fmt::format("unknown example {}", name), "pde example", known);
+  throw InputError(fmt::format("unknown example '{}'", name), "pde example", known);
 }
 
 }  // namespace lockstep::pde

@@ -36,7 +36,7 @@ std::vector<const Case*> CaseRegistry::match(const std::string& prefix) const {
       const std::string group = c.name.substr(0, c.name.find('.'));
       if (groups.find(group) == std::string::npos) groups += (groups.empty() ? "" : ", ") + group;
     }
-    throw InputError(fmt::format("case \"{}\"", prefix), "CASE",
+    throw InputError(fmt::format("unknown case '{}'", prefix), "CASE",
                      fmt::format("a case or the beginning of its name ({})", groups));
   }
   return found;

@@ -50,8 +50,7 @@ void describe(Schema<BenchCommandOptions>& s) {
   using O = BenchCommandOptions;
   using Use = Option::Use;
   s.of("cli::BenchCommandOptions");
-  s.option("case", &O::cases,
-           "cases or prefixes of them; all if none is given; or startup; or solve.crossover")
+  s.option("case", &O::cases, "cases or prefixes of them (default: all cases), startup, or solve.crossover")
       .flag("CASE")
       .positional();
   s.option("sizes", &O::sizes, "sizes instead of each case's own, such as 512x512,1024x1024").shown("S,S");

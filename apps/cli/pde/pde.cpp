@@ -88,10 +88,10 @@ void add_pde(CommandList& commands, CLI::App& root) {
       "of trajectory: sigma (T,nz,ny,nx), u (T,3,nz,ny,nx).\n"
       "Boundaries: " +
           rules +
-          "; for all, by axis (x=…) or by side (x-=…, x+=…).\n"
+          "; for all, by axis (x=…) or by end of an axis (x-=…, x+=…).\n"
           "A value may be a name, dirichlet_face:@lid: of --parameters, or an array lid of the input: a "
           "number (), a\n"
-          "profile (nz,ny) of a side of x, (nz,nx) of y, (ny,nx) of z; of a trajectory also one each "
+          "profile (nz,ny) on a boundary of x, (nz,nx) of y, (ny,nx) of z; of a trajectory also one each "
           "level, (T,) and (T,…).\n"
           "Their derivatives go to d_lid of --out.\n"
           "Example:\n  lockstep pde loss frames.npz --spacing 0.1,0.1,0.1 --dt 0.05 --out gradients.npz");

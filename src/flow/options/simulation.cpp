@@ -162,7 +162,7 @@ void describe(Schema<Model>& s) {
            "CLOSURE", closures(any, name_with_constant, " or "), false, ""});
   s.option("closure_form", &Model::form, "curl div (2 nu_t S), or nu_t laplacian(omega)").member("form");
   s.option("averaging", &Model::averaging, "averaging of a dynamic coefficient");
-  s.option("advection", &Model::advection, "by u v and u^2 - v^2, or by u omega and v omega");
+  s.option("advection", &Model::advection, "computed from u v and u^2 - v^2, or from u omega and v omega");
   s.include(&Model::forcing);
   s.option("drag", &Model::drag, "linear drag").at_least(0).shown("MU");
   s.option("beta", &Model::beta, "gradient of the planetary vorticity").shown("B");

@@ -273,7 +273,7 @@ void describe(Schema<TrainOptions>& s) {
       .file(Use::input)
       .positional()
       .required();
-  s.option("data", &TrainOptions::data, "folder of the task's data files").file(Use::input).shown("FILE");
+  s.option("data", &TrainOptions::data, "folder of the task's data files").file(Use::input).shown("DIR");
   s.option("model", &TrainOptions::model, "mnist: mlp or cnn; charlm: transformer or gru").shown("NAME");
   s.option("seeds", &TrainOptions::seeds, "runs, each with its own seed").at_least(1).at_most(1000);
   s.option("seed", &TrainOptions::first_seed, "seed of the first run")

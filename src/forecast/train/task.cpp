@@ -193,7 +193,8 @@ Task make_task(const TrainOptions& options) {
     task = read_task(options.task,
                      options.data.empty() ? std::filesystem::path(options.task).parent_path() : options.data);
   } else {
-    throw InputError(fmt::format("task '{}'", options.task), kWhere, "xor, mnist, charlm or a .toml file");
+    throw InputError(fmt::format("unknown task '{}'", options.task), kWhere,
+                     "xor, mnist, charlm or a .toml file");
   }
   if (options.steps > 0) task.steps = task.optimizer.schedule.total = options.steps;
   if (options.batch > 0) task.batch = options.batch;

@@ -131,7 +131,7 @@ void describe(Schema<SunlightOptions>& s) {
       .shown("M");
   s.option(
       "include_roofs", &O::include_roofs,
-      "include roofs, which {dem} shows, in statistics and pictures, not only ground that people can use");
+      "include roofs, as {dem} defines them, in statistics and pictures, not only ground that people can use");
   s.include(&O::walls);
   s.include(&O::rays);
   s.include(&O::output);
