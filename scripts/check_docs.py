@@ -7,6 +7,7 @@ words   refused phrases (the glossary of docs/style.md) in every tracked .md fil
         of the library and the program, and in comments and strings of Python files. Code, link targets and sections
         between marks (generated tables, the examples of style.md) are not prose, and neither is a literal without a blank.
         Lines of .md files have at most 120 characters, except in code blocks and tables and where a URL makes them too long.
+        Sentences of the guides state no measured times or rates; tables do.
 links   relative links of all tracked .md files: the file exists, and so does the heading of an anchor.
 """
 import io
@@ -30,6 +31,8 @@ LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\
 # A comment, string literals without anything between them, or a character.
 CPP = re.compile(r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>(?:R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:[^"\\\n]|\\.)*")'
                  r'(?:\s*"(?:[^"\\\n]|\\.)*")*)' r"|(?<!\w)'(?:[^'\\\n]|\\.)+'", re.S)
+GUIDE = re.compile(r"(README|docs/(tutorials/)?[^/]*)\.md$")
+MEASURED = re.compile(r"(?<![\d.,])\d[\d.,]*\s?(ms|µs|ns|[MGT]B/s|[MGT]flop/s)(?!\w)")
 HEADING = re.compile(r"^#{1,6} +(.*?)(?: +#+)?$", re.M)
 
 
@@ -127,6 +130,10 @@ def findings_of_words(name, text, phrases):
         for match in pattern.finditer(prose):
             if not any(start <= match.start() and match.end() <= end for start, end in fine):
                 yield f'{name}:{prose.count(chr(10), 0, match.start()) + 1}: "{phrase}": write {replacement}'
+    if GUIDE.match(name) and name != GLOSSARY:
+        for number, line in enumerate(prose_of(text).splitlines(), 1):
+            if (match := MEASURED.search(line)) and not line.lstrip().startswith("|"):
+                yield f'{name}:{number}: "{match[0]}" in a sentence: write the row of a table that has it'
     for number, length in long_lines(text) if name.endswith(".md") else ():
         yield f"{name}:{number}: {length} characters, at most {LINE_LENGTH}"
 

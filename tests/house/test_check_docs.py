@@ -63,6 +63,13 @@ class CheckWords(unittest.TestCase):
         code, text = run("words", {"docs/a.md": f"| {long} |\n```\n{long}\n```\nsee [a](https://a.b/{long}) and https://a.b/{long}\n"})
         self.assertEqual(code, 0, text)
 
+    def test_measured_times_in_sentences_of_guides_are_found(self):
+        page = "A step takes 3.4 ms.\n\n| step | 3.4 ms |\n\n`5 ms`\n\n<!-- measured a -->\nAt 4225 GB/s.\n<!-- /measured -->\n"
+        code, text = run("words", {"docs/a.md": page, "docs/design/a.md": page, "docs/style.md": STYLE + "Units: 3.4 ms.\n"})
+        self.assertEqual(code, 1, text)
+        self.assertIn('docs/a.md:1: "3.4 ms" in a sentence', text)
+        self.assertIn("1 findings", text)
+
     def test_a_url_does_not_excuse_the_words_around_it(self):
         code, text = run("words", {"docs/a.md": "word " * 24 + "w https://a.b/c\n"})
         self.assertEqual(code, 1, text)
