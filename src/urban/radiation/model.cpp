@@ -63,7 +63,8 @@ std::vector<float> ground_of(const RadiationScene& scene, const Tile& tile) {
     return {mask.begin(), mask.end()};
   }
   if (!scene.land_cover || scene.land_cover->empty())
-    throw InputError("neither a DEM nor a land cover", kWhere, "one of them, to distinguish buildings from ground");
+    throw InputError("neither a DEM nor a land cover", kWhere,
+                     "one of them, to distinguish buildings from ground");
   const std::vector<int32_t> codes = crop<int32_t>(*scene.land_cover, city, tile);
   const std::vector<float> heights = crop<float>(city.dsm.as<float>(), city, tile);
   std::vector<float> ground;

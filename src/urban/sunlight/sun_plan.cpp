@@ -129,9 +129,9 @@ void describe(Schema<SunlightOptions>& s) {
       .at_least(0.5)
       .at_most(1e4)
       .shown("M");
-  s.option(
-      "include_roofs", &O::include_roofs,
-      "include roofs, as {dem} defines them, in statistics and pictures, not only ground that people can use");
+  s.option("include_roofs", &O::include_roofs,
+           "include roofs, as {dem} defines them, in statistics and pictures, not only ground that people "
+           "can use");
   s.include(&O::walls);
   s.include(&O::rays);
   s.include(&O::output);

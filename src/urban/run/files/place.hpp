@@ -16,8 +16,7 @@ template <class Options>
 io::LonLat place_of(const Options& options, const LoadedCity& city) {
   if (options.latitude_deg) return {*options.longitude_deg, *options.latitude_deg};
   if (city.grid.crs_wkt.empty())
-    throw schema_of<Options>().error({OptionError::Kind::invalid, "",
-                                      "the raster has no location on Earth",
+    throw schema_of<Options>().error({OptionError::Kind::invalid, "", "the raster has no location on Earth",
                                       "a CRS, or {latitude} and {longitude}", "", city.dsm_file});
   const io::LonLat place = io::centre_lon_lat(city.grid);
   journal::found("latitude", fmt::format("{}", place.lat));
