@@ -123,7 +123,7 @@ def test_the_executor_of_the_planner(tmp_path):
     (tmp_path / "tiles.py").write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, "tiles.py"], cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "day/run.nc").is_file()
+    assert (tmp_path / "day/utci.npy").is_file()
 
 
 def test_the_page_for_users_of_gtsam():
