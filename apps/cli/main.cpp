@@ -343,8 +343,6 @@ int program(int argc, char** argv, std::vector<std::string> own) {
   } catch (const InputError& e) { return report_error(kBadUse, e); } catch (const DeviceError& e) {
     return report_error(kDeviceFailed, Error(e.problem(), "device", "it to finish its work"),
                         e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
-  } catch (const DeviceUnavailable& e) {
-    return report_error(kDeviceFailed, e);
   } catch (const UnsupportedError& e) { return report_error(kBadUse, e); } catch (const Error& e) {
     return report_error(kDeviceFailed, e);
   } catch (const std::bad_alloc&) {
