@@ -26,7 +26,8 @@ class Devices(ProgramTest):
         missing = [d for d in self.json_of("devices")["devices"] if not d["available"]]
         if not missing:
             self.skipTest("every kind of device is there")
-        self.refuses("verify", "engine.copy", "--device", missing[0]["kind"], code=3)
+        said = self.refuses("verify", "engine.copy", "--device", missing[0]["kind"], code=3).stderr
+        self.assertEqual(said.count("`lockstep devices`"), 1, said)
 
 
 class Check(ProgramTest):
