@@ -1,5 +1,5 @@
-// node write_types.mjs TEMPLATE FOLDER: writes FOLDER/lockstep.d.ts, with the words of the kernel language as the core of that
-// folder lists them.
+// node write_types.mjs TEMPLATE FOLDER: writes FOLDER/lockstep.d.ts, with the functions of the kernel language, and the commands
+// with their options, as the core of that folder lists them.
 import { readFile, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -17,5 +17,22 @@ words.push(["round", 1], ["rounded", 1], ["uniform", 1], ["group_sum", 1], ["gro
 const operandsOf = (arity, from) => letters.slice(from, arity).map((letter) => `${letter}: Operand`).join(", ");
 const lines = (from) => words.map(([name, arity]) => `  ${name}(${operandsOf(arity, from)}): Val;`).join("\n");
 
-const text = (await readFile(template, "utf8")).replace("  // METHODS", lines(1)).replace("  // FUNCTIONS", lines(0));
+/** A command's options as an interface: solve.fit has SolveFitOptions. */
+const optionsOf = (command) => command.split(".").map((part) => part[0].toUpperCase() + part.slice(1)).join("") + "Options";
+function typeOf({ kind, list, parts, choices }) {
+  const one = choices.length ? choices.map((choice) => (/^\d+$/.test(choice) ? choice : JSON.stringify(choice))).join(" | ") : kind;
+  if (parts) return `${kind} | unknown[] | Record<string, unknown>`;
+  return list ? `string | (${one})[]` : one;
+}
+const commands = lockstep.request("commands"), document = (text) => text.replaceAll("*/", "* /");
+const interfaces = commands.map((command) => {
+  const members = lockstep.request("options", { command }).map((option) =>
+    `  /** ${document(option.help)}${option.default ? ` (${document(option.default)})` : ""} */\n  ${option.name}${option.required ? "" : "?"}: ${typeOf(option)}${option.required ? "" : " | null"};\n`);
+  return `export interface ${optionsOf(command)} {\n  device?: string;\n${members.join("")}}`;
+});
+const functions = (_, application) => commands.filter((command) => command.startsWith(`${application}.`))
+  .map((command) => `  ${command.slice(application.length + 1)}(options?: ${optionsOf(command)}): Promise<CommandResult>;`).join("\n");
+
+const text = (await readFile(template, "utf8")).replace("  // METHODS", lines(1)).replace("  // FUNCTIONS", lines(0))
+  .replace("// OPTIONS", interfaces.join("\n")).replace(/  \/\/ COMMANDS (\w+)/g, functions);
 await writeFile(at("lockstep.d.ts"), text);

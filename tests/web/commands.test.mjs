@@ -1,36 +1,13 @@
 // lockstep.pde and lockstep.forecast under node: the native program's numbers for the same options, and refusals.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { InputError, load, npy } from "./site.mjs";
+import { digests, members, native, refused } from "./native_command.mjs";
+import { load } from "./site.mjs";
 
 let ls;
 before(async () => {
   ls = await load();
 });
-
-/** What the native program says and writes, given arrays as in.npz and files by name. */
-async function native(command, { arrays = {}, files = {} } = {}) {
-  const folder = await mkdtemp(join(tmpdir(), "lockstep-native-"));
-  try {
-    for (const [name, { values, shape }] of Object.entries(arrays))
-      await writeFile(join(folder, `${name}.npy`), npy(values instanceof Float64Array ? "<f8" : "<f4", shape, values));
-    for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
-    return JSON.parse(execFileSync(process.env.WEB_PYTHON ?? "python3", ["-B", fileURLToPath(new URL("native_run.py", import.meta.url)), folder, ...command], { encoding: "utf8" }));
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-const digests = (arrays) => Object.fromEntries(Object.entries(arrays).map(([name, { values }]) =>
-  [name, createHash("sha256").update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength)).digest("hex")]));
-/** The members that the page's answer has, but for those of the page alone. */
-const members = (answer, document) => Object.fromEntries(Object.keys(answer).map((name) => [name, document[name]]));
-const refused = (work, expected) => assert.rejects(work, (error) => error instanceof InputError && expected.test(error.message));
 
 /** Smooth fields with all frequencies, of a type. */
 function field(Elements, shape, phase) {
@@ -85,6 +62,31 @@ test("a shipped equation is solved to the native program's fields", async () => 
   const burgers = await ls.pde.example("burgers", { device: "cpu", cells: 8, windows: 1 });
   const { document: there } = await native(["pde", "example", "burgers", "--cells", "8", "--windows", "1", "--out", "out"]);
   assert.ok(burgers.converged && Math.abs(burgers.loss_start[0] / there.loss_start[0] - 1) < 1e-12, `${burgers.loss_start} near ${there.loss_start}`);
+});
+
+test("a check of derivatives has the native program's rows", async () => {
+  const arrays = levels(Float64Array, [5, 6, 7]), options = { spacing: [0.5, 1, 2], dt: 0.1, boundary: "x=clamp,y=no_slip" };
+  const { checks, passed } = await ls.pde.check(arrays, { ...options, seed: 4, device: "cpu" });
+  const { document } = await native(["pde", "check", "in.npz", "--spacing", "0.5,1,2", "--dt", "0.1", "--boundary", "x=clamp,y=no_slip", "--seed", "4"], { arrays });
+  assert.ok(passed && checks.length > 4);
+  assert.deepEqual(checks, document.checks);
+});
+
+test("studies have rows for each combination, and residuals of exact solutions the native program's numbers", async () => {
+  const { results, files } = await ls.pde.study({ device: "cpu", sizes: [6], boundaries: "periodic;clamp", kernels: ["two-kernel"], orders: [2, 4], iterations: 2, csv: "study.csv" });
+  assert.deepEqual(results.map(({ size, boundary, order, skipped }) => [size, boundary, order, skipped]),
+    [["6x6x6", "periodic", 2, ""], ["6x6x6", "periodic", 4, ""], ["6x6x6", "clamp", 2, ""], ["6x6x6", "clamp", 4, ""]]);
+  assert.equal(new TextDecoder().decode(files["study.csv"]).trim().split("\n").length, 5);
+  const page = await ls.pde.convergence({ device: "cpu", sizes: [10, 12], csv: "convergence.csv" });
+  const { document } = await native(["pde", "convergence", "--sizes", "10,12", "--csv", "convergence.csv"]);
+  // The solutions are functions of the C library.
+  page.results.forEach(({ residual, ...row }, k) => {
+    const { residual: there, ...same } = document.results[k];
+    assert.deepEqual(row, same);
+    assert.ok(Math.abs(residual / there - 1) < 1e-9, `${residual} near ${there}`);
+  });
+  await refused(ls.pde.convergence({ device: "cpu", sizes: [4] }), /sizes.*10/);
+  await refused(ls.pde.convergence({ device: "cpu", out: "a.svg" }), /option out.*pictures/);
 });
 
 test("what no loss can be is refused in the page's words", async () => {

@@ -128,6 +128,8 @@ const Calls& all_calls() {
     add_city_calls(calls);
     add_loss_calls(calls);
     add_forecast_calls(calls);
+    add_command_calls(calls);
+    add_study_calls(calls);
     return calls;
   }();
   return all;

@@ -29,6 +29,8 @@ void add_turbulence_calls(Calls& calls);
 void add_city_calls(Calls& calls);
 void add_loss_calls(Calls& calls);
 void add_forecast_calls(Calls& calls);
+void add_command_calls(Calls& calls);
+void add_study_calls(Calls& calls);
 
 /// Runs one call; the answer is {"result": …} or {"error": {…}}.
 std::string answer(const Calls& calls, const std::string& request);

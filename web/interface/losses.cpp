@@ -33,6 +33,22 @@ Json loss(const Json& request, const char* call, Run run) {
   return answer;
 }
 
+Json check(const Json& request) {
+  constexpr auto kCall = "lockstep.pde.check";
+  const pde::NamedArrays given = named_arrays(request, "arrays");
+  pde::CheckRunOptions options;
+  options.run.where = kCall;
+  PageContext context(request);
+  Json answer = with_options<pde::CheckRunOptions>(
+      request, kCall,
+      [&](const pde::CheckRunOptions& o) {
+        return document_of(pde::run_check(*context, given, o.run, uint32_t(o.seed)));
+      },
+      options);
+  answer.update(context.status());
+  return answer;
+}
+
 Json example(const Json& request) {
   PageContext context(request);
   const auto found = with_options<pde::ExampleOptions>(
@@ -55,6 +71,7 @@ void add_loss_calls(Calls& calls) {
   calls["pde_trajectory"] = [](const Json& r) {
     return loss(r, "lockstep.pde.trajectory", &pde::run_trajectory);
   };
+  calls["pde_check"] = check;
   calls["pde_example"] = example;
   calls["pde_examples"] = [](const Json&) { return Json(pde::example_names()); };
 }

@@ -6,6 +6,7 @@
 #include "io/arrays/netcdf_arrays.hpp"
 #include "io/arrays/npz_file.hpp"
 #include "io/pictures/map_picture.hpp"
+#include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
 #include "io/rasters/crs.hpp"
 #include "io/rasters/gdal/gdal_raster.hpp"
@@ -60,6 +61,9 @@ void write_npz(const std::filesystem::path& file, const NpzArrays&, NpzCompressi
   refuse_file(file);
 }
 void write_png(const std::filesystem::path& file, const Image&) { refuse_file(file); }
+void write_drawing(const std::filesystem::path& file, const Drawing&) { refuse_file(file); }
+Drawing draw_plot(std::span<const PlotSeries>, const PlotOptions&) { refuse_file(); }
+Rgb series_ink(size_t) { return {}; }
 Image draw_map(const std::vector<float>&, int64_t, int64_t, const MapPictureOptions&) { refuse_file(); }
 InputFile::InputFile(const std::filesystem::path& file, const char*) { refuse_file(file); }
 InputFile::~InputFile() = default;

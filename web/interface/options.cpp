@@ -1,5 +1,7 @@
 #include "options.hpp"
 
+#include <algorithm>
+
 namespace lockstep::web {
 
 namespace {
@@ -25,9 +27,18 @@ std::string text_of(const Option& option, const Json& value, const char* call) {
 
 }  // namespace
 
+bool is_on_pages(const Option& option) {
+  const auto is_picture = [](const std::string& ending) {
+    return ending == ".png" || ending == ".svg" || ending == ".html";
+  };
+  return option.use == Option::Use::value ||
+         (option.use == Option::Use::output_file && !std::ranges::all_of(option.endings, is_picture));
+}
+
 void set_options(const OptionList& list, void* options, const Json& request, const char* call) {
   const Json& all = member(request, "options");
   if (!all.is_object()) throw InputError("options", call, "an object");
+  const bool has_files = request.contains("files");
   Given given;
   for (const Option& option : list.options())
     if (option.required && option.use != Option::Use::value) given.insert(option.name);
@@ -35,8 +46,10 @@ void set_options(const OptionList& list, void* options, const Json& request, con
     for (const auto& [name, value] : all.items()) {
       if (value.is_null()) continue;
       const Option* const option = list.find(name);
-      if (!option || option->use != Option::Use::value)
-        throw InputError("option " + name, call, "an option of this call; a page has no files");
+      if (!option || !(has_files ? is_on_pages(*option) : option->use == Option::Use::value))
+        throw InputError("option " + name, call,
+                         has_files ? "an option of this call; a page draws its own pictures"
+                                   : "an option of this call; a page has no files");
       list.set_text(options, name, text_of(*option, value, call), given);
     }
     list.finish(options, given);

@@ -49,8 +49,8 @@ export async function readArrays(core, arrays) {
   try {
     const read = {};
     for (const [name, { handle, shape, type }] of Object.entries(arrays)) {
-      const Elements = elements[type];
-      const bytes = await core.callWaiting("read_array", { array: handle }, countOf(shape) * Elements.BYTES_PER_ELEMENT);
+      const Elements = elements[type], size = countOf(shape) * Elements.BYTES_PER_ELEMENT;
+      const bytes = size ? await core.callWaiting("read_array", { array: handle }, size) : new Uint8Array();
       read[name] = { values: new Elements(bytes.buffer), shape };
     }
     return read;

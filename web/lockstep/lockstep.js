@@ -10,6 +10,7 @@
 //   device.launch(heat, [64, 64], now, then, 0.1);
 import * as cases from "./cases.js";
 import { makeCity, makeSampleCity } from "./city.js";
+import { commandFunctions } from "./commands.js";
 import { Core } from "./core.js";
 import { Device } from "./device.js";
 import { flowFunctions } from "./flow.js";
@@ -50,7 +51,7 @@ class Lockstep {
     addMethods(core.functions);
     Object.assign(this, core.functions, flowFunctions(core));
     /** Losses of partial differential equations, and forecasts of trainings: as lockstep.pde and lockstep.forecast of Python. */
-    Object.assign(this, { pde: pdeFunctions(core), forecast: forecastFunctions(core) });
+    Object.assign(this, { pde: { ...commandFunctions(core, "pde"), ...pdeFunctions(core) }, forecast: forecastFunctions(core) });
   }
   /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
    * others did not is in info.refused. options.limits lowers limits. */

@@ -15,6 +15,9 @@ export const pdeFunctions = (core) => ({
   loss: (arrays, options) => lossOf(core, "loss", arrays, options),
   /** That of `lockstep pde trajectory`: sigma (T, nz, ny, nx), u (T, 3, nz, ny, nx). */
   trajectory: (arrays, options) => lossOf(core, "trajectory", arrays, options),
+  /** Compares residuals, gradients and Jacobian products of `loss` with complex steps: rows of what, error, bound, passed. */
+  check: (arrays, { device = "auto", ...options }) =>
+    withArrays(core, arrays, "lockstep.pde.check", (taken) => core.callWaiting("pde_check", { device, arrays: taken, options })),
   /** Names of the shipped equations. */
   examples: () => core.call("pde_examples"),
   /** Solves a shipped equation by minimising its loss in f64. Options are those of `lockstep pde example`: cells, parameters,

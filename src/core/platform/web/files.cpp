@@ -1,30 +1,64 @@
-// The page has no files: writers are refused.
+// Writers of a page's files in memory; without such files they are refused.
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "core/files/atomic_file.hpp"
 #include "core/files/cache_key.hpp"
 #include "core/files/output_files.hpp"
+#include "core/platform/web/memory_files.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep {
 
+platform::MemoryFiles*& platform::memory_files() {
+  static MemoryFiles* files = nullptr;
+  return files;
+}
+
 namespace {
+
 [[noreturn]] void refuse(const std::filesystem::path& target) {
   throw InputError(fmt::format("file {}", target.native()), "web", "results as arrays: a page has no files");
 }
+std::string& file_of(const std::filesystem::path& target) {
+  if (!platform::memory_files()) refuse(target);
+  return (*platform::memory_files())[target.native()];
+}
+
+/// Contents of open files by descriptor.
+std::map<int, std::string>& open_files() {
+  static std::map<int, std::string> all;
+  return all;
+}
+
 }  // namespace
 
 AtomicPath::AtomicPath(std::filesystem::path target) { refuse(target); }
 AtomicPath::~AtomicPath() = default;
 void AtomicPath::commit() {}
-AtomicFile::AtomicFile(std::filesystem::path target) { refuse(target); }
-AtomicFile::~AtomicFile() = default;
-void AtomicFile::write_at(int64_t, std::span<const std::byte>) {}
-void AtomicFile::resize(int64_t) {}
-void AtomicFile::write(std::span<const std::byte>) {}
-void AtomicFile::commit() {}
-void write_file(const std::filesystem::path& target, std::span<const std::byte>) { refuse(target); }
-void write_file(const std::filesystem::path& target, std::string_view) { refuse(target); }
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  if (!platform::memory_files()) refuse(target_);
+  descriptor_ = open_files().empty() ? 0 : open_files().rbegin()->first + 1;
+  open_files()[descriptor_];
+}
+AtomicFile::~AtomicFile() { open_files().erase(descriptor_); }
+void AtomicFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  std::string& content = open_files().at(descriptor_);
+  content.resize(std::max(content.size(), size_t(offset) + bytes.size()));
+  if (!bytes.empty()) std::memcpy(content.data() + offset, bytes.data(), bytes.size());
+}
+void AtomicFile::resize(int64_t bytes) { open_files().at(descriptor_).resize(size_t(bytes)); }
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  write_at(int64_t(open_files().at(descriptor_).size()), bytes);
+}
+void AtomicFile::commit() { file_of(target_) = std::move(open_files().at(descriptor_)); }
+void write_file(const std::filesystem::path& target, std::span<const std::byte> bytes) {
+  write_file(target, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+void write_file(const std::filesystem::path& target, std::string_view text) { file_of(target) = text; }
 void write_private_file(const std::filesystem::path& target, std::string_view) { refuse(target); }
 std::optional<std::string> read_private_file(const std::filesystem::path&, uint64_t, std::string&) {
   return std::nullopt;
