@@ -34,8 +34,10 @@ class Qgis(unittest.TestCase):
         with zipfile.ZipFile(cls.path("plugin.zip")) as archive:
             archive.extractall(cls.plugins)
         os.makedirs(cls.path("runtime"), mode=0o700)
+        # The Python inside QGIS takes its library from the first python3 in PATH, and crashes with that of another Python.
+        path = os.path.dirname(PYTHON) + os.pathsep + os.environ["PATH"]
         cls.env = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QGIS_CUSTOM_CONFIG_PATH": cls.folder, "LOCKSTEP_PROGRAM": PROGRAM,
-                   "XDG_RUNTIME_DIR": cls.path("runtime")}
+                   "XDG_RUNTIME_DIR": cls.path("runtime"), "PATH": path}
         subprocess.run([PROCESS, "plugins", "enable", "lockstep_qgis"], check=True, capture_output=True, env=cls.env)
         subprocess.run([PROGRAM, "urban", "sample", "--size", "48", "--no-pictures", "--quiet", "--out", cls.path("city")], check=True)
         with open(cls.path("weather.csv"), "w") as file:

@@ -58,7 +58,8 @@ def run(command, values, progress=lambda percent: None, say=lambda line: None, c
     Ctrl-C does."""
     master, slave = pty.openpty()  # the program draws its progress on terminals alone
     done = subprocess.Popen([program(), *words_of(command, values), "--json"], stdout=subprocess.PIPE, stderr=slave,
-                            stdin=subprocess.DEVNULL, start_new_session=True)
+                            stdin=subprocess.DEVNULL, start_new_session=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # ignored where a shell started QGIS with &
     os.close(slave)
     out, lines = [], []
     readers = [threading.Thread(target=lambda: out.append(done.stdout.read())),
