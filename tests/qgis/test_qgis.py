@@ -147,7 +147,9 @@ class Qgis(unittest.TestCase):
 
     def test_cancel(self):
         """Nothing is loaded, and the folder is what an interrupted run leaves: it continues."""
-        model = {**self.model, "patches": "609", "substeps": "60", "pictures": False, "out": self.path("cancelled")}
+        with open(self.path("days.csv"), "w") as file:  # far from its end when QGIS has seen the first step
+            file.write("time,Ta,RH,wind,Kglobal\n" + "".join(f"2026-06-{day}T{h:02}:00,22,45,2,0\n" for day in range(10, 30) for h in range(24)))
+        model = {**self.model, "weather": self.path("days.csv"), "patches": "609", "substeps": "60", "pictures": False, "out": self.path("cancelled")}
         found = self.job("run", model, cancel_at=1)
         self.assertEqual((found["results"], found["layers"]), ({}, {}))
         self.assertEqual(found["percent"], sorted(found["percent"]))
@@ -176,7 +178,7 @@ class Qgis(unittest.TestCase):
                 ("stats", {**stats, "areas_crs": "Stockholm"}, ["areas.csv", "Stockholm", "expected"]),
                 ("stats", {**stats, "run": self.path("city")}, ["run.json", "expected"]),
                 ("compare", {"before": self.path("bare"), "after": self.path("city"), "out": out}, ["run.json", "expected"]),
-                ("plant", {**run, "trees": 2, "species": "10,12,6"}, ["10,12,6", "expected"]),
+                ("plant", {**run, "trees": 2, "species": "10,12,6"}, ["crown from 12 m", "species", "expected"]),
                 ("check", {"dsm": self.model["dsm"]}, ["weather"])):
             done = self.call(algorithm, **parameters)
             self.assertNotEqual(done.returncode, 0, (algorithm, parameters))
