@@ -4,6 +4,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -378,23 +379,47 @@ class Urban(ProgramTest):
             with open(os.path.join(out, name + ".npy"), "rb") as a, open(self.path("fresh", name + ".npy"), "rb") as b:
                 self.assertEqual(a.read(), b.read(), name)
 
-    def test_a_run_that_is_interrupted_goes_on(self):
-        weather = self.path("w.csv")
-        with open(weather, "w") as file:
+    INTERRUPTED = ["--lat", "48", "--lon", "8", "--utc-offset", "1", "--patches", "145", "--substeps", "1", "--pixel-size", "1", "--no-pictures"]
+
+    def day(self):
+        with open(self.path("w.csv"), "w") as file:
             file.write("time,Ta,RH,wind,Kglobal\n" + "".join(
                 "2015-06-%02dT%02d:00,20,50,2,%d\n" % (21 + h // 24, h % 24, 300 if 5 <= h % 24 <= 20 else 0) for h in range(6, 22)))
-        def command(out):
-            return ["urban", "run", "--dsm", self.dsm, "--pixel-size", "1", "--weather", weather, "--lat", "48", "--lon", "8", "--utc-offset", "1",
-                    "--format", "npy", "--no-pictures", "--patches", "145", "--substeps", "1", "--outputs", "tmrt", "--device", "interp", "--out", out]
-        out, whole = self.path("out"), self.path("whole")
-        process = subprocess.Popen([PROGRAM, *command(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        return self.path("w.csv")
+
+    @staticmethod
+    def interrupted(command, started):
+        """What a command reports when Ctrl-C ends it after its start."""
+        process = subprocess.Popen([PROGRAM, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        state = os.path.join(out, ".steps", "state.step")
-        while not os.path.exists(state) and process.poll() is None:
+        while process.poll() is None and not started(process):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=120)[1]
-        self.assertEqual(process.returncode, -signal.SIGINT, told)
+        said = process.communicate(timeout=120)[1]
+        if process.returncode != -signal.SIGINT:
+            raise AssertionError(f"{process.returncode}: {said}")
+        return said
+
+    def test_a_search_of_sites_that_is_interrupted_starts_again(self):
+        out = self.path("out")
+
+        def attends(process):
+            with open(f"/proc/{process.pid}/status") as file:
+                return int(re.search(r"SigCgt:\s*(\w+)", file.read())[1], 16) >> (signal.SIGINT - 1) & 1
+
+        said = self.interrupted(["urban", "plant", "--dsm", self.dsm, "--weather", self.day(), *self.INTERRUPTED, "--device", "cpu", "--trees", "1",
+                                 "--species", "3,1,2", "--objective", "mean-utci", "--out", out], attends)
+        self.assertRegex(said, r"stopped after \d+ of \d+ parts; the same command starts the search of sites again")
+        self.assertFalse(os.path.exists(out))
+
+    def test_a_run_that_is_interrupted_goes_on(self):
+        weather = self.day()
+        def command(out):
+            return ["urban", "run", "--dsm", self.dsm, "--weather", weather, *self.INTERRUPTED, "--device", "interp", "--format", "npy", "--outputs", "tmrt",
+                    "--out", out]
+        out, whole = self.path("out"), self.path("whole")
+        state = os.path.join(out, ".steps", "state.step")
+        told = self.interrupted(command(out), lambda process: os.path.exists(state))
         self.assertRegex(told, r"stopped after \d+ of \d+ parts; the same command resumes from there")
         again = run(*command(out))
         self.assertEqual(again.returncode, 0, again.stderr)

@@ -10,6 +10,11 @@ namespace lockstep::cli {
 /// A bar on stderr; `title` names the work.
 std::function<void(int64_t done, int64_t total)> progress_bar(const std::string& title);
 
+/// Runs `work`. Ctrl-C ends it at its next call of `on_progress`, with a warning that says what the command does `next` time, and the
+/// program ends as by that signal.
+int until_interrupted(std::function<void(int64_t done, int64_t total)>& on_progress,
+                      const std::function<void()>& work, const char* next);
+
 /// One line a grid: name, range, mean.
 std::string text_of(const urban::RunResult& result);
 

@@ -7,10 +7,7 @@
 namespace lockstep::cli {
 namespace {
 
-int run_plant(Session& session, urban::PlantOptions options) {
-  options.tiles.on_progress = progress_bar("candidates");
-  options.words = schema_of<urban::PlantOptions>().in_shell("lockstep urban plant");
-  const urban::PlantResult result = urban::plant(session.context(), options);
+std::string text_of_trees(const urban::PlantResult& result) {
   std::string text =
       fmt::format("{:>5} {:>12} {:>12} {:>12} {:>12}\n", "tree", "x", "y", "gain " + result.unit, "total");
   for (size_t k = 0; k < result.trees.size(); ++k) {
@@ -25,8 +22,19 @@ int run_plant(Session& session, urban::PlantOptions options) {
       100 * result.evaluated_share);
   for (const auto* file : {&result.cdsm, &result.tdsm, &result.places, &result.curve, &result.comparison})
     if (!file->empty()) text += file->string() + "\n";
-  show(session, result, text);
-  return 0;
+  return text;
+}
+
+int run_plant(Session& session, urban::PlantOptions options) {
+  options.tiles.on_progress = progress_bar("candidates");
+  options.words = schema_of<urban::PlantOptions>().in_shell("lockstep urban plant");
+  return until_interrupted(
+      options.tiles.on_progress,
+      [&] {
+        const urban::PlantResult result = urban::plant(session.context(), options);
+        show(session, result, text_of_trees(result));
+      },
+      "the same command starts the search of sites again");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // `lockstep urban run`, `check`, `validate` and `gates`: radiation and comfort hour by hour.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <exception>
@@ -45,27 +46,16 @@ struct Interrupted : std::exception {};
 
 int run_series(Session& session, urban::SeriesOptions options) {
   attend(options, "lockstep urban run");
-  int64_t done = 0, total = 0;
-  options.tiles.on_progress = [&, shown = options.tiles.on_progress](int64_t now, int64_t all) {
-    if (shown) shown(now, all);
-    done = now;
-    total = all;
-    if (Interrupt::noted()) throw Interrupted();
-  };
-  try {
-    const Interrupt interrupt;
-    const auto result = session.on_lead(
-        [&](Context& context, const parallel::Group& group) { return urban::run(context, options, group); });
-    if (result) show(session, *result, text_of(*result));
-    return 0;
-  } catch (const Interrupted&) {
-    logging::warning(
-        "stopped after {} of {} parts; {}", done, total,
-        options.resume ? "the same command resumes from there" : "without --no-resume a run resumes");
-  }
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);  // for the caller, who sees how the program ended
-  return 0;
+  const bool resume = options.resume;
+  return until_interrupted(
+      options.tiles.on_progress,
+      [&] {
+        const auto result = session.on_lead([&](Context& context, const parallel::Group& group) {
+          return urban::run(context, options, group);
+        });
+        if (result) show(session, *result, text_of(*result));
+      },
+      resume ? "the same command resumes from there" : "without --no-resume a run resumes");
 }
 
 int run_validation(Session& session, urban::ValidationOptions options) {
@@ -126,6 +116,27 @@ int run_check(Command& command, Session& session, urban::CheckOptions options) {
 }
 
 }  // namespace
+
+int until_interrupted(std::function<void(int64_t, int64_t)>& on_progress, const std::function<void()>& work,
+                      const char* next) {
+  std::atomic<int64_t> done = 0, total = 0;  // several threads may report
+  on_progress = [&, shown = on_progress](int64_t now, int64_t all) {
+    if (shown) shown(now, all);
+    done = now;
+    total = all;
+    if (Interrupt::noted()) throw Interrupted();
+  };
+  try {
+    const Interrupt interrupt;
+    work();
+    return 0;
+  } catch (const Interrupted&) {
+    logging::warning("stopped after {} of {} parts; {}", done.load(), total.load(), next);
+  }
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);  // for the caller, who sees how the program ended
+  return 0;
+}
 
 void add_urban_series(CommandList& commands, CLI::App& urban) {
   add_call<urban::SeriesOptions>(
