@@ -36,6 +36,19 @@ bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+/// Throws where the table would replace a result or an input of the run.
+void check_file(const AreaStatisticsOptions& options, const RunFolder& run) {
+  const auto check = [&](const fs::path& file) {
+    std::error_code error;
+    if (fs::equivalent(options.file, file, error))
+      throw choice_error("out", fmt::format("{} is a file of the run", options.file.string()),
+                         "another file");
+  };
+  check(run.folder() / "poi.csv");
+  for (const RecordedOption& option : run.record().options)
+    if (option.file) check(option.path);
+}
+
 void choose_outputs(const AreaStatisticsOptions& options, const RunFolder& run, AreaPlan& plan) {
   for (const std::string& text : options.thresholds) {
     plan.thresholds.push_back(parse_threshold(text));
@@ -246,6 +259,7 @@ AreaStatisticsResult area_statistics(const AreaStatisticsOptions& options) {
   std::vector<AreaShape> shapes;
   host_stage(result.host_stages, "read", [&] {
     run = std::make_unique<RunFolder>(options.run);
+    check_file(options, *run);
     choose_outputs(options, *run, plan);
     choose_steps(options, *run, plan);
     shapes = read_area_shapes(options, run->grid());

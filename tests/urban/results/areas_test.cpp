@@ -426,6 +426,20 @@ TEST(AreaStatistics, RefusesBadInput) {
   expect_text("a run that names no land cover", table.refusal());
 }
 
+TEST(AreaStatistics, FilesOfTheRunStayWhole) {
+  Table table(kWest);
+  WrittenRun run = warm_run();
+  const fs::path points = table.folder / "points.csv", series = table.folder / "run/poi.csv";
+  run.places = {{"poi", points}};
+  for (const fs::path& file : {points, series}) write_file(file, "id,x,y\n");
+  run.write(table.folder / "run");
+  for (const fs::path& file : {points, series}) {
+    table.options.file = file;
+    EXPECT_THROW(area_statistics(table.options), InputError);
+    EXPECT_EQ(fs::file_size(file), 7u);
+  }
+}
+
 TEST(AreaStatistics, ReadsGeoJson) {
   Table table(kWest);
   table.options.areas = table.folder / "areas.geojson";
