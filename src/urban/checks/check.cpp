@@ -44,9 +44,10 @@ void predict(Context& context, const SeriesOptions& options, const SeriesInputs&
   findings.ok("time", seconds, "s",
               fmt::format("roughly, on {}, without pictures: {} steps of {:.3g} million pixels",
                           device.info().name, inputs.steps.size(), pixels / 1e6));
-  findings.ok("memory", static_cast<double>(plan.host_bytes) / 0x1p20, "MiB",
-              fmt::format("of the host; on the device {}; {} tiles of {} pixels a side",
-                          human_bytes(plan.device_bytes), plan.tiles.size(), plan.side));
+  findings.ok(
+      "memory", static_cast<double>(plan.host_bytes) / 0x1p20, "MiB",
+      fmt::format("of the host; on the device {}; {} {} of {} pixels a side", human_bytes(plan.device_bytes),
+                  plan.tiles.size(), plan.tiles.size() == 1 ? "tile" : "tiles", plan.side));
 }
 
 }  // namespace
