@@ -108,7 +108,8 @@ class PlannerDay(ProgramTest):
 
     def page_of_the_run(self):
         with open(self.path("green", "report.html"), encoding="utf-8") as file:
-            page = Page(file.read())
+            text = file.read()
+        page = Page(text)
         self.assertEqual(page.addresses, [], "the page needs no other file")
         with open(self.path("green", "run.json"), encoding="utf-8") as file:
             summaries = [s for s in json.load(file)["summaries"] if s["name"] != "ground"]
@@ -116,13 +117,19 @@ class PlannerDay(ProgramTest):
         empty = [s for s in summaries if "hours" in s["name"] and s["max"] == 0]
         self.assertTrue(empty)
         self.assertEqual(page.pictures, len(summaries) - len(empty) + 24, "maps of hours that nowhere occur are left out")
+        appendix = dict(zip(page.lines, page.lines[1:]))
+        self.assertEqual([appendix["options " + name] for name in ("dsm", "dsm-heights")], ["city/dsm.tif", "absolute (default)"])
+        printed, _, screen = text.partition('<div class="screen">')
+        self.assertIn("Appendix: tables and measurements of the program", screen)
+        self.assertNotIn("Appendix", printed)
+        self.assertEqual(printed.count('<div class="maps large">'), 1, "maps of the period, whose legends are read in print")
         golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "planner_page.txt")
-        text = "\n".join(self.stable(page.lines))
+        lines = "\n".join(self.stable(page.lines)) + "\n"
         if os.environ.get("LOCKSTEP_UPDATE"):
             with open(golden, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
+                file.write(lines)
         with open(golden, encoding="utf-8") as file:
-            self.assertEqual(text + "\n", file.read(), "LOCKSTEP_UPDATE=1 writes the text again")
+            self.assertEqual(lines, file.read(), "LOCKSTEP_UPDATE=1 writes the text again")
 
     @staticmethod
     def stable(lines):

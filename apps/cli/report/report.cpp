@@ -142,7 +142,11 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 void collect(const json& object, const std::string& before, Facts& facts) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = before + key;
-    if (value.is_object()) {
+    if (value.is_object() && value.contains("given") && value.contains("value")) {  // an option of a record
+      const bool given = value["given"] == true;
+      if (const std::string text = text_of(value["value"]); !text.empty())
+        facts.emplace_back(name, text + (given ? "" : " (default)"));
+    } else if (value.is_object()) {
       collect(value, name + " ", facts);
     } else if (!value.is_array()) {
       facts.emplace_back(name, text_of(value));
@@ -378,7 +382,7 @@ int run(const CommonOptions& common, const ReportOptions& options) {
   if (!city && (!options.compared.empty() || !options.areas.empty()))
     throw InputError("no run.json of 'lockstep urban run'", folder,
                      "the folder of such a run, whose page shows comparisons and areas");
-  std::string body = (city ? city->body : "") + films_section(files[".mp4"]);
+  std::string body = films_section(files[".mp4"]);
   body += city ? html::heading("Appendix: tables and measurements of the program", 2)
                : pictures_section(files[".png"]);
   const std::pair<const char*, std::string (*)(const ReportFile&)> kinds[] = {
@@ -396,6 +400,7 @@ int run(const CommonOptions& common, const ReportOptions& options) {
                      "pictures (.png), films (.mp4), JSON (.json), telemetry (.jsonl) or tables (.csv)");
   }
   body += fmt::format("<p>lockstep {}</p>\n", kVersion);
+  if (city) body = city->body + html::on_screen(body);
   write_file(
       out, std::string_view(html::page(
                city ? city->title : "Lockstep: " + fs::weakly_canonical(folder).filename().string(), body)));

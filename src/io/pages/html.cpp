@@ -29,7 +29,9 @@ pre { background: #eff0f2; padding: 8px 12px; overflow-x: auto; white-space: pre
 @page { size: A4; margin: 15mm; }
 @media print { body { font-size: 10pt; max-width: none; padding: 0; background: none; } .scroll { overflow: visible; }
 table { font-size: 8pt; } th, td { padding: 1px 5px; white-space: normal; overflow-wrap: anywhere; } th { position: static; }
-.maps { grid-template-columns: 1fr 1fr; } .map, figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } video { display: none; } }
+.maps { grid-template-columns: 1fr 1fr; gap: 2mm; } .map { margin: 0; } .maps .map img { width: auto; max-width: 100%; max-height: 72mm; }
+.maps.large { grid-template-columns: 1fr; } .maps.large .map img { max-height: 112mm; }
+.map, figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } .screen { display: none; } }
 )";
 
 }  // namespace
@@ -81,6 +83,8 @@ std::string film(const std::string& bytes) {
       "<figure><video controls muted loop src=\"data:video/mp4;base64,{}\"></video></figure>\n",
       base64(bytes));
 }
+
+std::string on_screen(const std::string& body) { return "<div class=\"screen\">\n" + body + "</div>\n"; }
 
 std::string page(const std::string& title, const std::string& body) {
   return fmt::format(

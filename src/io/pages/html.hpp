@@ -32,6 +32,9 @@ std::string picture(const std::string& bytes, const std::string& caption, size_t
 /// A player that holds the film itself.
 std::string film(const std::string& bytes);
 
+/// A part that is not printed.
+std::string on_screen(const std::string& body);
+
 /// The whole page.
 std::string page(const std::string& title, const std::string& body);
 

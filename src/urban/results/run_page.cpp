@@ -170,7 +170,7 @@ std::string summary_tables(const PageRecord& r) {
   return out;
 }
 
-/// "utci, 2015-06-21 15:00" of utci_20150621T1500, else the summary's title.
+/// "Universal thermal climate index, 2015-06-21 15:00" of utci_20150621T1500, else the summary's title.
 std::string caption_of(const std::string& name) {
   constexpr std::string_view kChange = "_change";
   if (name.ends_with(kChange))
@@ -178,8 +178,8 @@ std::string caption_of(const std::string& name) {
   const size_t cut = name.rfind('_');
   if (cut == name.npos || name.size() != cut + 14 || name[cut + 9] != 'T') return summary_title(name);
   const std::string t = name.substr(cut + 1);
-  return fmt::format("{}, {}-{}-{} {}:{}", name.substr(0, cut), t.substr(0, 4), t.substr(4, 2),
-                     t.substr(6, 2), t.substr(9, 2), t.substr(11, 2));
+  return fmt::format("{}, {}-{}-{} {}:{}", summary_title(std::string_view(name).substr(0, cut)),
+                     t.substr(0, 4), t.substr(4, 2), t.substr(6, 2), t.substr(9, 2), t.substr(11, 2));
 }
 
 using Pictures = std::vector<std::pair<std::string, std::string>>;
@@ -204,13 +204,17 @@ Pictures chosen_maps(const PageRecord& r, Pictures pictures) {
   return pictures;
 }
 
-std::string maps(const Pictures& pictures, const char* title, size_t most, size_t& number) {
+enum class MapSize { small, large };
+
+/// Large maps are printed two to a page, so that their legends can be read; small ones six to a page.
+std::string maps(const Pictures& pictures, const char* title, MapSize size, size_t& number) {
+  constexpr size_t most = 24;
   if (pictures.empty()) return {};
   std::string out = html::heading(title, 2);
   const size_t shown = std::min(pictures.size(), most);
   if (shown < pictures.size())
     out += paragraph(fmt::format("{} of {} maps, at even distances.", shown, pictures.size()));
-  out += "<div class=\"maps\">\n";
+  out += size == MapSize::large ? "<div class=\"maps large\">\n" : "<div class=\"maps\">\n";
   for (size_t k = 0; k < shown; ++k) {
     const auto& [name, bytes] = pictures[k * pictures.size() / shown];
     out += html::picture(bytes, caption_of(name), ++number);
@@ -393,12 +397,12 @@ std::optional<RunPage> run_page(const RunPageFiles& files) {
       if (warning.is_string()) warnings.push_back(warning);
   if (!warnings.empty()) body += html::heading("Doubts about the inputs", 2) + bullets(warnings);
   body += html::heading("Method", 2) + method(r);
-  body += maps(chosen_maps(r, files.summaries), "Maps of the period", 24, number);
+  body += maps(chosen_maps(r, files.summaries), "Maps of the period", MapSize::large, number);
   body += summary_tables(r) + point_sections(files.points);
   body += tables(files.change_tables, "Before and after") +
-          maps(chosen_maps(r, files.changes), "Maps of the change", 24, number) +
+          maps(chosen_maps(r, files.changes), "Maps of the change", MapSize::large, number) +
           tables(files.areas, "Areas");
-  body += maps(files.steps, "Hour by hour", 24, number);
+  body += maps(files.steps, "Hour by hour", MapSize::small, number);
   body += limits(r) + closing(r, files.folder);
   return RunPage{title_of(r, files.folder), body};
 }

@@ -92,6 +92,7 @@ std::string summary_title(std::string_view grid) {
     if (!grid.starts_with(output.name)) continue;
     const std::string_view rest = grid.substr(output.name.size());
     const std::string text = text_of(output.value).long_name;
+    if (rest.empty()) return text;
     if (rest == "_mean") return text + ", mean";
     if (rest == "_max") return text + ", highest";
     if (rest == "_hours_outside_fit") return text + ", hours outside of the polynomial's fit";
