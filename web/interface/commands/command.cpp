@@ -20,7 +20,7 @@ std::vector<NamedSchema>& commands() {
 
 namespace {
 
-/// What the types of lockstep.d.ts need of an option.
+/// An option as the types of lockstep.d.ts show it.
 Json described(const OptionList& list, const Option& o) {
   return {{"name", o.name},
           {"kind", o.kind == Option::Kind::text || o.kind == Option::Kind::choice ? "string"
