@@ -214,14 +214,15 @@ const Gradient& loops_gradient() {
                     {{"b0", "b1", "p0"}, {}});
   return g;
 }
-Case loops_case() {
-  Case c = case_of("gradient.loops", loops_gradient, {"1", "37", "1025"}, {"262144"});
+/// Records of up to `most` passes of each loop: long ones are in memory, short ones in arrays of the lanes.
+Case loops_case(const char* name, int most) {
+  Case c = case_of(name, loops_gradient, {"1", "37", "1025"}, {"262144"});
   c.dtype = "f64";
   c.needs_f64 = true;
-  c.make = [](const std::string& size, uint64_t seed) {
+  c.make = [most](const std::string& size, uint64_t seed) {
     const int64_t count = parse_shape(size, 1)[0];
     std::vector<i32> n;
-    for (int64_t k = 0; k < count; ++k) n.push_back(i32(k % 9));
+    for (int64_t k = 0; k < count; ++k) n.push_back(i32(k % (most + 1)));
     CaseProblem p = problem({loops_gradient(),
                              {count},
                              {{"b0", Array::of(cases::uniform<f64>(count, seed))},
@@ -295,7 +296,8 @@ void add_gradient_cases(CaseRegistry& registry) {
   registry.add(heat_case());
   registry.add(conduction_case());
   registry.add(indexed_case());
-  registry.add(loops_case());
+  registry.add(loops_case("gradient.loops", 8));
+  registry.add(loops_case("gradient.loops.short", 3));
   registry.add(tiles_case());
 }
 
