@@ -71,6 +71,12 @@ test("losses", async () => {
   assert.ok(loss > 0 && gradients.d_u2.values.length === 3 * cells && converged);
 });
 
+test("studies", async () => {
+  const { observed, files, results, copy_gbps } = await run("lockstep.pde.convergence(", { lockstep: ls }, "observed, files, results, copy_gbps");
+  assert.ok(observed && files["convergence.csv"].length > 0);
+  assert.ok(results.length > 0 && copy_gbps > 0);
+});
+
 test("forecasts", async () => {
   const rows = Array.from({ length: 80 }, (_, k) => `${100 * k},${0.2 + 2 * (1 + k / 3) ** -0.8}`);
   const given = { lockstep: ls, file: file("log.csv", bytesOf(["step,loss", ...rows].join("\n") + "\n")) };

@@ -9,9 +9,9 @@ FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
       z_(z),
       edges_(sweep.d_, sweep.form_.type(), sweep.scalars_, sweep.grid_.cells, Edges::Ends::together,
              [this](const std::function<void()>& branch) {
-               const Memo outside = memo_;
+               Memo outside = memo_;
                branch();
-               memo_ = outside;
+               memo_ = std::move(outside);  // a copy may assign the values inside a branch of the caller
              }) {
   // The offsets in shared memory of the planes around the current slot.
   const int slot = s_.layout_.slot(), total = s_.layout_.planes * slot,

@@ -44,12 +44,12 @@ HalfSweep::Values HalfSweep::cotangents_of(Tracer& tracer, const Place& row) con
 /// One plane: in two forms, since most groups see no edge.
 void HalfSweep::compute(const Index& z, const Index& slot, bool edges) const {
   Memo memo;
-  const Edges at_edges(d_, form_.type(), scalars_, grid_.cells, Edges::Ends::apart,
-                       [&](const std::function<void()>& branch) {
-                         const Memo outside = memo;
-                         branch();
-                         memo = outside;
-                       });
+  const Edges at_edges(
+      d_, form_.type(), scalars_, grid_.cells, Edges::Ends::apart, [&](const std::function<void()>& branch) {
+        Memo outside = memo;
+        branch();
+        memo = std::move(outside);  // a copy may assign the values inside a branch of the caller
+      });
   for (int q = 0; q < shape_.rows; ++q) {
     const Place& row = rows_[size_t(q)];
     const Cell own{row.x, row.y, z};
