@@ -38,9 +38,10 @@ Json PageContext::status() {
   Json fallbacks = Json::object();
   for (const RefusedDevice& device : refused) fallbacks[device.name] = 1;
   for (const auto& [stage, count] : context->fallbacks()) fallbacks[stage] = count;
-  return {{"device", context->device().info().description},
-          {"fallbacks", fallbacks},
-          {"notes", std::exchange(notes, {})}};
+  // Once a stage has fallen back, the processor: a page claims no more for the adapter than it did.
+  const Device& device = context->fallbacks().empty() ? context->device() : context->cpu();
+  return {
+      {"device", device.info().description}, {"fallbacks", fallbacks}, {"notes", std::exchange(notes, {})}};
 }
 
 }  // namespace lockstep::web
