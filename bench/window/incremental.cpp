@@ -1,7 +1,7 @@
 // Pose graphs fed pose by pose to a Smoother: each frame adds a pose and its edges to earlier ones.
-//   bench_solve_incremental GRAPH.g2o|manhattan[:POSES] [SCENE|- [DEVICE [RELINEARIZE [PROPAGATE]]]]
+//   bench_solve_incremental GRAPH.g2o|manhattan [SCENE [RELINEARIZE [PROPAGATE]]]
 // manhattan: 3,500 poses on a grid of streets, with noise, as M. Kaess' Manhattan world. The edges are written to SCENE for
-// gtsam_incremental.py. DEVICE: cpu if not given. Prints the total of the updates' seconds and of their
+// gtsam_incremental.py. Prints the total of the updates' seconds and of their
 // CPU time, their median and slowest milliseconds, the cost, and cost
 // and seconds of solve() after the last frame and of minimize() from the same edges.
 #include <algorithm>
@@ -137,10 +137,10 @@ void write(const Scene& scene, const std::string& path) {
   }
 }
 
-void run(const Scene& scene, const std::string& device, const solve::SmootherOptions& given) {
-  ContextOptions two_cores;
-  two_cores.device = device, two_cores.threads = 2;
-  Context context(two_cores);
+void run(const Scene& scene, const solve::SmootherOptions& given) {
+  ContextOptions on_cpu;
+  on_cpu.device = "cpu", on_cpu.threads = 2;
+  Context context(on_cpu);
   const bool flat = scene.dimension == 2;
   solve::Smoother smoother(context, given);
   const solve::BlockSet poses = smoother.add_set("poses", flat ? solve::se2() : solve::se3());
@@ -202,16 +202,13 @@ void run(const Scene& scene, const std::string& device, const solve::SmootherOpt
 
 int main(int count, char** arguments) try {
   if (count < 2) throw std::runtime_error("expected GRAPH.g2o or manhattan");
-  const std::string graph = arguments[1], world = "manhattan:";
-  Scene scene = graph == "manhattan"       ? manhattan(3500)
-                : graph.starts_with(world) ? manhattan(std::stoll(graph.substr(world.size())))
-                                           : read(graph);
+  Scene scene = std::string(arguments[1]) == "manhattan" ? manhattan(3500) : read(arguments[1]);
   std::ranges::stable_sort(scene.edges, {}, [](const Edge& e) { return std::max(e.from, e.to); });
-  if (count > 2 && std::string(arguments[2]) != "-") write(scene, arguments[2]);
+  if (count > 2) write(scene, arguments[2]);
   solve::SmootherOptions options;
-  if (count > 4) options.relinearize = std::stod(arguments[4]);
-  if (count > 5) options.propagate = std::stod(arguments[5]);
-  run(scene, count > 3 ? arguments[3] : "cpu", options);
+  if (count > 3) options.relinearize = std::stod(arguments[3]);
+  if (count > 4) options.propagate = std::stod(arguments[4]);
+  run(scene, options);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "bench_solve_incremental: %s\n", error.what());
   return 2;

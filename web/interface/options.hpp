@@ -10,7 +10,8 @@ namespace lockstep::web {
 bool is_on_pages(const Option& option);
 
 /// Sets what the member `options` of a request holds; null is none. Options that name files are refused, except names
-/// of written ones where it has a member `files`; required ones count as given: the call has their contents. Errors name options as the page spells them.
+/// of written ones where it has a member `files`; required ones count as given: the call has their contents. Errors name
+/// options as the page spells them.
 void set_options(const OptionList& list, void* options, const Json& request, const char* call);
 
 template <class Options>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <utility>
@@ -25,7 +26,9 @@ constexpr float kLowest = -12000, kHighest = 9000;
 constexpr float kTallPlant = 60, kTallestPlant = 130;
 // Values that programs write where they know nothing.
 constexpr float kUsualNodata[] = {-9999.0f, -99999.0f, -32768.0f, -32767.0f};
-constexpr float kHighestNodata = -9999;
+// A height above it, and not above kHighest, is one.
+constexpr float kHighestNoHeight =
+    std::max(kLowest, *std::max_element(std::begin(kUsualNodata), std::end(kUsualNodata)));
 
 bool is_no_height(float v) {
   return v < kLowest || v > kHighest ||
@@ -66,7 +69,7 @@ Extremes extremes_of(std::span<const float> heights, size_t first, size_t last) 
   for (size_t begin = first; begin < last; begin += kBlock) {
     const size_t end = std::min(last, begin + kBlock);
     const auto [low, high] = range_of(heights.subspan(begin, end - begin));
-    const bool ordinary = low > kHighestNodata && high <= kHighest;
+    const bool ordinary = low > kHighestNoHeight && high <= kHighest;
     const bool inside = found.low != none && low >= heights[found.low] && high <= heights[found.high];
     if (ordinary && inside) continue;
     for (size_t k = begin; k < end; ++k) {
