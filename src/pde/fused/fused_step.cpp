@@ -11,7 +11,8 @@ FusedStep::FusedStep(FusedSweep& sweep, const Index& z)
              [this](const std::function<void()>& branch) {
                Memo outside = memo_;
                branch();
-               memo_ = std::move(outside);  // a copy may assign the values inside a branch of the caller
+               // libc++ copies a map by assigning its values, which no branch may do.
+               memo_ = std::move(outside);
              }) {
   // The offsets in shared memory of the planes around the current slot.
   const int slot = s_.layout_.slot(), total = s_.layout_.planes * slot,

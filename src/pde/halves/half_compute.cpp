@@ -48,7 +48,7 @@ void HalfSweep::compute(const Index& z, const Index& slot, bool edges) const {
       d_, form_.type(), scalars_, grid_.cells, Edges::Ends::apart, [&](const std::function<void()>& branch) {
         Memo outside = memo;
         branch();
-        memo = std::move(outside);  // a copy may assign the values inside a branch of the caller
+        memo = std::move(outside);  // libc++ copies a map by assigning its values, which no branch may do
       });
   for (int q = 0; q < shape_.rows; ++q) {
     const Place& row = rows_[size_t(q)];
