@@ -10,7 +10,7 @@ build=(cmake ninja-build g++ lld-19 llvm-19-dev libfmt-dev libcli11-dev nlohmann
   libtomlplusplus-dev libeigen3-dev libzstd-dev libxml2-dev zlib1g-dev libbz2-dev libncurses-dev python3)
 run=("${build[@]}" ccache 'libgdal[0-9]{2}(t64)?' 'libnetcdf[0-9]{2}(t64)?' python3-pip libvulkan1 mesa-vulkan-drivers)
 build_tests=(libgtest-dev librapidcheck-dev)
-test=("${build_tests[@]}" git dpkg-dev libbenchmark-dev clang-format-19 clang-tidy-19 chromium-common python3-dev python3-numpy python3-pytest
+test=("${build_tests[@]}" git dpkg-dev libbenchmark-dev clang-19 libclang-rt-19-dev clang-format-19 clang-tidy-19 chromium-common python3-dev python3-numpy python3-pytest
   python3-hypothesis python3-sphinx python3-myst-parser python3-bs4 doxygen codespell pkg-config openmpi-bin libavcodec-dev libavformat-dev libswscale-dev)
 web=(clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 libclang-rt-19-dev-wasm32 nodejs chromium)
 

@@ -33,7 +33,7 @@ LANES = {
     "films": ["io_video"],
     "QGIS": ["qgis_qgis"],
     "source tree": ["house_.*"],
-    "wasm32": ["wasm", "web"],
+    "wasm32": ["wasm", "web_.*"],
     "documentation site": ["docs_site"],
 }
 # Lanes that CI does not miss: switched off by the environment, or programs and frameworks that it may not install.

@@ -2,8 +2,6 @@
 // samplers.
 #pragma once
 
-#include <quadmath.h>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -14,6 +12,7 @@
 
 #include "lockstep/error.hpp"
 #include "lockstep/kernel/math.hpp"
+#include "math/quad.hpp"
 
 namespace lockstep::testing {
 

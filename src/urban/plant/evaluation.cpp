@@ -83,7 +83,6 @@ PlantEvaluation::PlantEvaluation(Context& context, const SeriesInputs& inputs, c
                                  std::vector<PlantSite> sites, const PlantOptions& options)
     : context_(context),
       inputs_(inputs),
-      walls_(walls),
       objective_(objective),
       crown_(std::move(crown)),
       sites_(std::move(sites)),

@@ -48,7 +48,6 @@ class PlantEvaluation {
 
   Context& context_;
   const SeriesInputs& inputs_;
-  const Walls& walls_;
   const PlantObjective& objective_;
   const std::vector<CrownPixel> crown_;
   const std::vector<PlantSite> sites_;

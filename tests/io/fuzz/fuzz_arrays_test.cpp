@@ -14,10 +14,8 @@
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
 
-#ifdef __SANITIZE_ADDRESS__
-// libnetcdf keeps what it has read of a file that it then refuses.
+// Read by AddressSanitizer: libnetcdf keeps what it has read of a file that it then refuses.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libnetcdf\nleak:libhdf5\n"; }
-#endif
 
 namespace {
 
