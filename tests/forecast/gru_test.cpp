@@ -10,8 +10,11 @@
 #include <iostream>
 #include <limits>
 
+#include "compile/clike/nvrtc.hpp"
 #include "core/numbers/random.hpp"
+#include "device/cuda/module.hpp"
 #include "device/devices.hpp"
+#include "forecast/gru/cluster/cluster.hpp"
 #include "forecast/gru/reference.hpp"
 #include "io/arrays/npy.hpp"
 #include "io/arrays/safetensors.hpp"
@@ -231,6 +234,105 @@ TEST(NarrowGru, Refusals) {
   gru.forward(device.upload<f32>(std::span<const f32>(x), {1, 1, 1}),
               device.upload<f32>(std::span<const f32>(h0), {1, 2}));
   EXPECT_THROW(gru.backward(device.allocate<f32>({1, 1, 2})), InputError);  // without memory for it
+}
+
+// The first call launches the steps one by one, later ones replay them.
+TEST_P(GruOn, LaterCallsGiveTheBitsOfAFirst) {
+  const Device& device = test_device(GetParam());
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    for (const int64_t batch : {2, 5}) {  // by rows, by products
+      const GruShape shape{form, 3, batch, 2, 7};
+      const Problem p = random_problem(shape);
+      GruSequence gru(device, shape);
+      gru.set_weights(f32_weights(p));
+      for (const double decay : {1.0, 0.5})
+        for (int call = 0; call < 3; ++call) {
+          SCOPED_TRACE(fmt::format("{} {} sequences, decay {}, call {}", name(form), batch, decay, call));
+          const auto upload = [&](int64_t count, double phase, Sizes sizes) {
+            return device.upload(
+                Array::of(wave(count, 1, phase + 10 * call + decay), std::move(sizes)).to(Storage::f32));
+          };
+          const Buffer x = upload(3 * batch * 2, 1, {3, batch, 2}), h0 = upload(batch * 7, 2, {batch, 7}),
+                       incoming = upload(3 * batch * 7, 3, {3, batch, 7});
+          GruSequence first(device, shape);
+          first.set_weights(f32_weights(p));
+          for (GruSequence* each : {&gru, &first}) each->forward(x, h0), each->backward(incoming, decay);
+          EXPECT_EQ(device.download<f32>(gru.states()), device.download<f32>(first.states()));
+          EXPECT_EQ(device.download<f32>(gru.gradients().u), device.download<f32>(first.gradients().u));
+          EXPECT_EQ(device.download<f32>(gru.d_h0()), device.download<f32>(first.d_h0()));
+          EXPECT_EQ(device.download<f32>(gru.d_x()), device.download<f32>(first.d_x()));
+        }
+      const Buffer x = device.upload(Array::of(p.x, {3, batch, 2}).to(Storage::f32)),
+                   h0 = device.upload(Array::of(p.h0, {batch, 7}).to(Storage::f32));
+      const Graph graph = device.record([&] { gru.forward(x, h0); });  // a caller's
+      device.replay(graph);
+      EXPECT_EQ(device.download<f32>(gru.states()), run_in_f32(device, shape, p, f32_weights(p))[0]);
+    }
+}
+
+TEST_P(GruOn, TheKernelOfAllStepsGivesTheBitsOfSteps) {
+  const Device& device = test_device(GetParam());
+  for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+    for (const int64_t d : {5, 37}) {
+      const int64_t steps = 3, batch = 2;
+      const GruShape shape{form, steps, batch, 1, d, Storage::f32, WeightType::f32, false, "rows"};
+      Problem p = random_problem(shape);
+      std::ranges::fill(p.w, 0.0);  // so that W x + b is b
+      const GruWeights weights = f32_weights(p);
+      const std::vector<float> expected = run_in_f32(device, shape, p, weights)[0];
+      std::vector<float> in(size_t(steps * batch * 3 * d)), turned(size_t(3 * d * d)), states(expected);
+      for (size_t i = 0; i < in.size(); ++i) in[i] = float(p.b[i % size_t(3 * d)]);
+      for (size_t i = 0; i < turned.size(); ++i)
+        turned[i] = weights.u.as<float>()[i % size_t(d) * size_t(3 * d) + i / size_t(d)];
+      std::fill(states.begin() + batch * d, states.end(), 0.0f);  // all but h0
+      const auto upload = [&](const std::vector<float>& v, Sizes sizes) {
+        return device.upload(Array::of(v, std::move(sizes)));
+      };
+      const Buffer u = upload(turned, {3 * d, d}), inputs = upload(in, {steps * batch, 3 * d}),
+                   h = upload(states, {(steps + 1) * batch, d}),
+                   gates = device.allocate<f32>({steps * batch, 3 * d}),
+                   extra = device.allocate<f32>({steps * batch, d});
+      const Kernel kernel = sequence_kernel(form);
+      if (form == GruForm::reset_after)
+        device.launch(kernel, {batch}, u, inputs, h, gates, extra, device.upload(weights.rb), steps, batch);
+      else
+        device.launch(kernel, {batch}, u, inputs, h, gates, extra, steps, batch);
+      EXPECT_EQ(device.download<f32>(h), expected) << name(form) << " " << d;
+    }
+}
+
+TEST(GruCluster, NeedsItsDeviceAndSizes) {
+  const Device device = Device::open("cpu");
+  const auto refusal = [&](const GruShape& shape) {
+    try {
+      const GruSequence gru(device, shape);
+      return std::string();
+    } catch (const UnsupportedError& e) { return std::string(e.what()); }
+  };
+  GruShape shape{GruForm::reset_before, 2, 1, 2, 128, Storage::f32, WeightType::f32, false, "cluster"};
+  EXPECT_NE(refusal(shape).find("cpu has no clusters of sm_90"), std::string::npos) << refusal(shape);
+  shape.hidden = 1024;
+  EXPECT_NE(refusal(shape).find("1024 hidden values: a cluster holds 128, 256 and 512"), std::string::npos);
+  shape.hidden = 128, shape.weights = WeightType::bf16;
+  EXPECT_NE(refusal(shape).find("weights in bf16"), std::string::npos);
+  shape.weights = WeightType::f32, shape.storage = Storage::f64;
+  EXPECT_NE(refusal(shape).find("a sequence in f64"), std::string::npos);
+}
+
+TEST(GruCluster, ItsSourcesCompile) {
+  std::string reason;
+  if (!clike::Nvrtc::find(&reason)) GTEST_SKIP() << "NVRTC: " << reason;
+  for (const Numerics numerics : {Numerics::exact, Numerics::fast})
+    for (const GruForm form : {GruForm::reset_before, GruForm::reset_after})
+      for (const int64_t hidden : {128, 256, 512}) {
+        const Kernel kernel = sequence_cluster(form, hidden, numerics);
+        const clike::CudaSource source =
+            device::cuda::source_of(kernel.function(), {numerics, {}, native_form(kernel)}, 90);
+        EXPECT_EQ(source.cluster, 16);
+        EXPECT_NO_THROW(clike::Nvrtc::get().compile(source.text, source.entry, 90,
+                                                    clike::CudaOutput::own_cubin, numerics))
+            << name(form) << " " << hidden;
+      }
 }
 
 TEST_P(GruOn, RefusesWhatDoesNotFit) {

@@ -4,10 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <functional>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "device/state.hpp"
 #include "device/variants/memory.hpp"
+#include "forecast/gru/cluster/cluster.hpp"
 #include "forecast/gru/narrow.hpp"
 #include "forecast/gru/rows.hpp"
 #include "lockstep/error.hpp"
@@ -20,7 +24,7 @@ namespace lockstep::forecast {
 
 const variants::Computation& gru_computation() {
   static const variants::Computation computation({.name = "forecast.gru",
-                                                  .variants = {"products", "rows"},
+                                                  .variants = {"products", "rows", "cluster"},
                                                   .axes = {"sequences"},
                                                   .exact = variants::Agreement::bound});
   return computation;
@@ -30,14 +34,33 @@ struct GruSequence::State {
   Device device;
   GruShape s;
   GruMemory memory;
-  bool rows_chosen = false;
-  Buffer w, u, b, rb;                     // views of one buffer each: these, and dw … drb
-  NarrowRecurrent narrow;                 // instead of u and u_t
-  Buffer w_t, u_t, x_t, h_t, rh_t, ones;  // transposed, for products
-  Buffer x, xw, states, zrn, extra;       // zrn: the gates; extra: r h, or h U_n + rb_n
-  Buffer g, c;                            // of one step: (B, 3 D), (B, D)
-  Buffer d_g, d_u, dw, du, db, drb, dx;   // gradients
-  std::array<Buffer, 3> carried;          // to the step before; that of step 0 is the first; the last is 0
+  enum class Steps { products, rows, cluster } by = Steps::products;
+  Buffer w, u, b, rb;                              // views of one buffer each: these, and dw … drb
+  NarrowRecurrent narrow;                          // instead of u and u_t
+  Buffer w_t, u_t, x_t, h_t, rh_t, ones;           // transposed, for products
+  Buffer x, xw, states, zrn, extra;                // zrn: the gates; extra: r h, or h U_n + rb_n
+  Buffer g, c;                                     // of one step: (B, 3 D), (B, D)
+  Buffer d_g, d_u, dw, du, db, drb, dx, incoming;  // gradients
+  std::array<Buffer, 3> carried;  // to the step before; that of step 0 is the first; the last is 0
+
+  /// Steps that run again, for a decay of the gradient.
+  struct Again {
+    std::optional<double> decay;
+    std::optional<Graph> graph;
+  };
+  Again forward_again, backward_again;
+
+  /// Launches the steps plainly the first time, and replays a recording of them from the second on: launches one by one take
+  /// longer than short steps. A caller's recording has the launches themselves.
+  void replay(Again& again, double decay, const std::function<void()>& steps) const {
+    if (device::recording_now()) return steps();
+    if (again.decay != decay) {
+      again = {decay, {}};
+      return steps();
+    }
+    if (!again.graph) again.graph = device.record(steps);
+    device.replay(*again.graph);
+  }
 
   /// Views of `all`, (parameter_count): W, U, b and rb; U only where it is there.
   std::array<Buffer, 4> parts(const Buffer& all, bool with_u) const {
@@ -57,8 +80,8 @@ struct GruSequence::State {
   int64_t rows() const { return s.steps * s.batch; }
   bool before() const { return s.form == GruForm::reset_before; }
   bool is_narrow() const { return s.weights != WeightType::f32; }
-  bool by_rows() const { return rows_chosen; }
-  bool turns_u() const { return s.backward || by_rows(); }
+  bool by_rows() const { return by == Steps::rows; }
+  bool turns_u() const { return s.backward || by != Steps::products; }
   /// Elements of a buffer for W, U, b and rb; U is included unless its weights are narrow.
   int64_t weight_elements() const {
     return GruSequence::parameter_count(s) - (is_narrow() ? 3 * s.hidden * s.hidden : 0);
@@ -67,6 +90,7 @@ struct GruSequence::State {
   /// `own`: with weights and gradients.
   void predict(bool own) {
     const int64_t d = s.hidden, n_b = s.batch, word = size_of(s.storage);
+    memory = {};
     if (own) memory.weights = word * weight_elements();
     if (is_narrow())
       memory.weights += NarrowRecurrent::bytes(s.weights, d, !by_rows(), turns_u());
@@ -74,7 +98,7 @@ struct GruSequence::State {
       memory.weights += word * 3 * d * d;
     memory.state = word * (rows() * 8 * d + 5 * n_b * d);
     if (!s.backward) return;
-    const int64_t turned = 3 * d * s.inputs, steps = rows() * (2 * s.inputs + (before() ? 5 : 7) * d + 1);
+    const int64_t turned = 3 * d * s.inputs, steps = rows() * (2 * s.inputs + (before() ? 6 : 8) * d + 1);
     memory.gradients = word * ((own ? GruSequence::parameter_count(s) : 0) + turned + steps + 3 * n_b * d);
   }
 
@@ -96,7 +120,7 @@ struct GruSequence::State {
     primitives::fill(device, ones, 1);
     for (Buffer& one : carried) one = make({n_b, d});
     d_g = make({rows(), 3 * d});
-    dx = make({t, n_b, in});
+    dx = make({t, n_b, in}), incoming = make({t, n_b, d});
     if (before())
       rh_t = make({d, rows()});
     else
@@ -148,14 +172,24 @@ struct GruSequence::State {
   }
 
   template <class T>
-  void forward() const {
+  void forward() {
     primitives::matmul(device, x.reshape({rows(), s.inputs}), w, xw);
     device.launch(bias_kernel<T>(), xw.shape(), xw, b);
-    by_rows() ? steps_by_rows() : steps_by_products<T>();
+    if (by != Steps::products && !is_narrow()) primitives::transpose(device, u, u_t);
+    if (by == Steps::cluster) return steps_by_cluster();
+    replay(forward_again, 1, [&] { by_rows() ? steps_by_rows() : steps_by_products<T>(); });
+  }
+
+  void steps_by_cluster() const {
+    const Kernel kernel = sequence_cluster(s.form, s.hidden, device.numerics());
+    const Buffer lines = states.reshape({(s.steps + 1) * s.batch, s.hidden});
+    if (before())
+      device.launch(kernel, {s.batch}, u_t, xw, lines, zrn, extra, s.steps, s.batch);
+    else
+      device.launch(kernel, {s.batch}, u_t, xw, lines, zrn, extra, rb, s.steps, s.batch);
   }
 
   void steps_by_rows() const {
-    if (!is_narrow()) primitives::transpose(device, u, u_t);
     with_types([&]<class T, class W>(T, W) {
       const SequenceRowKernels& k = sequence_row_kernels<T, W>(s.form, s.batch > 1);
       const int64_t groups = sequence_groups(s.hidden, s.batch);
@@ -197,10 +231,17 @@ struct GruSequence::State {
   }
 
   template <class T>
-  void backward(const Buffer& incoming, double decay) const {
+  void backward(const Buffer& d_states, double decay) {
+    if (!is_narrow()) primitives::transpose(device, u, u_t);
+    device.copy(d_states, incoming);
+    replay(backward_again, decay, [&] { steps_back<T>(decay); });
+    weight_gradients();
+  }
+
+  template <class T>
+  void steps_back(double decay) const {
     const Shape extent{s.batch, s.hidden};
     const int64_t d = s.hidden;
-    if (!is_narrow()) primitives::transpose(device, u, u_t);
     for (int64_t t = s.steps - 1; t >= 0; --t) {
       const Buffer h = state(t), all = step(zrn, t), dg = step(d_g, t), direct = carried[size_t(t % 2)];
       const Buffer carry = carried[t + 1 < s.steps ? size_t(1 - t % 2) : 2];
@@ -217,7 +258,6 @@ struct GruSequence::State {
       primitives::axpy(device, 1, c, direct);
       if (decay != 1) primitives::scale(device, decay, direct);
     }
-    weight_gradients();
   }
 
   void weight_gradients() const {
@@ -248,15 +288,17 @@ struct GruSequence::State {
       throw InputError(fmt::format("weights in {} of a sequence in f64", name(shape.weights)), "GruSequence",
                        "a sequence in f32");
     const variants::Axis sequences{"sequences", double(s.batch)};
+    const auto applies = [&](int variant) {
+      return Steps(variant) == Steps::cluster ? no_sequence_cluster(device, s) : std::string();
+    };
     const auto scratch = [&](int variant) {
-      rows_chosen = variant == 1;
+      by = Steps(variant);
       predict(own);
       return memory.total();
     };
-    rows_chosen =
-        variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant,
-                         variants::with_memory(gru_computation(), device, variants::AlwaysApplies(), scratch))
-            .variant == 1;
+    by = Steps(variants::choose(gru_computation(), device, {{}, {&sequences, 1}}, s.variant,
+                                variants::with_memory(gru_computation(), device, applies, scratch))
+                   .variant);
     predict(own);
   }
   void bind(const Buffer& all, const Buffer& all_gradients) {
@@ -347,7 +389,7 @@ void GruSequence::forward(const Buffer& x, const Buffer& h0) {
 }
 
 void GruSequence::backward(const Buffer& d_states, double decay) {
-  const State& s = *state_;
+  State& s = *state_;
   if (!s.s.backward)
     throw InputError("backward of a sequence without memory for it", "GruSequence", "GruShape::backward");
   if (!s.x) throw InputError("backward before forward", "GruSequence", "forward first");
@@ -374,6 +416,7 @@ std::vector<Kernel> GruSequence::kernels() const {
   };
   std::vector<Kernel> all = g.s.storage == Storage::f64 ? of(f64()) : of(f32());
   g.with_types([&]<class T, class W>(T, W) {
+    if (std::is_same_v<W, f32> && std::is_same_v<T, f32>) all.push_back(sequence_kernel(g.s.form));
     for (const bool several : {false, true}) {
       const SequenceRowKernels& k = sequence_row_kernels<T, W>(g.s.form, several);
       all.push_back(k.gates);

@@ -29,29 +29,32 @@ bool all_within(const Array& values, float limit) {
          std::ranges::all_of(values.packed().as<float>(), [&](float v) { return std::abs(v) <= limit; });
 }
 
-std::string native_definitions(const RolloutModel& model, GruForm form,
+std::string native_definitions(int64_t hidden, int64_t states, GruForm form,
                                std::span<const SourceDefinition> more) {
   std::string source;
   const auto define = [&](const SourceDefinition& d) {
     source += fmt::format("#define {} {}\n", d.name, d.value);
   };
-  const int64_t hidden = model.hidden();
   define({"HIDDEN", hidden});
-  define({"STATES", model.head.size(0) - hidden});
+  define({"STATES", states});
   define({"RESET_AFTER", form == GruForm::reset_after});
   std::ranges::for_each(more, define);
   return source;
 }
 
+Kernel native_clusters(const Kernel& portable, std::string source, const char* entry,
+                       const NativeShape& shape) {
+  return native_kernel(portable, {.cuda = {std::move(source), entry},
+                                  .block = {int32_t(shape.threads), 1, 1},
+                                  .dynamic_shared_bytes = shape.shared_bytes,
+                                  .cluster = int32_t(shape.blocks),
+                                  .own_architecture = true});
+}
+
 Kernel native_rollout(const RolloutModel& model, GruForm form, std::string source, const char* entry,
                       const NativeShape& shape) {
   const int hidden = int(model.hidden());
-  return native_kernel(one_launch_kernel<f32>(form, {}, hidden, hidden),
-                       {.cuda = {std::move(source), entry},
-                        .block = {int32_t(shape.threads), 1, 1},
-                        .dynamic_shared_bytes = shape.shared_bytes,
-                        .cluster = int32_t(shape.blocks),
-                        .own_architecture = true});
+  return native_clusters(one_launch_kernel<f32>(form, {}, hidden, hidden), std::move(source), entry, shape);
 }
 
 }  // namespace lockstep::forecast

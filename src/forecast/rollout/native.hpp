@@ -22,13 +22,16 @@ struct SourceDefinition {
   int64_t value;
 };
 /// Behind HIDDEN, STATES and RESET_AFTER.
-std::string native_definitions(const RolloutModel& model, GruForm form,
+std::string native_definitions(int64_t hidden, int64_t states, GruForm form,
                                std::span<const SourceDefinition> more);
 
 struct NativeShape {
   int64_t threads, shared_bytes, blocks;  // of a block, of a block, of a cluster
 };
-/// `entry` of the source; elsewhere the portable kernel of one launch.
+/// `entry` of the source, as an alternative to `portable`.
+Kernel native_clusters(const Kernel& portable, std::string source, const char* entry,
+                       const NativeShape& shape);
+/// The same of a rollout, whose portable kernel is that of one launch.
 Kernel native_rollout(const RolloutModel& model, GruForm form, std::string source, const char* entry,
                       const NativeShape& shape);
 

@@ -4,12 +4,12 @@
 #include <bit>
 #include <tuple>
 
-#include "batch_source.hpp"
-#include "common_source.hpp"
 #include "core/memo.hpp"
 #include "core/numbers/half.hpp"
 #include "forecast/rollout/batch/batch.hpp"
 #include "forecast/rollout/native.hpp"
+#include "rollout_batch_source.hpp"
+#include "rollout_common_source.hpp"
 
 namespace lockstep::forecast {
 
@@ -42,13 +42,13 @@ std::string product_functions(int64_t entries) {
 }
 
 Kernel make_batch_kernel(const BatchPlan& plan, const RolloutModel& model, GruForm form) {
-  namespace parts = batch_source;
+  namespace parts = rollout_batch_source;
   const SourceDefinition more[] = {
       {"ENTRIES", plan.entries}, {"HELD", plan.held}, {"SHARED_BYTES", plan.shared_bytes}};
-  std::string source =
-      native_definitions(model, form, more) + parts::k_layout + product_functions(plan.entries);
-  for (const char* part : {common_source::k_blocks, common_source::k_fast, parts::k_exchange, parts::k_rows,
-                           parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
+  std::string source = native_definitions(model.hidden(), model.head.size(0) - model.hidden(), form, more) +
+                       parts::k_layout + product_functions(plan.entries);
+  for (const char* part : {rollout_common_source::k_blocks, rollout_common_source::k_fast, parts::k_exchange,
+                           parts::k_rows, parts::k_start, parts::k_heads, parts::k_gates, parts::k_kernel})
     source += part;
   return native_rollout(model, form, std::move(source), "rollout_batch",
                         {kBatchThreads, plan.shared_bytes, plan.blocks});

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <tuple>
 
-#include "cluster_source.hpp"
-#include "common_source.hpp"
 #include "core/memo.hpp"
 #include "core/numbers/half.hpp"
 #include "forecast/rollout/native.hpp"
+#include "rollout_cluster_source.hpp"
+#include "rollout_common_source.hpp"
 
 namespace lockstep::forecast {
 
@@ -77,23 +77,27 @@ bool stays_within_two(const RolloutModel& model) {
 
 }  // namespace
 
-ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const RolloutOptions& options) {
+ClusterPlan f32_cluster_plan(int64_t hidden, GruForm form) {
   ClusterPlan plan;
+  if (hidden != 128 && hidden != 256 && hidden != 512) return plan;
+  plan.row_warps = int(hidden / kClusterBlocks / kClusterRows);
+  // Two warps send as few rows as fast, and get in the way of the row warps less.
+  if (hidden <= 256) plan.gate_warps = 2;
+  if (hidden == 512) plan.shared_z = 8, plan.row_registers = 200, plan.gate_registers = 104;
+  plan.shared_bytes = shared_bytes_of(plan, hidden, form == GruForm::reset_after);
+  return plan;
+}
+
+ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const RolloutOptions& options) {
   const int64_t hidden = model.hidden(), most = device.info().limits.shared_bytes;
-  const bool fast = device.numerics() == Numerics::fast;
-  if (hidden == 128 || hidden == 256 || hidden == 512) {
-    plan.row_warps = int(hidden / kClusterBlocks / kClusterRows);
-    // Two warps send as few rows as fast, and get in the way of the row warps less.
-    if (hidden <= 256) plan.gate_warps = 2;
-    if (hidden == 512) plan.shared_z = 8, plan.row_registers = 200, plan.gate_registers = 104;
-  } else if (hidden == 1024 && fast) {
+  ClusterPlan plan = f32_cluster_plan(hidden, options.form);
+  if (hidden == 1024 && device.numerics() == Numerics::fast) {
     plan.tensor = true, plan.row_warps = 8;
     plan.shared_r = 5, plan.shared_z = 12, plan.shared_n = 9;
     plan.row_registers = 216, plan.gate_registers = 72;
+    plan.shared_bytes = shared_bytes_of(plan, hidden, options.form == GruForm::reset_after);
   }
   plan.bounded = model.storage() == Storage::f32 && stays_within_two(model);
-  if (plan.row_warps > 0)
-    plan.shared_bytes = shared_bytes_of(plan, hidden, options.form == GruForm::reset_after);
   plan.refusal = no_native_device(device);
   if (plan.refusal.empty()) plan.refusal = no_native_model(model, options);
   if (!plan.refusal.empty()) return plan;
@@ -108,29 +112,36 @@ ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const 
   return plan;
 }
 
+std::vector<SourceDefinition> cluster_definitions(const ClusterPlan& plan, Numerics numerics) {
+  return {{"FAST", numerics == Numerics::fast},
+          {"TENSOR", plan.tensor},
+          {"BOUNDED", plan.bounded},
+          {"ROW_WARPS", plan.row_warps},
+          {"GATE_WARPS", plan.gate_warps},
+          {"SHARED_R", plan.shared_r},
+          {"SHARED_Z", plan.shared_z},
+          {"SHARED_N", plan.shared_n},
+          {"ROW_REGISTERS", plan.row_registers},
+          {"GATE_REGISTERS", plan.gate_registers},
+          {"SHARED_BYTES", plan.shared_bytes}};
+}
+
+NativeShape cluster_shape(const ClusterPlan& plan) {
+  return {threads_of(plan), plan.shared_bytes, kClusterBlocks};
+}
+
 namespace {
 Kernel make_cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form,
                            Numerics numerics) {
-  namespace parts = cluster_source;
-  const SourceDefinition more[] = {{"FAST", numerics == Numerics::fast},
-                                   {"TENSOR", plan.tensor},
-                                   {"BOUNDED", plan.bounded},
-                                   {"ROW_WARPS", plan.row_warps},
-                                   {"GATE_WARPS", plan.gate_warps},
-                                   {"SHARED_R", plan.shared_r},
-                                   {"SHARED_Z", plan.shared_z},
-                                   {"SHARED_N", plan.shared_n},
-                                   {"ROW_REGISTERS", plan.row_registers},
-                                   {"GATE_REGISTERS", plan.gate_registers},
-                                   {"SHARED_BYTES", plan.shared_bytes}};
-  std::string source = native_definitions(model, form, more);
+  namespace parts = rollout_cluster_source;
+  std::string source = native_definitions(model.hidden(), model.head.size(0) - model.hidden(), form,
+                                          cluster_definitions(plan, numerics));
   for (const char* part :
-       {parts::k_layout, common_source::k_fast, parts::k_functions, common_source::k_blocks,
-        parts::k_exchange, plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma, parts::k_head,
-        parts::k_gates, parts::k_kernel})
+       {parts::k_layout, rollout_common_source::k_fast, parts::k_functions, rollout_common_source::k_blocks,
+        parts::k_exchange, parts::k_lines_packed, plan.tensor ? parts::k_rows_tensor : parts::k_rows_fma,
+        parts::k_head, parts::k_owner, parts::k_gates, parts::k_start, parts::k_kernel})
     source += part;
-  return native_rollout(model, form, std::move(source), "rollout_cluster",
-                        {threads_of(plan), plan.shared_bytes, kClusterBlocks});
+  return native_rollout(model, form, std::move(source), "rollout_cluster", cluster_shape(plan));
 }
 }  // namespace
 

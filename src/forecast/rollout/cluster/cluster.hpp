@@ -4,7 +4,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "forecast/rollout/native.hpp"
 #include "forecast/rollout/weights/packing.hpp"
 
 namespace lockstep::forecast {
@@ -22,9 +24,15 @@ struct ClusterPlan {
   int64_t shared_bytes = 0;
   std::string refusal;  // why no cluster runs this rollout; empty: one does
 };
+/// Of so many hidden values in f32, sequences and rollouts alike; no row warps where a cluster does not hold them.
+ClusterPlan f32_cluster_plan(int64_t hidden, GruForm form);
 ClusterPlan cluster_plan(const Device& device, const RolloutModel& model, const RolloutOptions& options);
 
 Kernel cluster_kernel(const ClusterPlan& plan, const RolloutModel& model, GruForm form, Numerics numerics);
+
+/// The numbers of a plan, as the sources have them.
+std::vector<SourceDefinition> cluster_definitions(const ClusterPlan& plan, Numerics numerics);
+NativeShape cluster_shape(const ClusterPlan& plan);
 
 /// Sets zr and n, in the order in which row warps read them. Blocks of `layout` are a cluster's.
 void pack_cluster(const ClusterPlan& plan, const RolloutModel& model, const RolloutLayout& layout,

@@ -1,23 +1,15 @@
 // A gate warp: the loss, then z, r and the candidate of all rows of the block (the gate warps compute alike),
 // to four blocks each.
-struct GateWarp {
+struct GateWarp : Owner {
   Head head;
   float own[kOwn], pre[3][kOwn], column0[3][kOwn], after[kOwn], loss;
-  int row[kOwn];  // in the block
-  u32 target[kSends], block;
 
   FN void load(const Arguments& a, Shared& s, int member, int entry, u32 own_block) {
-    block = own_block;
     head.load(a);
+    take_rows(s, head.warp, head.lane, own_block);
     loss = __ldg(a.b5 + i64(entry) * a.b5_s0);
-    const int lane = head.lane;
-#pragma unroll
-    for (int i = 0; i < kSends; ++i)
-      target[i] = of_block(address(&s), u32(head.warp * (kBlocks / kGateWarps) + i * kTargetsAtOnce +
-                                            (kRows < 32 ? lane / kRows : 0)));
 #pragma unroll
     for (int o = 0; o < kOwn; ++o) {
-      row[o] = kRows < 32 ? lane % kRows : lane + 32 * o;
       const int in_member = row_at(int(block) * kRows + row[o]), place = member * kBlocks + in_member / kRows,
                 r = in_member % kRows;
       own[o] = __ldg(a.b6 + i64(member) * a.b6_s0 + in_member);
@@ -34,33 +26,6 @@ struct GateWarp {
       for (int g = 0; g < 3; ++g) pre[g][o] = s.pre[g][row[o]];
   }
   FN float input_sum(int gate, int o) const { return fma_(column0[gate][o], loss, pre[gate][o]); }
-  // The vector and its barrier are told by their places in Shared.
-  FN void send(const float (&v)[kOwn], u32 vector, u32 barrier) const {
-#if TENSOR
-    const u32 high = bf16_pair(v[0], v[1]), low = bf16_pair(v[0] - bf16_low(high), v[1] - bf16_high(high));
-    const u32 at = vector + 4 * (block * 32 + row[0]);
-#pragma unroll
-    for (int i = 0; i < kSends; ++i) store_async(target[i] + at, high, target[i] + barrier);
-#pragma unroll
-    for (int i = 0; i < kSends; ++i)
-      store_async(target[i] + at + u32(offsetof_low()), low, target[i] + barrier);
-#else
-#pragma unroll
-    for (int o = 0; o < kOwn; ++o)
-#pragma unroll
-      for (int i = 0; i < kSends; ++i)
-        store_async(target[i] + vector + 4 * (block * kRows + row[o]), __float_as_uint(v[o]),
-                    target[i] + barrier);
-#endif
-  }
-#if TENSOR
-  FN static u32 bf16_pair(float low, float high) {
-    u32 word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-  }
-  FN static u32 offsetof_low() { return 4 * (HIDDEN / 2 + 16); }
-#endif
   FN void judge(const HeadSums& j, int t) { loss = t > 0 ? loss_of(j) : loss; }
   FN void step_before(const Arguments& a, Shared& s, HeadSums& j, int group, int t) {
     float r[kOwn], z[kOwn];
@@ -81,7 +46,7 @@ struct GateWarp {
 #pragma unroll
     for (int o = 0; o < kOwn; ++o)
       own[o] = fma_(z[o], tanh_(input_sum(2, o) + sum_of_row(s.sums[0][2], row[o])) - own[o], own[o]);
-    send_next(t);
+    send_next(own, t);
   }
   FN void step_after(const Arguments& a, Shared& s, const HeadSums& j, int group, int t) {
     float sum[3][kOwn];
@@ -99,7 +64,7 @@ struct GateWarp {
       const float c = tanh_(fma_(r, sum[2][o] + after[o], input_sum(2, o)));
       own[o] = fma_(z, own[o] - c, c);
     }
-    send_next(t);
+    send_next(own, t);
     keep(a, s, j, group, t);
   }
   // The results of the step before, in the shadow of an exchange. All gate warps wait for the last, so two of them share
@@ -114,10 +79,6 @@ struct GateWarp {
       record_norm(j, head, s, t - 1);
       if (whole) write_norms(a, s, group, t - 1);
     }
-  }
-  FN void send_next(int t) const {
-    const u32 next = u32(t + 1) & 1;
-    send(own, next * u32(sizeof(Vector)), kArrivedAt + 8 * next);
   }
   FN void steps(const Arguments& a, Shared& s, int group, int count) {
     const u32 arrived = address(s.arrived);

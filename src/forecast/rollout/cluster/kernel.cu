@@ -34,26 +34,6 @@ FN void first_state(const Arguments& a, Shared& s, int member) {
 #endif
   }
 }
-FN void begin_cluster(Shared& s) {
-  const u32 arrived = address(s.arrived);
-  if (threadIdx.x == 0) {
-    for (int k = 0; k < 3; ++k) begin(arrived + 8 * k, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    for (int k = 0; k < 3; ++k) expect(arrived + 8 * k, kVectorBytes);
-  }
-  __syncwarp();
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-FN void cluster_ready() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-  __syncthreads();
-}
-#if ROW_REGISTERS
-#define REGISTERS(more, count) asm volatile("setmaxnreg." more ".sync.aligned.u32 %0;" ::"n"(count))
-#else
-#define REGISTERS(more, count)
-#endif
-
 extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kThreads, 1)
     rollout_cluster(const __grid_constant__ Arguments a) {
   extern __shared__ __align__(128) unsigned char raw[];

@@ -1,14 +1,6 @@
 // A row warp in f32: four rows of each gate, all columns. Lane j adds chain j of every row; two levels of the
-// tree by shuffles leave eight partial sums of a row, which go through shared memory.
-constexpr int kWarpRows = 4, kPieces = HIDDEN / 128, kLines = kPieces * kWarpRows;
-
-FN Piece load_piece(const Piece* from) {
-  Piece w;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
-               : "l"(from));
-  return w;
-}
+// tree by shuffles leave eight partial sums of a row, which go through shared memory. `Lines` reads the weights.
+constexpr int kLines = kPieces * kWarpRows;
 
 // A lane's weights of one gate: the last kShared lines in shared memory, the others in registers. Register
 // row q holds row q ^ mask of the warp, so that the tree needs no selection.
@@ -18,11 +10,9 @@ struct GateRows {
   Piece held[kHeld > 0 ? kHeld : 1];
   const Piece* rest;
 
-  FN void load(const Piece* from, Piece* place, int mask) {
+  FN void load(const Lines& lines, int gate, Piece* place, int mask) {
     rest = place;
-    const auto line = [&](int k) {
-      return load_piece(from + (k / kWarpRows * kWarpRows + ((k % kWarpRows) ^ mask)) * 32);
-    };
+    const auto line = [&](int k) { return lines.piece(gate, k / kWarpRows, (k % kWarpRows) ^ mask); };
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) held[k] = line(k);
 #pragma unroll
@@ -57,18 +47,15 @@ struct RowWarp {
   GateRows<SHARED_N> n;
   int lane, place;  // place: of the lane's partial sum
 
-  // Weights: (member, block, warp, gate, piece, row) lines of 32 pieces.
   FN void load(const Arguments& a, Shared& s, int member, u32 block) {
     const int warp = int(threadIdx.x) >> 5, mask = int(threadIdx.x) >> 3 & 3;
     lane = int(threadIdx.x) & 31;
     place = (warp * kWarpRows + mask) * kPartialStride + (lane & 7);
-    const i64 first = (i64(member * kBlocks + int(block)) * kRowWarps + warp) * kLines * 32 + lane;
-    const Piece *zr = reinterpret_cast<const Piece*>(a.b0) + 2 * (first - lane) + lane,
-                *candidate = reinterpret_cast<const Piece*>(a.b1) + first;
+    const Lines lines(a, member, block, warp, lane);
     Piece* shared = s.weights + threadIdx.x;
-    r.load(zr + kLines * 32, shared, mask);
-    z.load(zr, shared + SHARED_R * 32 * kRowWarps, mask);
-    n.load(candidate, shared + (SHARED_R + SHARED_Z) * 32 * kRowWarps, mask);
+    r.load(lines, 1, shared, mask);
+    z.load(lines, 0, shared + SHARED_R * 32 * kRowWarps, mask);
+    n.load(lines, 2, shared + (SHARED_R + SHARED_Z) * 32 * kRowWarps, mask);
   }
   FN void steps(Shared& s, int count) const {
     const u32 arrived = address(s.arrived);
