@@ -20,6 +20,7 @@ class NarrowRecurrent {
   void times(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const;
   /// to = x U^T of these gates; x (B, count D).
   void times_transposed(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const;
+  const Buffer& columns() const { return u_; }
   const Buffer& transposed() const { return transposed_; }
   const Buffer& scales() const { return scales_; }
   /// Of one sequence and of several, and back.

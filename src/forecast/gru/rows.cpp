@@ -44,17 +44,22 @@ struct TilePlace {
   }
 };
 
-/// x U for `count` gates from `gate` on: of the lane's row and sequence, without scales.
+/// Of a number at a row, or a column, of U^T.
+template <class T>
+using Scale = std::function<Val<T>(const Val<T>& number, const Val<i32>& at)>;
+
+/// x U for `count` gates from `gate` on: of the lane's row and sequence, without scales of rows.
 template <class T, class W>
-std::vector<Val<T>> products(const TilePlace& at, const Grid<W, 2>& u, int gate, int count,
-                             const Grid<T, 2>& x) {
+std::vector<Val<T>> products(
+    const TilePlace& at, const Grid<W, 2>& u, int gate, int count, const Grid<T, 2>& x,
+    const Scale<T>& scaled = [](const Val<T>& v, const Val<i32>&) { return v; }) {
   std::vector<Val<i32>> rows, sequences;
   for (int c = 0; c < count; ++c)
     for (int r = 0; r < at.tile.rows; ++r) rows.push_back(at.row(Val<i32>(r)) + at.hidden * (gate + c));
   for (int i = 0; i < at.tile.sequences; ++i) sequences.push_back(at.sequence(Val<i32>(i)));
   const std::vector<Val<T>> sums = lane_chain_sums<T>(
       int(rows.size()), at.tile.sequences, u.size(1), true, at.lane,
-      [&](int s, const Val<i32>& k) { return element<T>(u, rows[size_t(s)], k); },
+      [&](int s, const Val<i32>& k) { return scaled(element<T>(u, rows[size_t(s)], k), k); },
       [&](int i, const Val<i32>& k) { return Val<T>(x(sequences[size_t(i)], k)); });
   const int each = at.tile.rows * at.tile.sequences;
   std::vector<Val<T>> own;
@@ -64,10 +69,6 @@ std::vector<Val<T>> products(const TilePlace& at, const Grid<W, 2>& u, int gate,
   }
   return own;
 }
-
-/// Of a row's product.
-template <class T>
-using Scale = std::function<Val<T>(const Val<T>& product, const Val<i32>& row)>;
 
 template <class T, class W>
 void before_gates(const RowTile& tile, const Group<1>& g, const Grid<W, 2>& u, const Scale<T>& scaled,
@@ -118,6 +119,27 @@ void after_gates(const RowTile& tile, const Group<1>& g, const Grid<W, 2>& u, co
   });
 }
 
+/// d U^T: `u` has rows of U, whose scales are those of its columns.
+template <class T, class W>
+void back(const RowTile& tile, const Group<1>& g, const Grid<W, 2>& u, const Scale<T>& scaled,
+          const Grid<T, 2>& d, const Out<T, 2>& to) {
+  const TilePlace at(g, tile, u.size(0), d.size(0));
+  const Val<T> product = products<T>(at, u, 0, 1, d, scaled)[0];
+  if_(at.writes(), [&] { to(at.own_sequence(), at.own_row()) = product; });
+}
+
+/// The same, added to what reaches the step before directly.
+template <class T, class W>
+void back_add(const RowTile& tile, const Group<1>& g, const Grid<W, 2>& u, const Scale<T>& scaled,
+              const Grid<T, 2>& d, const InOut<T, 2>& direct, const Param<T>& decay) {
+  const TilePlace at(g, tile, u.size(0), d.size(0));
+  const Val<T> product = products<T>(at, u, 0, 1, d, scaled)[0];
+  if_(at.writes(), [&] {
+    const Val<i32> b = at.own_sequence(), k = at.own_row();
+    direct(b, k) = (direct(b, k) + product) * decay;
+  });
+}
+
 /// body(tile, group, U^T, scale, buffers …) as a kernel over U^T, of fp8 its scales, and the buffers.
 template <class T, class W, class... Buffers, class Body>
 Kernel row_kernel(const std::string& what, const RowTile& tile, Body body) {
@@ -145,10 +167,15 @@ template <class T, class W>
 SequenceRowKernels trace(GruForm form, const RowTile& tile) {
   using In = Grid<T, 2>;
   using To = Out<T, 2>;
+  const Kernel product = row_kernel<T, W, In, To>("back", tile, back<T, W>),
+               sum = row_kernel<T, W, In, InOut<T, 2>, Param<T>>("back-add", tile, back_add<T, W>);
   if (form == GruForm::reset_after)
-    return {row_kernel<T, W, In, Grid<T, 1>, In, To, To, To>("reset-after", tile, after_gates<T, W>), {}};
+    return {row_kernel<T, W, In, Grid<T, 1>, In, To, To, To>("reset-after", tile, after_gates<T, W>),
+            {},
+            product,
+            sum};
   return {row_kernel<T, W, In, In, To, To>("gates", tile, before_gates<T, W>),
-          row_kernel<T, W, In, In, In, InOut<T, 2>, To>("candidate", tile, candidate<T, W>)};
+          row_kernel<T, W, In, In, In, InOut<T, 2>, To>("candidate", tile, candidate<T, W>), product, sum};
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ int64_t sequence_groups(int64_t hidden, int64_t batch);
 ///   gates of reset_before   h, z and r of the step's (B, 3 D), r h
 ///   candidate               r h, h, z r n, the next h
 ///   gates of reset_after    rb, h, z r n, h U_n + rb_n, the next h
+/// Of `back`: U of some gates (D, K), of fp8 their scales (K), gradients of these gates (B, K), their product with U^T (B, D);
+/// `back_add` adds the product to the gradient of the step before and multiplies the sum by the decay.
 struct SequenceRowKernels {
-  Kernel gates, candidate;
+  Kernel gates, candidate, back, back_add;
 };
 template <class T, class W = T>
 const SequenceRowKernels& sequence_row_kernels(GruForm form, bool several);

@@ -81,6 +81,7 @@ struct GruSequence::State {
   bool before() const { return s.form == GruForm::reset_before; }
   bool is_narrow() const { return s.weights != WeightType::f32; }
   bool by_rows() const { return by == Steps::rows; }
+  bool keeps_columns() const { return s.backward || by == Steps::products; }
   bool turns_u() const { return s.backward || by != Steps::products; }
   /// Elements of a buffer for W, U, b and rb; U is included unless its weights are narrow.
   int64_t weight_elements() const {
@@ -93,7 +94,7 @@ struct GruSequence::State {
     memory = {};
     if (own) memory.weights = word * weight_elements();
     if (is_narrow())
-      memory.weights += NarrowRecurrent::bytes(s.weights, d, !by_rows(), turns_u());
+      memory.weights += NarrowRecurrent::bytes(s.weights, d, keeps_columns(), turns_u());
     else if (turns_u())
       memory.weights += word * 3 * d * d;
     memory.state = word * (rows() * 8 * d + 5 * n_b * d);
@@ -109,7 +110,7 @@ struct GruSequence::State {
       device.clear(buffer);
       return buffer;
     };
-    if (is_narrow()) narrow = NarrowRecurrent(device, s.weights, d, !by_rows(), turns_u());
+    if (is_narrow()) narrow = NarrowRecurrent(device, s.weights, d, keeps_columns(), turns_u());
     if (!is_narrow() && turns_u()) u_t = make({3 * d, d});
     xw = make({rows(), 3 * d}), states = make({t + 1, n_b, d});
     zrn = make({rows(), 3 * d}), extra = make({rows(), d});
@@ -139,10 +140,38 @@ struct GruSequence::State {
     if (is_narrow()) return narrow.times(x, first, count, to);
     primitives::matmul(device, x, gates(u, first, count), to);
   }
+  /// A kernel of rows over U of these gates, of fp8 their scales, and `arguments`.
+  template <class W, class... Arguments>
+  void launch_back(const Kernel& kernel, int64_t first, int64_t count, const Arguments&... arguments) const {
+    const Shape groups{sequence_groups(s.hidden, s.batch)};
+    const Buffer of_gates = gates(is_narrow() ? narrow.columns() : u, first, count);
+    if constexpr (std::is_same_v<W, uint8_t>)
+      device.launch(kernel, groups, of_gates, narrow.scales().rows(first * s.hidden, count * s.hidden),
+                    arguments...);
+    else
+      device.launch(kernel, groups, of_gates, arguments...);
+  }
+
   /// to = x U^T of these gates.
   void times_u_transposed(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const {
+    if (by != Steps::products)
+      return with_types([&]<class T, class W>(T, W) {
+        launch_back<W>(sequence_row_kernels<T, W>(s.form, s.batch > 1).back, first, count, x, to);
+      });
     if (is_narrow()) return narrow.times_transposed(x, first, count, to);
     primitives::matmul(device, x, u_t.rows(first * s.hidden, count * s.hidden), to);
+  }
+  /// to = (to + x U^T) decay.
+  void add_times_u_transposed(const Buffer& x, int64_t first, int64_t count, const Buffer& to,
+                              double decay) const {
+    if (by != Steps::products)
+      return with_types([&]<class T, class W>(T, W) {
+        launch_back<W>(sequence_row_kernels<T, W>(s.form, s.batch > 1).back_add, first, count, x, to,
+                       T(decay));
+      });
+    times_u_transposed(x, first, count, c);
+    primitives::axpy(device, 1, c, to);
+    if (decay != 1) primitives::scale(device, decay, to);
   }
 
   template <class T>
@@ -232,7 +261,7 @@ struct GruSequence::State {
 
   template <class T>
   void backward(const Buffer& d_states, double decay) {
-    if (!is_narrow()) primitives::transpose(device, u, u_t);
+    if (by == Steps::products && !is_narrow()) primitives::transpose(device, u, u_t);
     device.copy(d_states, incoming);
     replay(backward_again, decay, [&] { steps_back<T>(decay); });
     weight_gradients();
@@ -250,13 +279,11 @@ struct GruSequence::State {
         device.launch(back_kernel<T>(0), extent, in, carry, all, h, dg, direct);
         times_u_transposed(gates(dg, 2, 1), 2, 1, c);
         device.launch(back_kernel<T>(1), extent, c, all, h, gates(dg, 1, 1), direct);
-        times_u_transposed(gates(dg, 0, 2), 0, 2, c);
+        add_times_u_transposed(gates(dg, 0, 2), 0, 2, direct, decay);
       } else {
         device.launch(back_kernel<T>(0), extent, in, carry, all, step(extra, t), h, dg, step(d_u, t), direct);
-        times_u_transposed(step(d_u, t), 0, 3, c);
+        add_times_u_transposed(step(d_u, t), 0, 3, direct, decay);
       }
-      primitives::axpy(device, 1, c, direct);
-      if (decay != 1) primitives::scale(device, decay, direct);
     }
   }
 
@@ -419,7 +446,7 @@ std::vector<Kernel> GruSequence::kernels() const {
     if (std::is_same_v<W, f32> && std::is_same_v<T, f32>) all.push_back(sequence_kernel(g.s.form));
     for (const bool several : {false, true}) {
       const SequenceRowKernels& k = sequence_row_kernels<T, W>(g.s.form, several);
-      all.push_back(k.gates);
+      for (const Kernel& kernel : {k.gates, k.back, k.back_add}) all.push_back(kernel);
       if (g.before()) all.push_back(k.candidate);
     }
   });
