@@ -16,8 +16,8 @@ ir::Function merged(Body body, KernelOptions options = {}) {
   return f;
 }
 template <class Body>
-ir::Function moved(Body body) {
-  ir::Function f = merged(body);
+ir::Function moved(Body body, KernelOptions options = {}) {
+  ir::Function f = merged(body, options);
   compile::licm(f);
   ir::verify(f);
   return f;
@@ -77,6 +77,23 @@ TEST(Cse, AStatementOfUniformityStaysInItsBranch) {
   EXPECT_EQ(at_top(f, Op::idiv), 0);
 }
 
+// A sum that may wrap and an equal one that must not are one that may.
+TEST(Cse, AMergedSumMayWrapWhereOneOfThemMay) {
+  for (const uint8_t first : {uint8_t(0), uint8_t(ir::kNoWrap)})
+    for (const uint8_t second : {uint8_t(0), uint8_t(ir::kNoWrap)}) {
+      const auto f = merged([&](At<1> at, Param<i32> x, Out<i32, 1> out, Out<i32, 1> other) {
+        const auto sum = [&](uint8_t flags) {
+          const ir::Id terms[] = {Val<i32>(x).id(), Val<i32>(at.x).id()};
+          return Val<i32>::from(detail::builder().op(Op::iadd, {terms[0], terms[1]}, flags));
+        };
+        out[at] = sum(first);
+        other[at] = sum(second);
+      });
+      ASSERT_EQ(count(f, Op::iadd), 1);
+      EXPECT_EQ(f[find(f, Op::iadd)].flags & ir::kNoWrap, first & second);
+    }
+}
+
 TEST(Licm, MovesInvariantValuesOutOfNestedLoopsAndBranches) {
   const auto f = moved([](At<1> at, Param<f32> p, Param<i32> n, Out<f32, 1> out) {
     Var<f32> sum = 0.0f;
@@ -111,4 +128,30 @@ TEST(Licm, LoadsMoveOnlyWhereTheySurelyRun) {
   });
   EXPECT_EQ(at_top(surely, Op::load), 1);
   EXPECT_EQ(count(surely, Op::load), 2);
+}
+
+// A load that some pass skips may be one of an element that is not there.
+TEST(Licm, LoadsBehindJumpsAndInBranchesStay) {
+  const auto loads_at_top = [](auto pass) {
+    return at_top(moved([&](At<1> at, Grid<f32, 1> a, Param<i32> n, Out<f32, 1> out) {
+                    Var<f32> sum = 0.0f;
+                    for_(0, 3, [&](Val<i32> i) { pass(i > n, [&] { sum += a(1); }); });
+                    out[at] = sum;
+                  }),
+                  Op::load);
+  };
+  EXPECT_EQ(loads_at_top([](auto, auto add) { add(); }), 1);
+  EXPECT_EQ(loads_at_top([](auto rarely, auto add) { if_(rarely, [&] { add(); }); }), 0);
+  EXPECT_EQ(loads_at_top([](auto rarely, auto add) { continue_if(rarely), add(); }), 0);
+  EXPECT_EQ(loads_at_top([](auto rarely, auto add) { return_if(rarely), add(); }), 0);
+}
+
+TEST(Licm, AStatementOfUniformityStaysInItsLoop) {
+  const auto f = moved(
+      [](Group<1> g, Param<i32> n, Out<i32, 1> out) {
+        for_(0, n, [&](Val<i32> i) { if_(g.lane() < 4, [&] { out(i) = uniform(Val<i32>(n) * 2); }); });
+      },
+      {{32, 1, 1}});
+  EXPECT_EQ(at_top(f, Op::imul), 1);
+  EXPECT_EQ(at_top(f, Op::uniform), 0);
 }

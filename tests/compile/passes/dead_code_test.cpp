@@ -55,6 +55,21 @@ TEST(DeadCode, KeepsBarriersReductionsAtomicsAndReturns) {
   EXPECT_EQ(count(f, Op::return_), 1);
 }
 
+TEST(DeadCode, KeepsAsynchronousCopiesAndTheirEnds) {
+  const auto f = cleaned(
+      [](Group<1> g, Grid<f32, 1> x, Out<f32, 1> out) {
+        const SharedArray<f32> s(32);
+        x.copy_async(s, g.lane(), g.lane());
+        async_commit();
+        async_wait(0);
+        barrier();
+        out(g.lane()) = s[31 - g.lane()];
+      },
+      {{32, 1, 1}});
+  for (const Op op : {Op::async_copy, Op::async_commit, Op::async_wait, Op::barrier})
+    EXPECT_EQ(count(f, op), 1) << name(op);
+}
+
 TEST(DeadCode, KeepsJumpsOfLiveLoops) {
   const auto f = cleaned([](At<1> at, Out<i32, 1> out) {
     Var<i32> n = 0;

@@ -48,6 +48,17 @@ TEST(Promote, ForgetsBehindBranchesAndForLoops) {
   EXPECT_EQ(loop[stored(loop).args[0]].op == Op::get || loop[stored(loop).args[1]].op == Op::get, true);
 }
 
+// What is read in a branch is not known behind it, nor in the other one.
+TEST(Promote, ReadsInBranchesServeTheirBranchAlone) {
+  const auto f = promoted([](At<1> at, Param<i32> n, Out<i32, 1> out, Out<i32, 1> other) {
+    Var<i32> x = 1;
+    for_(0, n, [&](Val<i32>) { x += 1; });
+    if_(at.x > 0, [&] { out[at] = Val<i32>(x) * x; }, [&] { out[at] = -x; });
+    other[at] = x;
+  });
+  EXPECT_EQ(count(f, Op::get), 4);  // the loop, both branches, behind them
+}
+
 TEST(Promote, ArraysAtConstantIndicesBecomeValues) {
   const auto f = promoted([](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
     LocalArray<f32> r(3), kept(4);

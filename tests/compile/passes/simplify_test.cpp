@@ -98,6 +98,40 @@ TEST(Simplify, IntegerIdentities) {
   EXPECT_EQ(f[sum.args[1]].imm, 7u);
 }
 
+// A sum is marked as one that does not wrap only where it follows from the marks of what it replaces.
+TEST(Simplify, SumsThatMustNotWrap) {
+  const auto claims = []<class T>(std::vector<std::pair<Op, T>> steps, uint8_t first = ir::kNoWrap) {
+    ir::Function f = traced([&](At<1> at, Param<T> x, Out<T, 1> out) {
+      ir::Id v = Val<T>(x).id();
+      for (const auto& [op, number] : steps)
+        v = detail::builder().op(op, {v, Val<T>(number).id()}, &op == &steps[0].first ? first : ir::kNoWrap);
+      out[at] = Val<T>::from(v);
+    });
+    compile::simplify(f);
+    ir::verify(f);
+    return stored(f).op == Op::iadd && (stored(f).flags & ir::kNoWrap) != 0;
+  };
+  using Steps = std::vector<std::pair<Op, i32>>;
+  const i32 most = std::numeric_limits<i32>::max(), least = std::numeric_limits<i32>::min();
+  EXPECT_TRUE(claims(Steps{{Op::iadd, 3}, {Op::iadd, 4}}));
+  EXPECT_TRUE(claims(Steps{{Op::isub, 5}}));
+  EXPECT_FALSE(claims(Steps{{Op::iadd, 3}, {Op::iadd, 4}}, 0));
+  EXPECT_FALSE(claims(Steps{{Op::isub, least}}));  // the negative of the least value is itself
+  EXPECT_FALSE(claims(Steps{{Op::iadd, most}, {Op::iadd, most}}));  // their sum is -2, and x - 2 may wrap
+  EXPECT_FALSE(claims(std::vector<std::pair<Op, u32>>{{Op::isub, 5u}}));
+  const i64 wide = std::numeric_limits<i64>::max();
+  EXPECT_FALSE(claims(std::vector<std::pair<Op, i64>>{{Op::iadd, wide}, {Op::iadd, wide}}));
+}
+
+TEST(Simplify, AnAxisWithoutElementsHasPositionZero) {
+  EXPECT_TRUE(is_constant<i32>(
+      [](Val<i32>, Val<i32>) {
+        ir::Builder& b = detail::builder();
+        return Val<i32>::from(b.emit(Op::clamp_index, Type::i32, {b.i32(5), b.i32(0)}));
+      },
+      0));
+}
+
 TEST(Simplify, ConversionsThereAndBackThroughATypeThatHoldsAllValues) {
   EXPECT_TRUE(is_x<i32>([](Val<i32> x, Val<i32>) { return cast<i32>(cast<u32>(x)); }));
   EXPECT_TRUE(is_x<u32>([](Val<u32> x, Val<u32>) { return cast<u32>(cast<i64>(x)); }));

@@ -31,7 +31,7 @@ bool reads_counter(const Function& f, Id load, const Instruction& loop) {
   const Id counter = f.blocks[loop.blocks[0]][0];
   const Instruction& i = f[at[0]];
   if (i.op != Op::clamp_index) return at[0] == counter;
-  const Instruction& end = f[loop.args[1]];
+  const Instruction &last = f[loop.args[1]], &end = last.op == Op::convert ? f[last.args[0]] : last;
   return i.args[0] == counter && is_number(f, loop.args[0], 0) && end.op == Op::shape &&
          end.imm == uint64_t(buffer) * 8;
 }
