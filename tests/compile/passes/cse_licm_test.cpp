@@ -77,6 +77,14 @@ TEST(Cse, AStatementOfUniformityStaysInItsBranch) {
   EXPECT_EQ(at_top(f, Op::idiv), 0);
 }
 
+TEST(Cse, OneElementIsNotSeveral) {
+  const auto f = merged([](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
+    const auto four = a.wide<4>(at.x * 4);
+    out[at] = a(at.x * 4) + four[3];
+  });
+  EXPECT_EQ(count(f, Op::load), 2);
+}
+
 // A sum that may wrap and an equal one that must not are one that may.
 TEST(Cse, AMergedSumMayWrapWhereOneOfThemMay) {
   for (const uint8_t first : {uint8_t(0), uint8_t(ir::kNoWrap)})
