@@ -1,7 +1,10 @@
 // Four columns a lane: which accesses become one, that no bit changes, and what stays as it is.
 #include "compile/passes/forms/columns.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "compile/lower.hpp"
 #include "compile/passes/forms/stencil.hpp"
@@ -74,13 +77,20 @@ TEST(Columns, ShiftsOfMoreThanFourColumnsKeepTheirRemainder) {
 TEST(Columns, InsideSettlesOnlyComparisonsWithinTheReach) {
   const auto inner = [](auto body) { return compile::inside_form(lowered(traced(body))); };
   EXPECT_EQ(count(inner(heat(Boundary::zero)), Op::ilt), 0);
-  // The author's own comparison with the extent, farther than any load.
-  const auto farther = [](At<1> at, Grid<f32, 1> t0, Out<f32, 1> out) {
-    const auto t = t0.with(Boundary::zero);
-    const Val<bool> own = cast<u32>(Val<i32>(at.x) + 5) < cast<u32>(t0.size(0));
-    out[at] = select(own, t[at.x(1)] + t[at.x(-1)], t[at]);
+  // The author's own comparison with an extent: like that of a load, farther than any, or with another buffer's.
+  const auto compared = [&](int offset, bool another) {
+    return count(inner([=](At<1> at, Grid<f32, 1> t0, Grid<f32, 1> u, Out<f32, 1> out) {
+                   const auto t = t0.with(Boundary::zero);
+                   const Val<i32> size = another ? u.size(0) : t0.size(0);
+                   const Val<bool> own = bitcast<u32>(Val<i32>(at.x) + offset) < bitcast<u32>(size);
+                   out[at] = select(own, t[at.x(1)] + t[at.x(-1)], t[at]);
+                 }),
+                 Op::ilt);
   };
-  EXPECT_EQ(count(inner(farther), Op::ilt), 1);
+  EXPECT_EQ(compared(1, false), 0);
+  EXPECT_EQ(compared(5, false), 1);
+  EXPECT_EQ(compared(-5, false), 1);
+  EXPECT_EQ(compared(1, true), 1);
   // Corners take two comparisons together.
   const auto corner = [](At<2> at, Grid<f32, 2> t0, Out<f32, 2> out) {
     const auto t = t0.with(Boundary::zero);
@@ -88,6 +98,23 @@ TEST(Columns, InsideSettlesOnlyComparisonsWithinTheReach) {
   };
   EXPECT_EQ(count(inner(corner), Op::ilt), 0);
   EXPECT_EQ(count(inner(corner), Op::select), 0);
+}
+
+// Points that no rule can reach are those within the reach of every extent.
+TEST(Columns, ReachesAreThoseOfEachExtent) {
+  const auto reach = [](auto body) { return compile::stencil_reach(lowered(traced(body))); };
+  const auto two = reach([](At<2> at, Grid<f32, 2> t0, Grid<f32, 2> u0, Out<f32, 2> out) {
+    const auto t = t0.with(Boundary::clamp), u = u0.with(Boundary::periodic);
+    out[at] = t[at.x(1)] + t[at.x(-3)] + u[at.x(2)] * u[at.y(-1)];
+  });
+  std::vector<std::tuple<int, int64_t, int64_t>> found;
+  for (const auto& r : two.reaches) found.emplace_back(r.axis, r.low, r.high);
+  EXPECT_THAT(found, testing::IsSupersetOf(
+                         std::vector<std::tuple<int, int64_t, int64_t>>{{0, -3, 1}, {0, 0, 2}, {1, -1, 0}}));
+  EXPECT_TRUE(two.complete);
+  EXPECT_FALSE(reach([](At<1> at, Grid<f32, 1> t, Grid<i32, 1> n, Out<f32, 1> out) {
+                 out[at] = t.clamped()[n[at]] + t[at.x(1)];
+               }).complete);
 }
 
 TEST(Columns, NeighboursOfSeveralColumnsAreLoadedOnce) {
@@ -131,6 +158,14 @@ TEST(Columns, OtherElementsAndGathersKeepTheirAccesses) {
   EXPECT_EQ(form->stores, 4);
 }
 
+TEST(Columns, ShiftedStoresAreOfOneElement) {
+  const auto form =
+      form_of([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { b(Val<i32>(at.x) + 1) = a[at] * a[at]; });
+  ASSERT_TRUE(form);
+  EXPECT_EQ(form->rows, 1);
+  EXPECT_EQ(form->stores, 4);
+}
+
 TEST(Columns, LeavesWhatMayDependOnOrderOrFlow) {
   EXPECT_FALSE(form_of([](At<1> at, InOut<f32, 1> a, Grid<f32, 1> b) { a[at] = a[at] + b[at]; }));
   EXPECT_FALSE(
@@ -138,6 +173,8 @@ TEST(Columns, LeavesWhatMayDependOnOrderOrFlow) {
   EXPECT_FALSE(form_of([](At<1> at, Grid<f32, 1> a, Out<f32, 1> b) { b[at] = a[at]; }, {{64, 1, 1}}));
   EXPECT_FALSE(form_of([](Group<1> g, Grid<f32, 1> a, Out<f32, 1> b) { b(g.global()) = a(g.global()); },
                        {{64, 1, 1}}));
+  // The last of its lanes stores it.
+  EXPECT_FALSE(form_of([](At<2> at, Grid<f32, 2> a, Out<f32, 1> b) { b(Val<i32>(at.y)) = a[at]; }));
   EXPECT_FALSE(form_of([](At<2> at, Grid<f32, 2> a, Out<f32, 2> b) {
     b[at] = a(Val<i32>(at.x), Val<i32>(at.y));  // a column of the other grid is no row of it
   }));

@@ -93,6 +93,7 @@ TEST(Simplify, IntegerIdentities) {
   EXPECT_TRUE(stays<u32>([](U x, U) { return x / 16u; }, Op::shr));
   EXPECT_TRUE(stays<u32>([](U x, U) { return x % 16u; }, Op::band));
   EXPECT_TRUE(stays<i32>([](V x, V) { return x / 16; }, Op::idiv));  // rounds toward zero, a shift does not
+  EXPECT_TRUE(stays<i32>([](V x, V) { return x % 16; }, Op::irem));  // has the sign of x, a mask has none
   const auto [f, sum] = simplified<i32>([](V x, V) { return (x + 3) + 4; });
   EXPECT_EQ(sum.op, Op::iadd);
   EXPECT_EQ(f[sum.args[1]].imm, 7u);
@@ -151,6 +152,12 @@ TEST(Simplify, ComparisonsAndSelections) {
   EXPECT_TRUE(is_x<i32>([](V x, V y) { return select(y < 3, x, x); }));
   const auto [f, swapped] = simplified<i32>([](V x, V y) { return select(!(y < x), x, y); });
   EXPECT_EQ(f[swapped.args[0]].op, Op::ile);
+  // The opposite of each comparison holds for the operands the other way round; of equal ones just one of both does.
+  const auto [e, opposite] = simplified<i32>([](V x, V y) { return select(!(x <= y), x, y); });
+  EXPECT_EQ(e[opposite.args[0]].op, Op::ilt);
+  EXPECT_EQ(e[e[opposite.args[0]].args[0]].imm, 1u);
+  const auto [d, other] = simplified<i32>([](V x, V y) { return select(!(x == y), x, y); });
+  EXPECT_EQ(d[other.args[0]].op, Op::ine);
   const auto [g, kept] = simplified<f32>([](Val<f32> x, Val<f32> y) { return select(!(y < x), x, y); });
   EXPECT_EQ(g[kept.args[0]].op, Op::flt);  // not x <= y, because of NaN; the branches are swapped instead
   EXPECT_EQ(g[kept.args[1]].imm, 1u);
