@@ -139,7 +139,7 @@ TEST(RareGradients, IndicesThatBothBranchesNeed) {
     EXPECT_EQ(c.gradients(device, {{"b1", {1, 10, 100, 1000}}}).at("b0"), (Doubles{0, 4403, 30, 0, 1100}));
 }
 
-// What a pass computed decides the next one: x → x^2 where the flag holds, else 3 x.
+// The next pass depends on a flag of this one: x → x^2 where the flag holds, else 3 x.
 TEST(RareGradients, FlagsOfLoopsAreRestored) {
   GradientCase c = made(kernel("flags",
                                [](At<1> at, Grid<f64, 1> x, Out<f64, 1> y, Grid<i32, 1> n) {

@@ -48,7 +48,7 @@ TEST(Promote, ForgetsBehindBranchesAndForLoops) {
   EXPECT_EQ(loop[stored(loop).args[0]].op == Op::get || loop[stored(loop).args[1]].op == Op::get, true);
 }
 
-// What is read in a branch is not known behind it, nor in the other one.
+// A read in a branch is not known behind it, nor in the other one.
 TEST(Promote, ReadsInBranchesServeTheirBranchAlone) {
   const auto f = promoted([](At<1> at, Param<i32> n, Out<i32, 1> out, Out<i32, 1> other) {
     Var<i32> x = 1;
