@@ -64,7 +64,7 @@ TEST(RareGradients, ElementsThatARowOfLanesShares) {
     EXPECT_EQ(c.gradients(device, {{"b1", {0x1p60, 1, -0x1p60, 2, 3, 4}}}).at("b0"), (Doubles{1, 9}));
 }
 
-// Elements beyond the domain that no lane reads: 0, whatever was in the gradient before.
+// Elements beyond the domain that no lane reads: 0, also where the gradient held other values before.
 TEST(RareGradients, OwnElementsOfASmallerDomain) {
   const Gradient square =
       differentiate(kernel("square", [](At<1> at, Grid<f64, 1> x, Out<f64, 1> y) { y[at] = x[at] * x[at]; }));
