@@ -135,6 +135,18 @@ struct GruSequence::State {
     return matrix.window({0, first * s.hidden}, {matrix.shape()[0], count * s.hidden});
   }
 
+  /// f of a value of the elements' type and one of U's.
+  template <class F>
+  auto with_types(F f) const {
+    if (s.storage == Storage::f64) return f(f64(), f64());
+    switch (s.weights) {
+      case WeightType::bf16: return f(f32(), lockstep::bf16());
+      case WeightType::fp8: return f(f32(), uint8_t());
+      case WeightType::f32: break;
+    }
+    return f(f32(), f32());
+  }
+
   /// to = x U for `count` gates from `first` on.
   void times_u(const Buffer& x, int64_t first, int64_t count, const Buffer& to) const {
     if (is_narrow()) return narrow.times(x, first, count, to);
@@ -186,18 +198,6 @@ struct GruSequence::State {
   const Kernel& bias_kernel() const {
     static const Kernel add = nn::activate_kernel<T>(nn::Activation::identity, true);
     return add;
-  }
-
-  /// f of a value of the elements' type and one of U's.
-  template <class F>
-  auto with_types(F f) const {
-    if (s.storage == Storage::f64) return f(f64(), f64());
-    switch (s.weights) {
-      case WeightType::bf16: return f(f32(), lockstep::bf16());
-      case WeightType::fp8: return f(f32(), uint8_t());
-      case WeightType::f32: break;
-    }
-    return f(f32(), f32());
   }
 
   template <class T>
