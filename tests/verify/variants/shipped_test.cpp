@@ -86,7 +86,7 @@ TEST(Shipped, ChoosesWhatWasMeasured) {
       {"solve.assembly", Kind::cuda, "", "instances", 1024, "groups"},
       {"solve.sums", Kind::cpu, "", "numbers", 8192, "host"},
       {"solve.sums", Kind::cpu, "", "numbers", 8193, "device"},
-      {"forecast.gru", Kind::cuda, "", "sequences", 4, "rows"},
+      {"forecast.gru", Kind::cuda, "", "sequences", 4, "cluster"},
       {"forecast.gru", Kind::cpu, "", "sequences", 5, "products"},
   });
 }
