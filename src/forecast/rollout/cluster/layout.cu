@@ -16,7 +16,8 @@ static_assert(kBlocks % (kGateWarps * kTargetsAtOnce) == 0, "every block is one 
 
 // Where the sums of r are there before the head's lanes are added, they are read meanwhile. Where the head takes longer than the
 // rows of r, those of z wait for it: they would fill the units that add its lanes.
-constexpr bool kSumsFirst = HIDDEN <= 256 && !RESET_AFTER, kHoldZ = !FAST && !RESET_AFTER && HIDDEN == 512 && STATES > 0;
+constexpr bool kSumsFirst = HIDDEN <= 256 && !RESET_AFTER,
+               kHoldZ = !FAST && !RESET_AFTER && HIDDEN == 512 && STATES > 0;
 
 // In exact numerics a sum is 32 chains, chain j of the columns j, j + 32 …, and a tree over them
 // (kernels.hpp). Row lane j has chain j, so the columns j + 128 p + {0, 32, 64, 96} stand side by side in

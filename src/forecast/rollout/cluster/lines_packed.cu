@@ -10,7 +10,8 @@ struct Lines {
     candidate = reinterpret_cast<const Piece*>(a.b1) + first + lane;
   }
   FN Piece piece(int gate, int piece, int row) const {
-    const Piece* from = (gate == 2 ? candidate : zr + gate * (kPieces * kWarpRows * 32)) + (piece * kWarpRows + row) * 32;
+    const Piece* from =
+        (gate == 2 ? candidate : zr + gate * (kPieces * kWarpRows * 32)) + (piece * kWarpRows + row) * 32;
     Piece w;
     asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
