@@ -295,7 +295,7 @@ T evaluate(const Value& output, const std::vector<T>& leaves) {
 struct GradientCheck {
   double max_error = 0;  // largest |derivative - complex step| / max(1, |complex step|) of the reverse mode
   double forward_error = 0;  // the same for the forward mode, along each axis
-  uint32_t worst_leaf = 0;  // the leaf with the largest error of the reverse mode
+  uint32_t worst_leaf = 0;   // the leaf with the largest error of the reverse mode
 };
 /// Compares the reverse and the forward mode of `output` with complex steps at `leaves`.
 GradientCheck check_gradient(const Value& output, const std::vector<double>& leaves);

@@ -113,8 +113,8 @@ struct GradientRow {
   std::optional<KernelGradientCheck> wide;  // of the kernel with f64 instead of narrower floats, if possible
   bool same_bits = false;                   // both devices give the same bits
   bool pass = false;                        // same_bits, and the modes agree
-  std::string rejected;                  // reason why there is no gradient, else empty
-  std::string left_out;                  // reason why it was not computed, else empty
+  std::string rejected;                     // reason why there is no gradient, else empty
+  std::string left_out;                     // reason why it was not computed, else empty
 };
 /// Differentiates each kernel that the case launches, at its inputs after the run, on `device` and on `other`.
 std::vector<GradientRow> verify_gradients(const Case& c, const std::string& size, const Device& device,

@@ -52,7 +52,8 @@ struct Range {
 };
 
 struct GroupOptions {
-  double wait_limit_s = 600;  ///< seconds without a response from a rank, after which a wait throws GroupError
+  double wait_limit_s =
+      600;  ///< seconds without a response from a rank, after which a wait throws GroupError
 };
 
 using Bytes = std::vector<std::byte>;

@@ -64,7 +64,8 @@ void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer
 
 /// The method that `matmul` uses for these buffers, without running it.
 struct ProductPath {
-  std::string kernel;  // its name in Device::kernels, with suffix .cublas or .cublas_tf32; empty: an empty product
+  std::string
+      kernel;  // its name in Device::kernels, with suffix .cublas or .cublas_tf32; empty: an empty product
   std::string reason;  // why cuBLAS is not used; empty if it is
 };
 ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,

@@ -63,8 +63,8 @@ std::string text_of(const OptionValue& value);
 struct Wording {
   std::function<std::string(const std::string& option)> name;   // in a sentence: --dt, dt, Stepping::dt
   std::function<std::string(const std::string& option)> where;  // as the location of an error, in brackets
-  std::string call;                                             // the command or function: "lockstep flow run"
-  std::string with = " with ";                                  // between two options that exclude each other
+  std::string call;             // the command or function: "lockstep flow run"
+  std::string with = " with ";  // between two options that exclude each other
 };
 
 /// The text with each name in braces replaced by words.name of it.
@@ -102,8 +102,9 @@ struct Option {
   std::string flag;    // in the shell and in TOML, without dashes
   std::string member;  // in C++: flow::Stepping::dt
   std::string help, unit;
-  std::string placeholder;   // of the value in help texts
-  std::string default_note;  // for a default that depends on other options: shown after it, or instead of an empty one
+  std::string placeholder;  // of the value in help texts
+  std::string
+      default_note;  // for a default that depends on other options: shown after it, or instead of an empty one
   Kind kind = Kind::text;
   Use use = Use::value;
   Effect effect = Effect::result;
@@ -119,8 +120,8 @@ struct Option {
   std::string example;        // a text of that form
   /// The separator of the parts of a text. Python may then pass a sequence or a dictionary. Empty: it may not.
   std::string parts;
-  std::string heading;   // of its section in help texts; empty: none
-  bool in_shell = true;  // false: only in C++ and Python
+  std::string heading;               // of its section in help texts; empty: none
+  bool in_shell = true;              // false: only in C++ and Python
   std::vector<std::string> choices;  // names of the allowed values
   std::vector<std::string> endings;  // of the file's name
   std::vector<std::string> aliases;  // further flags, without dashes

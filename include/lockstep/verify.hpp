@@ -47,8 +47,9 @@ struct CaseProblem {
 struct Case {
   std::string name;  // "engine.copy", "urban.svf.states"
   std::string dtype = "f32";
-  std::vector<std::string> small;  // sizes of `verify` and CI, including odd sizes, single rows and empty ones
-  std::vector<std::string> full;   // more for `verify --sizes full`
+  std::vector<std::string>
+      small;                      // sizes of `verify` and CI, including odd sizes, single rows and empty ones
+  std::vector<std::string> full;  // more for `verify --sizes full`
   std::vector<std::string> bench;  // sizes of `bench`
   /// Size text such as "512x512" or "1048576"; the seed fixes random inputs.
   std::function<CaseProblem(const std::string& size, uint64_t seed)> make;

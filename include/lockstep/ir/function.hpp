@@ -123,10 +123,11 @@ struct BufferParam {
   Access access;
   bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
   bool atomic = false;
-  bool ruled = false;  // read by explicit coordinates with a boundary rule: may be empty, and reads then give 0
-  int32_t reach = 0;   // largest shift of a point's coordinate towards the end of an axis
-  int position = -1;   // among the arguments of a launch; -1: buffers and scalars bind in their own order
-  Place place = 0;     // of the declaration
+  bool ruled =
+      false;  // read by explicit coordinates with a boundary rule: may be empty, and reads then give 0
+  int32_t reach = 0;  // largest shift of a point's coordinate towards the end of an axis
+  int position = -1;  // among the arguments of a launch; -1: buffers and scalars bind in their own order
+  Place place = 0;    // of the declaration
 };
 /// A requirement of launches on the shape of a buffer: its size along an axis (slowest first) is a given number, or that
 /// of an axis of another buffer.
@@ -188,9 +189,10 @@ struct Function {
   std::string name;
   Domain domain = Domain::points;
   int rank = 1;  // axes of the domain, 1 to 3
-  std::array<int32_t, 3> group{};  // lanes of a group along x, y, z; 0: the back end chooses (points kernels only)
-  int32_t min_blocks = 0;          // requested resident groups per multiprocessor; 0: no request
-  Type index_type = Type::i32;     // of element offsets; i64 if a buffer has 2^31 elements or more
+  std::array<int32_t, 3>
+      group{};             // lanes of a group along x, y, z; 0: the back end chooses (points kernels only)
+  int32_t min_blocks = 0;  // requested resident groups per multiprocessor; 0: no request
+  Type index_type = Type::i32;  // of element offsets; i64 if a buffer has 2^31 elements or more
   bool long_axes = false;  // axes may end within kLongAxis of 2^31: shifts and strides of loops can pass it
   std::vector<Instruction> instructions;
   std::vector<Block> blocks{Block{}};
@@ -201,8 +203,8 @@ struct Function {
   std::vector<StructParam> structs;  // in the order of their scalars
   std::vector<ArrayDecl> shared;
   std::vector<ArrayDecl> locals;
-  std::vector<Report> reports;      // of check and print_if
-  bool reporting = false;           // the last buffer is for the reports; the engine binds it, not an argument
+  std::vector<Report> reports;  // of check and print_if
+  bool reporting = false;       // the last buffer is for the reports; the engine binds it, not an argument
   std::vector<Function> functions;  // that it calls
   std::vector<std::string> files;   // names of the files of places
   Place place = 0;                  // of the kernel
