@@ -84,7 +84,8 @@ struct PredictOptions {
   int64_t correct = 10;                             // steps between a jump and its evaluation
   std::vector<double> horizons = {10, 20, 40, 80};  // lengths of jumps in steps; each is an arm of the bandit
   double exploration = 0.5;                         // alpha of LinUCB (Li et al. 2010)
-  double growth_of_doubt = 1;  // prior weight of the corrector: larger values forget old failures faster
+  double growth_of_doubt =
+      1;  // prior weight of "no correction" in the corrector: if it is larger, old failures fade faster
   Moments moments = Moments::keep;
   double moment_decay = 0.5;  // factor of Moments::decay
   // Monitor.
