@@ -6,8 +6,7 @@
 //   device.launch(heat, extent, t, next, 0.1f);
 //
 // Parameters of the lambda, in the order of the launch's arguments:
-//   At<N>        first parameter of a points kernel: one lane per point of an N-D domain (N = 1, 2, 3). The engine adds
-//                the bounds check.
+//   At<N>        first parameter of a points kernel: one lane per point of a domain of N = 1, 2 or 3 axes, bounds checked
 //   Group<N>     first parameter of a groups kernel, with shared arrays and barriers: the extent is a number of groups
 //   Grid<E, R>   a read-only buffer of rank R (1 to 4) and element type E
 //   Out, InOut   a buffer that is written, or read and written

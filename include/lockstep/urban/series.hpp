@@ -151,7 +151,7 @@ struct SeriesOptions {
   int substeps = 0;
   SkyModel sky = SkyModel::anisotropic;
   Body body = Body::cylinder;
-  std::optional<Posture> posture;  ///< default: that of the parameters, or standing
+  std::optional<Posture> posture;  ///< default: that of the parameters, else standing
   SkyPatches patches = SkyPatches::p153;
   RayOptions rays;
   WallOptions walls;
