@@ -31,7 +31,7 @@ void check_trace(uint32_t trace, const char* what) {
         fmt::format("{} of {}", what, kernel_of(trace)),
         current_trace ? current_builder->where() : "outside of a kernel",
         current_trace && current_builder->function().domain == ir::Domain::values
-            ? "what the function is given, an array of its own, or a plain C++ function, which is inlined"
+            ? "parameters of the function and arrays that it declares, or a plain C++ function, which is inlined"
             : "values, arrays, buffers and points of the kernel that is being traced");
 }
 uint32_t current_block() { return current_builder ? current_builder->current() : 0; }
@@ -76,7 +76,7 @@ Traced& Traced::operator=(const Traced& other) {
 }
 
 ir::Id Traced::id() const {
-  if (empty()) throw InputError("a value that was never given", kernel_of(current_trace), "a value");
+  if (empty()) throw InputError("an empty value", kernel_of(current_trace), "a value");
   check_trace(trace_, "a value");
   return id_;
 }

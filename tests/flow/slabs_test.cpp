@@ -103,7 +103,7 @@ TEST(Slabs, ARankThatFallsSilentIsNamed) {
                       if (group.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(12));
                       solver.advance(1);
                     }),
-            "rank 1 has not answered for 5 s");
+            "rank 1 has not responded for 5 s");
 }
 
 }  // namespace

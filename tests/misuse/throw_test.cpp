@@ -84,7 +84,7 @@ TEST(Throws, WithFileAndWhatToWrite) {
                 });
                 b[at] = f(a[at]);
               }),
-              AllOf(HasSubstr("throw_test.cpp:"), HasSubstr("an array of its own, or a plain C++ function")));
+              AllOf(HasSubstr("throw_test.cpp:"), HasSubstr("arrays that it declares, or a plain C++ function")));
 }
 
 TEST(Throws, WhereControlFlowIsTooDeep) {

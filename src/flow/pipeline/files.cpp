@@ -207,7 +207,7 @@ RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options)
   });
   if (const auto at = first_not_finite(e.latent))
     throw InputError(
-        fmt::format("a rollout that leaves all bounds by step {}", *at / m.model.latent_size + 1),
+        fmt::format("a rollout that is not finite at step {}", *at / m.model.latent_size + 1),
         options.input.string(), "fewer steps, a smaller rank or a larger lambda");
   e.plan = m.plan;
   e.frames = options.steps;

@@ -145,10 +145,10 @@ class AsciiBody {
     const uint64_t room = left_ + 1;
     if (uint64_t(e.count) > room / 2 / std::max<size_t>(e.properties.size(), 1))
       throw InputError(fmt::format("{} of element '{}' in {} bytes", e.count, shown(e.name), left_), where_,
-                       "a whole file");
+                       "a complete file");
   }
   void expect_values(uint64_t count, Type) const {
-    if (count > left_) fail(fmt::format("a list of {}", count), "a whole file");
+    if (count > left_) fail(fmt::format("a list of {}", count), "a complete file");
   }
   double value(Type type) {
     if (scan_.at_file_end()) fail("the file ends", "as many numbers as the header announces");
@@ -184,10 +184,10 @@ class BinaryBody {
     for (const Property& p : e.properties) row += size_of(p.count.value_or(p.type));
     if (uint64_t(e.count) > left() / std::max<size_t>(row, 1))
       throw InputError(fmt::format("{} of element '{}' in {} bytes", e.count, shown(e.name), left()), where_,
-                       "a whole file");
+                       "a complete file");
   }
   void expect_values(uint64_t count, Type type) const {
-    if (count > left() / size_of(type)) fail(fmt::format("a list of {}", count), "a whole file");
+    if (count > left() / size_of(type)) fail(fmt::format("a list of {}", count), "a complete file");
   }
   double value(Type type) {
     const size_t size = size_of(type);

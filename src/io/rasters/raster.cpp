@@ -67,7 +67,7 @@ class NpyReader : public RasterReader {
         std::copy_n(values_.as<float>().data() + first, count, out + r * cols);
       else if (!read_at(file_->descriptor(), data_offset_ + uint64_t(first) * 4,
                         std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count)))))
-        throw InputError("a file that cannot be read, or became shorter", where_, "a whole file");
+        throw InputError("a file that cannot be read, or became shorter", where_, "a complete file");
     };
     const int64_t parts = (rows + step - 1) / step;
     if (step == 1)

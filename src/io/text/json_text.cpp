@@ -30,7 +30,7 @@ void check_levels(std::string_view text, std::string_view where) {
       quoted = true;
     } else if (c == '{' || c == '[') {
       if (++depth > kMostLevels)
-        throw InputError("brackets too deep inside each other", where,
+        throw InputError("brackets nested too deeply", where,
                          fmt::format("JSON of at most {} levels", kMostLevels));
     } else if (c == '}' || c == ']') {
       --depth;

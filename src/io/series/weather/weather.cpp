@@ -98,7 +98,7 @@ WeatherTable parse_weather(std::string_view text, std::string_view where) {
   const bool separated = first.find_first_of(",;\t") != first.npos;
   if (separated && first.find("time") != first.npos) return parse_weather_csv(text, where);
   if (separated && first.find("ta") != first.npos) return parse_weather_csv(text, where);
-  if (first.find('\0') != first.npos) throw InputError("this is no text", where, kWeather);
+  if (first.find('\0') != first.npos) throw InputError("the file is not a text file", where, kWeather);
   return parse_umep_met(text, where);
 }
 

@@ -32,7 +32,7 @@ struct GivenPoint {
 std::pair<double, double> to_grid(const io::RasterGrid& grid, double lon, double lat,
                                   const std::string& where) {
   if (grid.crs_wkt.empty())
-    throw InputError("a point in degrees, but the raster names no coordinate system", where,
+    throw InputError("a point in degrees, but the raster has no coordinate system", where,
                      "x and y in the raster's coordinates");
   double x = grid.transform[0] + static_cast<double>(grid.cols) / 2 * grid.transform[1];
   double y = grid.transform[3] + static_cast<double>(grid.rows) / 2 * grid.transform[5];
