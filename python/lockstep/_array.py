@@ -12,7 +12,7 @@ _HOST_KINDS = ("cpu", "interp")
 
 
 class _HostView:
-    """What NumPy needs to see an array's memory, and what keeps that memory."""
+    """The interface through which NumPy accesses the memory of an array, and the owner of that memory."""
 
     __slots__ = ("__array_interface__", "_keep")
 
@@ -29,7 +29,7 @@ class _HostView:
 
 
 class Array:
-    """An array of 1 to 4 axes on a device, slowest axis first; the last axis has stride 1.
+    """An array of 1 to 4 axes on a device, slowest axis first. The last axis has stride 1.
 
     Created by `asarray`, `empty` and `zeros`. On the CPU and the interpreter, `numpy()` shares the memory. On CUDA,
     PyTorch, JAX and CuPy share it through DLPack or `__cuda_array_interface__`.
@@ -46,7 +46,7 @@ class Array:
         self._kind = (device, name, len(self._shape), readonly)  # all that a launch asks of an argument
 
     def __reduce__(self):
-        """The elements by way of the host, on a device of the same name; a copy may be written."""
+        """Pickles the elements through the host, for a device of the same name; the copy is writable."""
         return _restored, (self._dtype.name, self._shape, self._bytes(), self.device)
 
     def __copy__(self):
@@ -181,7 +181,7 @@ class Array:
 
 
 def empty(shape, dtype=_types.f32, device=None):
-    """An uninitialised array."""
+    """An uninitialised array. Raises DeviceError if memory is insufficient."""
     device = chosen(device)
     sizes = (shape,) if hasattr(shape, "__index__") else shape
     if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
@@ -198,7 +198,7 @@ def zeros(shape, dtype=_types.f32, device=None):
 
 
 class _Memory:
-    """Foreign memory: where it lies and how it is laid out."""
+    """Memory of another library: its address and its layout."""
 
     __slots__ = ("address", "dtype", "shape", "strides", "device", "readonly", "owner", "stream")
 

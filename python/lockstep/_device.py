@@ -143,7 +143,8 @@ class Graph:
         self.device, self._core = device, core
 
     def replay(self, **numbers):
-        """Replays the launches, with new values for numbers that lockstep.per_replay named."""
+        """Replays the launches, with new values for numbers passed by lockstep.per_replay; a value persists until it is set
+        again."""
         self.device._core.replay(self._core, numbers)
 
     def __repr__(self):
@@ -151,7 +152,7 @@ class Graph:
 
 
 def per_replay(name, value):
-    """A number of a launch that Graph.replay(name=…) may change; outside Device.record simply its value."""
+    """A number of a launch that Graph.replay(name=…) may change. Outside Device.record it is just its value."""
     text(name, "a name", "lockstep.per_replay", "a string")
     if not (hasattr(value, "__index__") or hasattr(value, "__float__")):
         raise InputError(f"the value {value!r}", "lockstep.per_replay", "a number")

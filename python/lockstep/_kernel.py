@@ -208,7 +208,7 @@ class Kernel:
                            (code.co_filename, code.co_firstlineno), list(kinds), body)
 
     def trace(self, *arguments, extent=None):
-        """The core's kernel for these arguments; not needed if annotations contain dtype and rank."""
+        """The traced kernel for these arguments, which are not needed if annotations contain dtype and rank."""
         if not arguments:
             arguments = [None if isinstance(t, _language.BufferType) else 0 for _, t in self._parameters]
         kinds = self._types_of(arguments)
@@ -224,7 +224,7 @@ class Kernel:
         return self.trace(*arguments, extent=extent).source(target, numerics == "fast", arch)
 
     def fingerprint(self, *arguments, extent=None):
-        """Hash of the traced IR."""
+        """Hash of the traced IR, 32 hexadecimal digits."""
         return self.trace(*arguments, extent=extent).fingerprint
 
     # ── launching ──

@@ -249,7 +249,7 @@ class TracedGrid(_NoSequence):
             self._core.store_point(lead, offsets, core, self._streaming)
 
     def atomic(self, op, key, value):
-        """add, min, max, or, and, exchange on i32 and u32; gives the old value."""
+        """Atomic operation `op` (add, min, max, or, and, exchange) on i32 and u32; returns the old value."""
         key = key if isinstance(key, tuple) else (key,)
         core = core_of(_types.value_type(self.dtype).name, value)
         return Val(self._core.atomic(op, [_index(k) for k in key], core))
@@ -263,7 +263,8 @@ class TracedGrid(_NoSequence):
 
 
 class Var(Val):
-    """A mutable variable of one lane: `v.set(x)`, `v += x`. It is read like any value; +v is its current value."""
+    """A mutable variable of one lane, changed by `v.set(x)` or `v += x`. It can be used like any value; +v is a copy of its
+    current value."""
 
     __slots__ = ("_var",)
 
@@ -323,7 +324,7 @@ class _Array(_NoSequence):
         self._core.store(_index(at, len(self)), core)
 
     def atomic_add(self, at, value):
-        """Of shared arrays of i32 and u32; gives the old value."""
+        """Adds to an element of a shared array of i32 or u32; returns the old value."""
         return Val(self._core.atomic_add(_index(at, len(self)), core_of(self.dtype.name, value)))
 
 

@@ -1,4 +1,4 @@
-"""scipy.optimize.least_squares' arguments and results, on this package's problems."""
+"""The arguments and results of scipy.optimize.least_squares, computed with this package's problems."""
 import inspect
 import warnings
 
@@ -30,20 +30,23 @@ def least_squares(fun, x0, jac="exact", bounds=None, method="trf", ftol=1e-9, xt
                   kwargs=None, callback=None, workers=None, *, traced=None, device=None, **unknown):
     """Minimises 1/2 sum of rho(fun(p, *row)^2) over p, with SciPy's names, order of arguments and losses.
 
-    fun(p, *row, **kwargs) is traced once for all rows of `args`: p is a Vec of len(x0) expressions, `row` one row of each
-    array of `args` (a number for (n,), a Vec for (n, k)); it gives an expression or several, of lockstep's functions (ls.exp,
-    ls.where …). Without args, fun(p) gives all residuals. traced=False, or a function as jac: fun(x, *args, **kwargs) is called
-    with NumPy arrays as SciPy calls it and gives all residuals, on the host; jac(x, *args, **kwargs) is its Jacobian, dense or
-    sparse, and without it derivatives are extrapolated differences. traced=None calls a function that cannot be traced, such
-    as one of np.exp, and warns.
+    fun(p, *row, **kwargs) is traced once for all rows of `args`. p is a Vec of len(x0) expressions, and `row` is one row of
+    each array of `args`: a number for (n,), a Vec for (n, k). fun returns one or several expressions of lockstep's functions
+    (ls.exp, ls.where …). Without args, fun(p) returns all residuals.
 
-    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy, arctan or a function rho(z) of
-    lockstep's functions, of each residual by itself; of the three that SciPy asks of it the first counts. method: trf and lm are
-    Levenberg-Marquardt, dogbox is dogleg; also gn and lbfgs. jac: derivatives of traced functions are exact; "2-point",
-    "3-point" and "cs" mean the same. x_scale: "jac", 1 or numbers above 0 by which unknowns are measured. tr_solver: "exact" is
-    QR, "lsmr" conjugate gradients. jac_sparsity is checked and not needed. max_nfev: iterations. verbose: 0, 1 (a report at the
-    end) or 2 (a line an iteration too). callback(row) gets a row of the trace, or callback(intermediate_result) what SciPy gives
-    it; False or StopIteration ends the minimisation. diff_step, tr_options and workers are not taken.
+    With traced=False, or a function as jac, fun(x, *args, **kwargs) is called with NumPy arrays as by SciPy, on the host, and
+    returns all residuals. jac(x, *args, **kwargs) returns its Jacobian, dense or sparse; without it, derivatives are
+    extrapolated differences. traced=None also does this, with a warning, for a function that cannot be traced, such as one
+    of np.exp.
+
+    bounds: (lower, upper) or scipy.optimize.Bounds. loss: linear, huber, soft_l1, cauchy, arctan, or a function rho(z) of
+    lockstep's functions; each residual has its own. If rho returns the three values that SciPy requires, the first is used.
+    method: trf and lm are Levenberg-Marquardt, dogbox is dogleg; gn and lbfgs are additional. jac: derivatives of traced
+    functions are exact, and "2-point", "3-point" and "cs" select the same. x_scale: "jac", 1, or the units of the unknowns
+    (above 0). tr_solver: "exact" is QR, "lsmr" conjugate gradients. jac_sparsity is checked but not needed. max_nfev: number
+    of iterations. verbose: 0, 1 (a report at the end) or 2 (also a line per iteration). callback(row) receives a row of the
+    trace, callback(intermediate_result) an object as from SciPy; False or StopIteration ends the minimisation. diff_step,
+    tr_options and workers are not supported.
 
     Returns x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status
     (SciPy's numbers; 4: no step reduces the cost), message, nfev, njev, success and summary.

@@ -37,13 +37,13 @@ def _line(option):
 
 
 def given_as_options(command, function):
-    """Those that **options of a function stands for: not its own parameters, nor those that pairs such as n and box hold."""
+    """The options that **options of a function stands for: not its own parameters, nor the parts of pairs such as n and box."""
     own = inspect.signature(function).parameters
     return [o for o in options(command) if o["name"] not in own and o["argument"] == o["name"] and not o["required"]]
 
 
 def described(command):
-    """Puts the options of a command in place of **options in a function's signature and docstring."""
+    """Replaces **options in the signature and the docstring of a function by the options of a command."""
     def put(function):
         signature, rows = inspect.signature(function), given_as_options(command, function)
         plain = [p for p in signature.parameters.values() if p.kind != p.VAR_KEYWORD]

@@ -1,4 +1,4 @@
-"""Records of runs: the program's `reproduce` and `compare`, run in a process of their own."""
+"""Records of runs: the commands `reproduce` and `compare` of the program, run in a separate process."""
 import os
 import sys
 

@@ -21,11 +21,12 @@ class TermKind:
 
 
 class Smoother:
-    """A growing problem whose minimiser is kept up to date: an update relinearises blocks that moved and eliminates only the
-    affected part of the square-root factor. A call that raises leaves the smoother unchanged.
+    """A growing problem whose minimiser is kept up to date. An update relinearises blocks that moved and eliminates only the
+    affected part of the square-root factor (Kaess et al. 2012). A call that raises leaves the smoother unchanged.
 
     lag: age at which blocks are removed; a prior keeps the information of their terms. relinearize: a block is relinearised if
-    a coordinate has moved by more than this many units of its set. propagate: smaller changes of steps are not propagated.
+    a coordinate of its step exceeds this number times the unit of its set. propagate: smaller changes of steps, in the same
+    units, are not propagated to further blocks.
     """
 
     def __init__(self, *, lag=np.inf, relinearize=0.05, propagate=1e-5, device=None):
@@ -37,7 +38,7 @@ class Smoother:
         return _number_of(handle, self._core, _WHERE, "smoother")
 
     def add_set(self, name, manifold="euclidean", *, size=None, unit=1.0):
-        """An empty set of blocks. manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: unit of a
+        """Adds an empty set of blocks. manifold: euclidean (of `size` numbers), so2, so3, se2, se3 or sphere2. unit: unit of a
         coordinate, for the thresholds."""
         text(name, "a name of blocks", f"{_WHERE}.add_set", "a string")
         text(manifold, "a manifold", f"{_WHERE}.add_set", "euclidean, so2, so3, se2, se3 or sphere2")
@@ -50,13 +51,13 @@ class Smoother:
         return self._sets[-1]
 
     def append_blocks(self, blocks, values, time=None):
-        """Appends blocks with initial values to a set; returns the number of the first. Times must not decrease; None is the
-        latest time so far."""
+        """Appends blocks with initial values (n, size) to a set and returns the number of the first. Times must not decrease;
+        None is the latest time so far."""
         array = _numbers(np.atleast_2d(values), f"blocks {blocks.name}", blocks.size)
         return self._core.append_blocks(self._own(blocks), array, float("nan") if time is None else float(time))
 
     def touch(self, blocks, block, time):
-        """Assigns a later time to a block, so that it stays longer."""
+        """Assigns a later time to a block, so that it is removed later."""
         self._core.touch(self._own(blocks), _one(block), float(time))
 
     def fix(self, blocks, block):
@@ -64,7 +65,7 @@ class Smoother:
         self._core.fix(self._own(blocks), _one(block))
 
     def fix_coordinates(self, blocks, block, coordinates):
-        """Fixes tangent coordinates of a block at its estimate; coordinates fixed before are freed."""
+        """Fixes these tangent coordinates of a block at its estimate and frees the others."""
         self._core.fix_coordinates(self._own(blocks), _one(block), [_one(c, "coordinate") for c in coordinates])
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
@@ -103,14 +104,14 @@ class Smoother:
         self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
 
     def update(self):
-        """Processes what was added; returns the numbers of relinearised and eliminated blocks, of cliques, and of removed
-        blocks."""
+        """Processes the changes since the last update. Returns the numbers of relinearised and eliminated blocks, of cliques,
+        and of removed blocks. Raises InputError for blocks that the terms do not determine."""
         found = Summary(self._core.update())
         warn_fallbacks(self._device)
         return found
 
     def solve(self, max_iterations=100):
-        """Processes what was added and iterates to the minimum of Problem.minimize; returns the number of iterations."""
+        """Processes the changes and iterates until steps reach rounding level. Returns the number of iterations."""
         found = self._core.solve(int(max_iterations))
         warn_fallbacks(self._device)
         return found
@@ -140,6 +141,6 @@ class Smoother:
         return self._core.covariance([(self._own(s), _one(k)) for s, k in blocks])
 
     def problem(self):
-        """(problem, [its block sets]): the same problem as a Problem, with blocks by number."""
+        """(problem, [its block sets]): the problem as a Problem, with blocks by number."""
         problem = Problem(_core_problem=self._core.problem())
         return problem, [problem._known(s._id, s.name, s.size) for s in self._sets]

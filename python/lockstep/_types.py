@@ -14,7 +14,7 @@ class DType:
 
     @property
     def numpy(self):
-        """The NumPy type; of bf16 that of its words."""
+        """The NumPy type; uint16 for bf16."""
         return np.dtype(self._numpy)
 
     def __repr__(self):

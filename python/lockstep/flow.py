@@ -63,7 +63,7 @@ def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
 
 
 class Simulation:
-    """Flows of one model on a device, advanced together. A member has the same bits as if it were simulated alone.
+    """Flows (members) of one model on a device, advanced together. Each is bit-identical to a simulation of it alone.
 
     n: points along each axis, or (ny, nx). box: length, or (lx, ly).
     """
@@ -94,7 +94,7 @@ class Simulation:
         return self
 
     def set_end(self, time):
-        """With cfl: the time at which members stop."""
+        """With cfl: sets the time at which members stop."""
         self._core.set_end(float(time))
         return self
 
@@ -117,7 +117,7 @@ class Simulation:
         return out
 
     def last_sound_vorticity(self):
-        """The last finite state, at most ten steps before a blow-up."""
+        """Vorticity (members, ny, nx) of the last state before a blow-up that was found finite, at most ten steps earlier."""
         return self._core.last_sound_vorticity()
 
     def budget(self):
@@ -128,7 +128,7 @@ class Simulation:
         return self._core.budget()
 
     def spectra(self):
-        """Sums over rings of wavenumbers of each member: energy, enstrophy, energy_flux, enstrophy_flux."""
+        """Spectra of each member by rings of wavenumbers: energy, enstrophy, energy_flux, enstrophy_flux."""
         return self._core.spectra()
 
     @property
@@ -147,11 +147,11 @@ class Simulation:
 
     @property
     def courant(self):
-        """Current (max|u| / dx + max|v| / dy) dt of each member."""
+        """Current Courant number (max|u| / dx + max|v| / dy) dt of each member."""
         return self._core.courant()
 
     def blown_up(self):
-        """[(member, step)] of members whose speed is not finite or far beyond the limit."""
+        """[(member, step)] of members whose speed is not finite or whose Courant number exceeds twice the stability limit."""
         return self._core.blown_up()
 
     def state_dict(self):
@@ -165,7 +165,7 @@ class Simulation:
 
 
 class Encoded:
-    """Encoded fields. Made by `encode` and `read`."""
+    """Encoded fields, as returned by `encode` and `read`."""
 
     def __init__(self, core, device):
         self._core, self.device = core, device
@@ -181,7 +181,7 @@ class Encoded:
 
     @property
     def max_error(self):
-        """The largest error of a point, or None."""
+        """The bound on the error at any point, or None."""
         return self._core.max_error
 
     def latents(self, *, device=None):
@@ -189,7 +189,7 @@ class Encoded:
         return _command(_core.flow_latents, device or self.device, self._core)
 
     def decode(self, *, decoder="mean", device=None):
-        """The fields (frames, ny, nx), float32. decoder: mean, or stochastic (latents alone)."""
+        """The fields (frames, ny, nx), float32. decoder: mean, or stochastic (only without a bound on the error)."""
         device = chosen(device or self.device)
         found = _core.flow_decode(device._core, self._core, {"decoder": decoder})
         warn_fallbacks(device)
@@ -252,7 +252,7 @@ class Surrogate:
     last = property(lambda self: self._core.last, doc="The last training frames (delays, numbers).")
 
     def eigenvalues(self):
-        """Complex eigenvalues of the step from one frame to the next, largest first."""
+        """Complex eigenvalues of the operator from one frame to the next, in descending order of magnitude."""
         return np.array([complex(re, im) for re, im in self._core.eigenvalues()])
 
     def rollout(self, steps, start=None, *, mode="doubling", precision="f32", device=None):
@@ -270,7 +270,7 @@ class Surrogate:
         return found
 
     def state_dict(self):
-        """As arrays by name."""
+        """The model as arrays by name."""
         return self._core.arrays()
 
     @classmethod
@@ -290,8 +290,8 @@ def learn(latents, out=None, *, device=None, **options):
 
 
 def rollout(model, steps, out=None, *, start=None, device=None, **options):
-    """Predicts frames by a Surrogate (options as of Surrogate.rollout). With a path: by the model of a file, to the
-    file `out`.
+    """Predicts frames with a Surrogate; options are those of Surrogate.rollout. With a path: with the model of a file, to
+    the file `out`.
     """
     if isinstance(model, Surrogate):
         return model.rollout(steps, start, device=device, **options)

@@ -32,7 +32,7 @@ def pde_loss(loss, *arrays, parameters=None, mask=None, device=None):
     lockstep.pde; None for a level that no residual uses), of f32, f64, f16 or bf16. mask: a NumPy array (nz, ny, nx).
     parameters: numbers, or arrays of one element, which receive gradients; they are read when the program runs, so
     one compiled program serves all values. device: a name ("interp", "webgpu") of the device that computes, through
-    the host. The loss lives as long as the programs that call it. Second derivatives are rejected.
+    the host. The loss is kept as long as the programs that call it. Second derivatives raise an error.
     """
     names = list(loss.system.fields)
     if len(arrays) != 3 * len(names):

@@ -65,7 +65,7 @@ class System:
         return Value(core, self._core)
 
     def field(self, name, components=1, boundary=""):
-        """A field. `boundary` overrides the boundary of the mesh: a text for all components, or one per component."""
+        """Declares a field. `boundary` overrides that of the mesh: a text for all components, or one text per component."""
         if not isinstance(boundary, str):
             boundaries = list(boundary)
             if len(boundaries) != components:
@@ -88,7 +88,7 @@ class System:
         self._core.profile(name)
 
     def at(self, f, component=0, level=0):
-        """The field's own value."""
+        """The value of the field in the cell."""
         return self._value(self._core.at(f._core, component, level))
 
     def dt(self, f, component=0):
@@ -104,11 +104,11 @@ class System:
         return self._value(self._core.dtt(f._core, component))
 
     def d(self, f, axis, component=0, level=0):
-        """Central first difference, of the mesh's order."""
+        """Central first difference along `axis`, of the order of the mesh."""
         return self._value(self._core.d(f._core, axis, component, level))
 
     def d2(self, f, axis, component=0, level=0):
-        """Central second difference, of the mesh's order."""
+        """Central second difference along `axis`, of the order of the mesh."""
         return self._value(self._core.d2(f._core, axis, component, level))
 
     def dx(self, f, component=0): return self.d(f, 0, component)
@@ -137,7 +137,7 @@ class System:
         return self._value(self._core.laplacian(f._core, component))
 
     def advect(self, velocity, f, component=0, upwind=False):
-        """Sum over the axes of the velocity component times the difference of f."""
+        """Advection u . grad f: sum over the axes of the velocity component times the central (or upwind) difference."""
         return self._value(self._core.advect(velocity._core, f._core, component, upwind))
 
     def residual(self, name, r, weight=1.0):
@@ -440,7 +440,7 @@ def check(system, mesh, fields, **options):
 
 
 def examples():
-    """Names of the equations that ship with Lockstep."""
+    """Names of the equations that Lockstep contains as examples."""
     return _core.pde_examples()
 
 
@@ -463,7 +463,7 @@ def convergence(*, device=None, **options):
 
 @described("pde.example")
 def example(name, *, out, device=None, progress=None, **options):
-    """Solves a shipped equation by minimising its loss, writes fields and a picture to the folder `out`, and returns
+    """Solves one of the examples() by minimising its loss, writes fields and a picture to the folder `out`, and returns
     the program's result with "fields" {name: (components, ny, nx)}. progress: called with the completed and the total
     number of windows.
     """
@@ -474,7 +474,7 @@ def example(name, *, out, device=None, progress=None, **options):
 
 
 class BoundLoss:
-    """A loss with its buffers on a device."""
+    """A loss bound to buffers on a device. run() computes it for their current contents."""
 
     def __init__(self, core, device, keep):
         self._core, self.device, self._keep = core, device, keep

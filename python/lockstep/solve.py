@@ -95,7 +95,7 @@ class Problem:
     # A problem may change between minimisations; expressions that were seen before compile nothing.
 
     def append_blocks(self, blocks, values):
-        """Appends blocks to a set; returns the number of the first."""
+        """Appends blocks with values (n, size) to a set and returns the number of the first."""
         return self._core.append_blocks(self._own(blocks), _numbers(values, f"blocks {blocks.name}", blocks.size))
 
     def set_data(self, terms, data, first=0):
@@ -188,12 +188,12 @@ class Problem:
         return found
 
     def instances_of(self, blocks, block):
-        """The instances that have a block: [(TermSet, instance)]."""
+        """The instances that depend on a block: [(TermSet, instance)]."""
         handles = {row.terms._id: row.terms for row in self.term_sets()}
         return [(handles[terms], instance) for terms, instance in _core.instances_of(self._core, self._own(blocks), _one(block))]
 
     def block(self, blocks, block):
-        """What holds a block: fixed, held (tangent coordinates), lower and upper (by number)."""
+        """Constraints of a block: fixed, held (its fixed tangent coordinates), and the bounds lower and upper of each number."""
         return Summary(_core.block_content(self._core, self._own(blocks), _one(block)))
 
     def instance_count(self, terms):
@@ -201,11 +201,11 @@ class Problem:
         return self._core.instance_count(self._own(terms))
 
     def fix(self, blocks, block, fixed=True):
-        """Fixes a block."""
+        """Fixes a block at its value, or frees it with fixed=False."""
         self._core.fix(self._own(blocks), _one(block), fixed)
 
     def fix_coordinates(self, blocks, block, coordinates):
-        """Fixes tangent coordinates of a block; coordinates fixed before are freed."""
+        """Fixes these tangent coordinates of a block and frees the others."""
         self._core.fix_coordinates(self._own(blocks), _one(block), [_one(c, "coordinate") for c in coordinates])
 
     def column(self, blocks, block):
@@ -213,8 +213,8 @@ class Problem:
         return self._core.first_column(self._own(blocks), _one(block))
 
     def bound(self, blocks, block, component, lower=-np.inf, upper=np.inf):
-        """Bounds a number that is moved by a single tangent coordinate: of Euclidean blocks and parts, and angles in [-pi,
-        pi)."""
+        """Sets the bounds of a number that is moved by a single tangent coordinate: a Euclidean number, or an angle in
+        [-pi, pi). Infinite: no bound."""
         self._core.bound(self._own(blocks), _one(block), _one(component, "component"), float(lower), float(upper))
 
     def values(self, blocks):
@@ -236,9 +236,9 @@ class Problem:
     @described("solve.minimize")
     def minimize(self, *, device=None, callback=None, prepare=None, **options):
         """Minimises from the current values and stores the best point; returns a Summary. callback(row) is called after each
-        iteration; returning False stops. prepare(derivatives) is called before host terms are evaluated at another point,
-        which is `values` meanwhile, and again before their derivatives are. Groups of `order` and `inner_groups` are names,
-        block sets, (block set, numbers), or lists of these."""
+        iteration; returning False stops. prepare(derivatives) is called before host terms are evaluated at another point, and
+        again before their derivatives are; during the call, `values` returns that point. Groups of `order` and
+        `inner_groups` are names, block sets, (block set, numbers), or lists of these."""
         device = chosen(device)
         for name in ("order", "inner_groups"):
             if isinstance(options.get(name), (list, tuple)):
@@ -277,8 +277,8 @@ class Problem:
 
     def covariance(self, blocks, *, free_gauge=False, device=None):
         """(J^T J)^-1 of the tangent coordinates of [(block set, number), …] at the current values, in the given order.
-        free_gauge: the inverse on the complement of the free directions if the whole problem has a gauge (up to 3,000
-        unknowns)."""
+        free_gauge: if the problem has a gauge freedom, use the inverse on the complement of its free directions. Above 3,000
+        unknowns, at most 15 free directions are supported. Raises InputError for fixed blocks, and if J^T J is singular."""
         return self._core.covariance(chosen(device)._core, [(self._own(s), _one(k)) for s, k in blocks], free_gauge)
 
     def marginals(self, blocks, *, free_gauge=False, device=None):

@@ -280,7 +280,7 @@ def pde_loss(loss, *tensors, parameters=None, mask=None, path="auto", gradient_s
     lockstep.pde; None for a level that no residual uses). mask: a tensor (nz, ny, nx) without gradient.
     gradient_scale: factor of the gradients between the forward and the backward pass, above 1 if gradients of f16
     would underflow; the final gradients are not scaled. parameters: numbers, or tensors of one element, which receive
-    gradients. Double backward is rejected.
+    gradients. Double backward raises an error.
 
     With ranks, tensors contain the planes of this rank, and every rank makes the call. The result is the loss of the
     whole grid, and the gradients are those of the planes. Each of K ranks receives 1/K of the gradients of

@@ -453,16 +453,16 @@ def umep(source, *, out, **options):
 
 @described("urban.sun")
 def sun(dsm, *, out, device=None, pictures=False, progress=None, **options):
-    """Hours of sun on a day (date=), in a period (start=, end=) or on the days of a rule (rule=) in a city of files, with and
-    without plants; with facades=True also on walls. Returns outputs, possible_hours, days, and with them facades (file,
-    area_m2, hours) and rule (grades)."""
+    """Hours of sunlight on a day (date=), in a period (start=, end=) or on the days of a rule (rule=), with and without
+    plants, in a city given by paths; with facades=True also on walls. Returns outputs, possible_hours and days; with
+    facades or a rule also facades (file, area_m2, hours) and rule (grades)."""
     return _command(_core.urban_sun, device, {**options, "dsm": dsm, "out": out, "pictures": pictures, "progress": progress})
 
 
 @described("urban.plant")
 def plant(dsm, *, weather, trees, species, out, device=None, pictures=False, progress=None, **options):
-    """Finds the sites where trees help most in a city of files. Sites are selected one by one, each by the model of `run` with
-    the earlier trees.
+    """Finds the sites where trees help most, in a city given by paths. Sites are selected one by one, each with the model of
+    `run` and the earlier trees.
 
     species: "height,trunk,crown" in metres. Writes new canopy and trunk rasters, trees.gpkg, curve.csv, runs before and after
     and their comparison. Returns trees (x, y, gain, total), candidates, before, after, unit and the names of the files.
@@ -473,7 +473,8 @@ def plant(dsm, *, weather, trees, species, out, device=None, pictures=False, pro
 
 @described("urban.compare")
 def compare(before, after, *, out, **options):
-    """Compares two runs with out=, before and after a change of the surface: grids and maps of the change, and a page.
+    """Compares two runs that used out=, before and after a change of the surface. Writes grids and maps of the change, and a
+    report page.
 
     Returns stress (area by class), summaries (means, percentiles, positions of the largest change), series (means of each
     step), page.
@@ -483,7 +484,7 @@ def compare(before, after, *, out, **options):
 
 @described("urban.stats")
 def stats(run, *, areas, out, **options):
-    """Statistics of a run with out= by the areas of a file. Returns rows (area, output, time, m2, mean, sd, min, max, …),
+    """Statistics of a run that used out=, by the areas of a file. Returns rows (area, output, time, m2, mean, sd, min, max, …),
     areas, outside, file."""
     return _core.urban_stats(_options({**options, "run": run, "areas": areas, "out": out}))
 
@@ -549,7 +550,7 @@ def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
 
 
 def stress_class(value, index="utci"):
-    """The published stress class of a UTCI or PET value (deg C), "" for NaN."""
+    """The published name of the thermal stress class of a UTCI or PET value (deg C), "" for NaN."""
     if index not in ("utci", "pet"):
         raise InputError(f"index {index!r}", "lockstep.urban.stress_class", "utci or pet")
     return _core.stress_class(index, float(value))

@@ -36,7 +36,7 @@ def _column(log, column, where):
 def curve(log, losses=None, *, column=None, **options):
     """Forecasts the loss of a running training, with bands and advice.
 
-    log: path of a log, or the steps (increasing, from 0) of `losses`. Returns prediction [{step, mean, low, high,
+    log: path of a log, or the increasing steps (0 or more) of `losses`. Returns prediction [{step, mean, low, high,
     …}], members, backtest, advice …
     """
     where = "loss"
@@ -51,15 +51,15 @@ def curve(log, losses=None, *, column=None, **options):
 
 @_described("forecast.compute_sweep")
 def sweep(steps, losses, **options):
-    """Savings and losses of stopping runs early, from finished runs with losses (runs, len(steps)): one row per
-    policy.
+    """Steps saved and loss added by policies that stop runs early, on finished runs with losses (runs, len(steps)):
+    one row per policy.
     """
     return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], options)
 
 
 @_described("forecast.rollout")
 def rollout(model=None, *, device=None, **options):
-    """Forecasts a loss by an ensemble of recurrent networks, all steps in one launch.
+    """Forecasts a loss with an ensemble of recurrent networks; one launch computes all steps.
 
     model: MODEL.npz, a dictionary of its arrays (W_z W_r W_h (M, D, I), U_… (M, D, D), b_… (M, D), w (D + S),
     features (I) or (B, I) [, h0 (M, D), rb_…, P, P_b, V, V_b]), or None for random weights. Returns trajectory,
@@ -135,7 +135,7 @@ class StateEncoder:
         return _Array(self._core.features, self.device)
 
     def normalised(self):
-        """The features normalised by their running mean and deviation."""
+        """(1, 64), the features normalised by their running mean and standard deviation, on the device."""
         return _Array(self._core.normalised, self.device)
 
 

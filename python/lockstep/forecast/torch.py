@@ -11,9 +11,9 @@
     for inputs, targets in batches:
         loss = trainer.step(closure)
 
-Between steps the path of the parameters is extrapolated, tensor by tensor, from snapshots; forward passes on held-out
-examples decide whether a jump is kept, and a jump that does not pay is taken back bit for bit. docs/forecast.md says
-how, and where that wins and where not.
+Between steps, the path of the parameters is extrapolated tensor by tensor from snapshots. Forward passes on held-out
+examples decide whether a jump is kept; a jump without gain is reverted bit for bit. docs/forecast.md describes the
+method and its results.
 """
 import contextlib
 import copy
@@ -42,7 +42,7 @@ class Options:
     """control: none (jumps), zero (jumps of length 0), random (jumps of equal length in a random direction), lr (all
     steps after the warm-up at rate_factor times the rate), ema or lawa (averages, which evaluating() puts in place).
     snapshots: their number K; spacing: steps between them. horizons: lengths of jumps in steps, one arm of the bandit
-    each. held_out_cost: cost of a held-out loss in gradient steps: examples / examples of a batch / 3. moments:
+    each. held_out_cost: cost of a held-out loss in gradient steps, its examples / (3 * examples of a batch). moments:
     effect of a jump on the optimiser's running means. bf16_snapshots: stores differences of snapshots in bfloat16,
     half the memory of f32; the newest snapshot is exact. directions: ridge (a linear recursion for each tensor) or
     mlp (one small network with mlp_units for all parameters, fitted at each jump to the differences of mlp_samples
@@ -96,8 +96,8 @@ class Options:
 
 @dataclass
 class Totals:
-    """overhead_steps: cost of fits and searches in gradient steps. gain_steps: gain of evaluated jumps before their
-    cost. overhead_seconds: wall-clock time of everything except training steps.
+    """overhead_steps: cost of fits and searches in gradient steps. gain_steps: gain of evaluated jumps in steps, without
+    their cost. overhead_seconds: wall-clock time of everything except training steps.
     """
     steps: int = 0
     jumps: int = 0

@@ -99,7 +99,7 @@ Header parse_header(std::string_view text, std::string_view where) {
       const std::string name(scan.field());
       for (const Element& e : header.elements)
         if (e.name == name)
-          scan.fail(fmt::format("element '{}' a second time", shown(name)), "each element once");
+          scan.fail(fmt::format("element '{}' is repeated", shown(name)), "each element once");
       if (header.elements.size() == kMostNames)
         scan.fail("too many elements", fmt::format("at most {}", kMostNames));
       header.elements.push_back({name, scan.integer("the number of elements", 0), {}});
@@ -119,7 +119,7 @@ Header parse_header(std::string_view text, std::string_view where) {
       if (header.elements.back().properties.size() == kMostNames)
         scan.fail("too many properties", fmt::format("at most {}", kMostNames));
       if (header.elements.back().find(p.name))
-        scan.fail(fmt::format("property '{}' a second time", shown(p.name)), "each property once");
+        scan.fail(fmt::format("property '{}' is repeated", shown(p.name)), "each property once");
       scan.end_line("the end of the line after the name");
       header.elements.back().properties.push_back(std::move(p));
     } else {

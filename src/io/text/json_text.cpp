@@ -53,7 +53,7 @@ Json checked_json(std::string_view text, std::string_view where, size_t most) {
     if (event != Event::key) return true;
     const std::string& name = value.template get_ref<const std::string&>();
     if (!open.back().insert(name).second)
-      throw InputError(fmt::format("the name '{}' a second time", shown(name)), where,
+      throw InputError(fmt::format("the name '{}' is repeated", shown(name)), where,
                        "each name once in an object");
     if (open.back().size() > most)
       throw InputError(fmt::format("an object of more than {} members", most), where, "fewer");

@@ -61,7 +61,7 @@ void append_row(WeatherTable& table, const WeatherRow& row) {
   if (!table.rows.empty()) {
     const WeatherRow& before = table.rows.back();
     if (row.time == before.time)
-      throw InputError(fmt::format("{} a second time", civil_text(row.time)), table.at(row),
+      throw InputError(fmt::format("{} is repeated", civil_text(row.time)), table.at(row),
                        fmt::format("each time once (it is also in line {})", before.line));
     if (row.time < before.time)
       throw InputError(fmt::format("{} after {}", civil_text(row.time), civil_text(before.time)),

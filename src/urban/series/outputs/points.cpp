@@ -167,7 +167,7 @@ std::vector<SeriesPoint> place_points(const std::vector<GivenPoint>& given, cons
     point.row = static_cast<int64_t>(row);
     point.col = static_cast<int64_t>(col);
     if (!ids.insert(point.id).second)
-      throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "a unique id");
+      throw InputError(fmt::format("point {} is repeated", io::shown(g.id)), g.where, "a unique id");
     points.push_back(point);
   }
   return points;
