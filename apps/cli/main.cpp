@@ -346,7 +346,8 @@ int program(int argc, char** argv, std::vector<std::string> own) {
   } catch (const UnsupportedError& e) { return report_error(kBadUse, e); } catch (const Error& e) {
     return report_error(kDeviceFailed, e);
   } catch (const std::bad_alloc&) {
-    return report_error(kDeviceFailed, Error("out of memory", "host", "more free memory, or a smaller problem"),
+    return report_error(kDeviceFailed,
+                        Error("out of memory", "host", "more free memory, or a smaller problem"),
                         "a smaller problem needs less; where a command has --tile, smaller tiles do");
   } catch (const std::exception& e) {
     return report_error(kDeviceFailed,

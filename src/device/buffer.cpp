@@ -185,7 +185,8 @@ Buffer Device::wrap(Storage storage, Shape shape, const Foreign& foreign) const 
     span += (shape[a] - 1) * stride * size;
   }
   if (foreign.address > UINT64_MAX - uint64_t(span))
-    refuse(fmt::format("address {:#x} with {} bytes", foreign.address, span), kWhere, "an address range within the address space");
+    refuse(fmt::format("address {:#x} with {} bytes", foreign.address, span), kWhere,
+           "an address range within the address space");
   opened().check_alive();
   buffer.owner_ = state_;
   buffer.memory_ = state_->backend->adopt(foreign, span);

@@ -125,7 +125,8 @@ void DeviceState::count_copy(int64_t to_device, int64_t from_device) {
 }  // namespace device
 
 device::DeviceState& Device::opened() const {
-  if (!state_) throw InputError("an empty Device handle", "lockstep::Device", "a device returned by Device::open");
+  if (!state_)
+    throw InputError("an empty Device handle", "lockstep::Device", "a device returned by Device::open");
   return *state_;
 }
 const DeviceInfo& Device::info() const { return opened().info; }

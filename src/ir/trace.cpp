@@ -27,12 +27,12 @@ std::string kernel_of(uint32_t trace) {
 }
 void check_trace(uint32_t trace, const char* what) {
   if (trace != current_trace || trace == 0)
-    throw InputError(
-        fmt::format("{} of {}", what, kernel_of(trace)),
-        current_trace ? current_builder->where() : "outside of a kernel",
-        current_trace && current_builder->function().domain == ir::Domain::values
-            ? "parameters of the function and arrays that it declares, or a plain C++ function, which is inlined"
-            : "values, arrays, buffers and points of the kernel that is being traced");
+    throw InputError(fmt::format("{} of {}", what, kernel_of(trace)),
+                     current_trace ? current_builder->where() : "outside of a kernel",
+                     current_trace && current_builder->function().domain == ir::Domain::values
+                         ? "parameters of the function and arrays that it declares, or a plain C++ function, "
+                           "which is inlined"
+                         : "values, arrays, buffers and points of the kernel that is being traced");
 }
 uint32_t current_block() { return current_builder ? current_builder->current() : 0; }
 

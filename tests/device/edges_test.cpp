@@ -97,7 +97,8 @@ TEST_P(Edges, WrapsThatNoMemoryHoldsAreRefused) {
   EXPECT_EQ(wrap({INT32_MAX, INT32_MAX, INT32_MAX}, {0, 0, 1}, address_of(v)),
             "shape (2147483647, 2147483647, 2147483647) [Device::wrap]: expected less than 2^61 bytes");
   EXPECT_EQ(wrap({4, 4}, {4, 1}, UINT64_MAX - 15),
-            "address 0xfffffffffffffff0 with 64 bytes [Device::wrap]: expected an address range within the address space");
+            "address 0xfffffffffffffff0 with 64 bytes [Device::wrap]: expected an address range within the "
+            "address space");
   EXPECT_EQ(wrap({2, 2}, {-1, 1}, address_of(v)),
             "stride -1 of axis 0 [Device::wrap]: expected strides of 0 or more, and 1 of the last axis");
   EXPECT_EQ(wrap({1, 64}, {-77, 1}, address_of(v)), "accepted");  // of an axis of one element

@@ -75,10 +75,11 @@ class AtomicRules {
              "group_sum, or one lane per element");
     if (target.shared) {
       if (activity_.shared.needed[target.array])
-        refuse(f_, i.place,
-               fmt::format("an atomic operation on shared array {}, whose contents derivatives need",
-                           f_.shared[target.array].name),
-               "stop_gradient() of the values that depend on it, or a separate kernel for the atomic operation");
+        refuse(
+            f_, i.place,
+            fmt::format("an atomic operation on shared array {}, whose contents derivatives need",
+                        f_.shared[target.array].name),
+            "stop_gradient() of the values that depend on it, or a separate kernel for the atomic operation");
       return;
     }
     if (const Id other = access(target.array, floats); other != kNone)

@@ -102,7 +102,8 @@ std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte>
 
 template <class T>
 void take(const Elements& file, std::span<const std::byte> data, std::vector<double>& values) {
-  if (data.size() != values.size() * sizeof(T)) file.fail("a number of elements that does not match the shape");
+  if (data.size() != values.size() * sizeof(T))
+    file.fail("a number of elements that does not match the shape");
   for (size_t k = 0; k < values.size(); ++k) values[k] = double(file.of<T>(data, k));
 }
 

@@ -174,7 +174,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   }
   const size_t length_bytes = major == 1 ? 2 : 4;
   size_t length = 0;
-  if (text.size() < 8 + length_bytes) throw InputError("the .npy header is cut off", where, "a complete file");
+  if (text.size() < 8 + length_bytes)
+    throw InputError("the .npy header is cut off", where, "a complete file");
   for (size_t k = 0; k < length_bytes; ++k) length |= static_cast<size_t>(bytes[8 + k]) << (8 * k);
   if (length > text.size() - 8 - length_bytes)
     throw InputError("the .npy header is cut off", where, "a complete file");

@@ -197,7 +197,8 @@ void Problem::set_data(TermSet terms, std::span<const double> data, int64_t firs
   const TermRecord& record = state_->record(terms, "solve set_data");
   const std::string where = fmt::format("solve set_data of {}", record.name);
   if (record.loose)
-    throw InputError("data of individual residuals", where, "a set returned by add_terms, whose data are columns");
+    throw InputError("data of individual residuals", where,
+                     "a set returned by add_terms, whose data are columns");
   const int64_t width = record.type_data, count = width > 0 ? int64_t(data.size()) / width : 0;
   if (width == 0 || int64_t(data.size()) != count * width)
     throw InputError(fmt::format("{} data", data.size()), where, fmt::format("{} an instance", width));

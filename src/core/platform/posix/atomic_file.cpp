@@ -42,7 +42,8 @@ bool checked_target(const fs::path& target) {
   if (fs::is_regular_file(status))
     for (const fs::path& input : kept_whole())
       if (fs::equivalent(target, input, ignored))
-        throw InputError("this file is an input", target.string(), "another name, so that the input is not overwritten");
+        throw InputError("this file is an input", target.string(),
+                         "another name, so that the input is not overwritten");
   if (!fs::is_symlink(own)) return fs::exists(own) && !fs::is_regular_file(own);
   const std::string whole = fs::absolute(target, ignored).lexically_normal().string();
   return whole.starts_with("/dev/") || whole.starts_with("/proc/");

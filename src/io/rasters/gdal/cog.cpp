@@ -75,7 +75,8 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,
       "GDAL cannot store the cells");
   const bool all_cores = grid.rows * grid.cols >= kManyCells;
-  require(build_overviews(api, source.handle, std::max(rows, cols), all_cores), "GDAL cannot create overviews");
+  require(build_overviews(api, source.handle, std::max(rows, cols), all_cores),
+          "GDAL cannot create overviews");
   const char* options[] = {"COMPRESS=DEFLATE",
                            "PREDICTOR=YES",
                            "LEVEL=1",

@@ -185,7 +185,8 @@ WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
   const auto read = [&](const char* name, bool needed) -> std::vector<double> {
     for (const auto& file : files) {
       if (!file->has(name)) continue;
-      if (file->times() != times) throw InputError("two files with different times", where, "the same period in both");
+      if (file->times() != times)
+        throw InputError("two files with different times", where, "the same period in both");
       return file->read(name);
     }
     if (needed) missing.push_back(name);

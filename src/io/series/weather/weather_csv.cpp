@@ -39,8 +39,7 @@ Columns parse_header(const std::vector<std::string_view>& names, const TextScann
     }
     for (size_t q = 0; q < kWeatherQuantities; ++q) {
       if (found != in_lower_case(name(static_cast<Weather>(q)))) continue;
-      if (columns.of[q])
-        scan.fail(fmt::format("column '{}' is repeated", shown(names[k])), "each name once");
+      if (columns.of[q]) scan.fail(fmt::format("column '{}' is repeated", shown(names[k])), "each name once");
       columns.of[q] = k;
     }
   }
