@@ -67,9 +67,9 @@ Traced& Traced::operator=(const Traced& other) {
   if (empty() || trace_ != current_trace)
     block_ = block;
   else if (block > block_)
-    throw InputError("a Val assigned in an if_ or a loop that it was made outside of",
+    throw InputError("a Val created outside of an if_ or a loop, and assigned inside",
                      current_builder->where(),
-                     "a Var, whose value the lanes and passes change, or a Val made inside");
+                     "a Var for variables that branches and iterations change, or a Val created inside");
   id_ = other.id_;
   trace_ = other.trace_;
   return *this;

@@ -87,10 +87,10 @@ class NpyReader : public RasterReader {
     const auto available = static_cast<uint64_t>(platform::system_memory().total_bytes);
     if (!error && bytes > available)
       throw InputError(
-          fmt::format("{:.1f} GiB that must be held in memory, for they are not f32 in C order",
+          fmt::format("{:.1f} GiB that must be loaded completely because they are not f32 in C order",
                       static_cast<double>(bytes) / (1 << 30)),
           where_,
-          fmt::format("f32 in C order and native byte order, which is read by parts, or a file that fits "
+          fmt::format("f32 in C order and native byte order, which is read in parts, or a file that fits "
                       "into this machine's {:.1f} GiB",
                       static_cast<double>(available) / (1 << 30)));
   }

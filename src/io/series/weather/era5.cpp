@@ -168,8 +168,8 @@ void refuse_sums_of_days(const std::vector<CivilMinutes>& times, const std::vect
     at_one += times[k] % kMinutesPerDay == 60;
   }
   if (times.size() >= kWholeDay && at_one > 0 && at_one == falls)
-    throw InputError("ssrd falls at 01:00 UTC alone: it adds up over the day, as in ERA5-Land", where,
-                     "sums of an hour, as ERA5 on single levels has them");
+    throw InputError("ssrd decreases at 01:00 UTC only: it is accumulated over the day, as in ERA5-Land",
+                     where, "hourly sums, as in ERA5 on single levels");
 }
 
 }  // namespace
