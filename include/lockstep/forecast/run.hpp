@@ -116,7 +116,7 @@ SweepRun run_sweep(const SweepRunOptions& options, const parallel::Group& group 
 
 enum class Trainer : uint8_t { plain, predictive };
 struct TrainRunOptions {
-  TrainOptions train;  // its `policy` and `trainer` are not used
+  TrainOptions train;  // leave `policy` empty: `policy` and `trainer` are set from the members below
   Trainer trainer = Trainer::plain;
   PredictOptions predict;  // of Trainer::predictive
 };

@@ -91,7 +91,7 @@ class Smoother {
   /// Removes the instances. Information that is already in the prior remains.
   void erase(TermSet terms);
   /// Sets the weights w >= 0 of instances, one number or one per instance; an instance contributes w 1/2 rho(|r|^2).
-  /// Instances in the prior keep their weight. Throws InputError if all are in the prior.
+  /// Instances in the prior keep their weight. Throws InputError if none is left outside of the prior.
   void weigh(TermSet terms, std::span<const double> weights);
   void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
 
