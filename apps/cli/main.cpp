@@ -155,7 +155,7 @@ void refuse_options_as_values(const CLI::App& app) {
     for (const std::string& value : option->results())
       if (value.size() > 2 && value.starts_with("--"))
         throw InputError(fmt::format("the option '{}' instead of a value", value), option->get_name(),
-                         "a value; a name of a file that begins so is written ./" + value);
+                         "a value; for a file whose name begins with --, write ./" + value);
 }
 
 // CLI11's own findings in Lockstep's words.
@@ -341,16 +341,17 @@ int program(int argc, char** argv, std::vector<std::string> own) {
   try {
     return run(argc, argv);
   } catch (const InputError& e) { return report_error(kBadUse, e); } catch (const DeviceError& e) {
-    return report_error(kDeviceFailed, Error(e.problem(), "device", "it to finish its work"),
+    return report_error(kDeviceFailed, Error(e.problem(), "device", "a device that completes its work"),
                         e.hint().empty() ? "without --no-fallback the stage would run on the CPU" : e.hint());
   } catch (const UnsupportedError& e) { return report_error(kBadUse, e); } catch (const Error& e) {
     return report_error(kDeviceFailed, e);
   } catch (const std::bad_alloc&) {
-    return report_error(kDeviceFailed, Error("out of memory", "host", "enough of it for this size"),
+    return report_error(kDeviceFailed,
+                        Error("out of memory", "host", "more free memory, or a smaller problem"),
                         "a smaller problem needs less; where a command has --tile, smaller tiles do");
   } catch (const std::exception& e) {
     return report_error(kDeviceFailed,
-                        Error(e.what(), "lockstep", "no such failure; it is a fault of Lockstep"));
+                        Error(e.what(), "lockstep", "no internal error; this is a fault of Lockstep"));
   }
 }
 

@@ -54,7 +54,7 @@ void check_output(const NamedFile& output, const std::vector<NamedFile>& all) {
     if (&other == &output) break;  // of two outputs the later one is refused
     if (other.use != FileUse::output_file || other.value->empty() || *other.value == "/dev/null") continue;
     if (same_file(*output.value, *other.value))
-      throw InputError(fmt::format("{} is {} too", *output.value, other.option), output.option,
+      throw InputError(fmt::format("{} is also {}", *output.value, other.option), output.option,
                        "another file");
   }
   if (const char* below = environment::text(kOutputsBelow)) {

@@ -25,8 +25,8 @@ class Sizes : public std::vector<int64_t> {
 };
 std::string to_string(const Sizes& sizes);  // "(3, 64, 64)"
 
-/// Owner of the memory of an array: the array itself, several holders, or foreign code whose memory must outlive the
-/// array.
+/// Owner of the memory of an array. owned: this array alone. shared: several arrays, or memory that another library
+/// keeps alive. view: memory of the caller, which must outlive the array.
 enum class Ownership : uint8_t { owned, shared, view };
 
 /// Elements of one type on a grid of any number of axes, with NumPy's shape and strides. An array has value semantics
@@ -115,9 +115,9 @@ class Array {
 
   /// The same elements in another shape. Throws InputError unless the array is contiguous and has as many elements.
   Array reshape(Sizes shape) const;
-  /// Indices [first, first + count) of one axis.
+  /// Indices [first, first + count) of one axis. Throws InputError for indices outside the axis.
   Array slice(int axis, int64_t first, int64_t count) const;
-  /// The part at one index of the slowest axis, without that axis.
+  /// The part at one index of the slowest axis, without that axis. Throws InputError for an index outside the axis.
   Array operator[](int64_t index) const;
   /// Axes in the opposite order.
   Array transposed() const;

@@ -1,5 +1,5 @@
-// The Value graph: pure scalar expressions, hash-consed, differentiated in forward and reverse mode into the
-// same graph, lowered to kernels, and evaluated on the host.
+// The Value graph: scalar expressions without side effects, in which equal expressions are one node (hash consing).
+// They are differentiated in forward and reverse mode into the same graph, lowered to kernels, and evaluated on the host.
 //
 //   autodiff::Tape g;
 //   const Value x = g.variable("x"), y = g.variable("y");
@@ -7,19 +7,18 @@
 //   const std::vector<Value> grad = gradient(f, {x, y});
 //   const std::vector<double> at = evaluate<double>(grad, {0.3, 0.7});  // by leaf number
 //
-// The operations are the elementary functions and the nodes of ir/ops.def, under the names that kernels use,
-// and those below. Values behave like numbers, with these rules:
-// - Equal expressions are one node. Constants are folded in f64; 0 * x is 0 and x - x is 0 even where x is
-//   not finite.
-// - Nothing throws outside a function's domain: the result is NaN or an infinity as in IEEE arithmetic. The
-//   safe_ functions have finite values and derivatives everywhere.
-// - Derivatives at kinks: abs'(0) = 1, relu'(0) = 0, sign, floor, ceil, trunc, rint and comparisons have
-//   derivative 0; min and max give the whole derivative to the first operand on ties; clamp passes it inside
-//   and at both ends; fmod has 1 and -trunc(a / b).
-// - Constant whole exponents of pow up to 64 become products; otherwise a < 0 gives NaN unless the exponent
-//   is whole, and the derivative to the exponent is 0 where a <= 0.
-// - select evaluates both branches, and the derivative flows into the chosen one. A branch that is not chosen
-//   but has an infinite derivative gives NaN (0 * inf): guard its operand too, as the safe_ functions do.
+// The operations are the elementary functions and the nodes of ir/ops.def, with the names that kernels use, and the
+// functions below. Values behave like numbers, with these rules:
+// - Equal expressions are one node. Constants are folded in f64. 0 * x and x - x are 0 even if x is not finite.
+// - No function throws outside its domain: the result is NaN or an infinity, as in IEEE arithmetic. The safe_ functions
+//   have finite values and derivatives for all finite arguments.
+// - Derivatives at kinks: abs'(0) = 1 and relu'(0) = 0. sign, floor, ceil, trunc, rint and comparisons have
+//   derivative 0. On ties, min and max pass the whole derivative to the first operand. clamp passes it inside and at
+//   both ends. fmod has the derivatives 1 and -trunc(a / b).
+// - pow with a constant integer exponent up to 64 in magnitude becomes products. Otherwise a < 0 gives NaN unless the
+//   exponent is an integer, and the derivative with respect to the exponent is 0 for a <= 0.
+// - select evaluates both branches, and only the chosen branch receives the derivative. If the other branch has an
+//   infinite derivative, the result is NaN (0 * inf). Guard its operand too, as the safe_ functions do.
 #pragma once
 
 #include <complex>
@@ -53,7 +52,7 @@ std::string_view name(Op op);
 
 class Tape;
 
-/// A node of a graph: a number. Cheap to copy; the graph must outlive it.
+/// A number: a handle to a node of a graph, cheap to copy. The graph must outlive it.
 class Value {
  public:
   Value() = default;
@@ -71,7 +70,7 @@ class Value {
 };
 inline bool same_node(const Value& a, const Value& b) { return &a.graph() == &b.graph() && a.id() == b.id(); }
 
-/// A node that is true or false.
+/// A condition: a handle to a node that is true or false.
 class Condition {
  public:
   Condition(Tape* graph, uint32_t id) : value_(graph, id) {}
@@ -84,18 +83,18 @@ class Condition {
 };
 
 enum class LeafClass : uint8_t {
-  variable,   // derivatives are requested
-  parameter,  // data of an instance
+  variable,   // an unknown, with respect to which derivatives are computed
+  parameter,  // a datum of an instance
 };
 
-/// A node as it is stored. Operands have smaller ids than the node.
+/// A node as stored. Operands have smaller ids than the node.
 struct Node {
   Op op;
   uint64_t imm = 0;  // constant: bits of the f64; leaf: number; powi: the exponent as int64_t
   std::vector<uint32_t> args;
 };
 
-/// Owns nodes. Not safe for several threads at once.
+/// Owns nodes. Not thread-safe.
 class Tape {
  public:
   Tape();
@@ -116,8 +115,7 @@ class Tape {
 
   size_t size() const;
   const Node& node(uint32_t id) const;
-  /// The node of an operation after simplification. Throws InputError where an operand belongs to another
-  /// graph.
+  /// The node of an operation after simplification. Throws InputError if an operand belongs to another graph.
   Value make(Op op, std::span<const Value> operands, int64_t imm = 0);
   Value make(Op op, std::initializer_list<Value> operands, int64_t imm = 0) {
     return make(op, std::span<const Value>(operands.begin(), operands.size()), imm);
@@ -129,9 +127,9 @@ class Tape {
   std::unique_ptr<State> state_;
 };
 
-/// Ids of all nodes that `outputs` need, ascending: operands precede their users.
+/// Ids of all nodes that `outputs` depend on, in ascending order, so operands precede their users.
 std::vector<uint32_t> reachable(std::span<const Value> outputs);
-/// Numbers of the leaves that `outputs` depend on, ascending.
+/// Numbers of the leaves that `outputs` depend on, in ascending order.
 std::vector<uint32_t> leaves_of(std::span<const Value> outputs);
 /// Readable text such as "sin(x * y)".
 std::string print(const Value& value);
@@ -166,7 +164,7 @@ Value binary(Op op, const A& a, const B& b) {
 }
 }  // namespace detail
 
-// Each node and elementary function of ir/ops.def, under the word that its row gives.
+// Each node and elementary function of ir/ops.def, under the name in its row.
 #define LOCKSTEP_VALUE1(word, op) \
   inline Value word(const Value& a) { return a.graph().make(Op::op, {a}); }
 #define LOCKSTEP_VALUE2(word, op)        \
@@ -229,20 +227,21 @@ template <class N>
 Value select(const Condition& c, N yes, const Value& no) {
   return select(c, c.graph().constant(double(yes)), no);
 }
-/// 1 where true, else 0.
+/// 1 if true, else 0.
 Value number(const Condition& condition);
 
-/// a to a whole power, by squaring.
+/// a to an integer power. In kernels: by squaring up to |exponent| = 64, by pow beyond.
 Value powi(const Value& a, int exponent);
 inline Value square(const Value& a) { return a * a; }
 inline Value cube(const Value& a) { return a * a * a; }
 inline Value reciprocal(const Value& a) { return 1.0 / a; }
 /// max(a, 0); derivative 0 at 0.
 Value relu(const Value& a);
-/// Halves away from zero.
+/// To the nearest integer, halves away from zero.
 Value round(const Value& a);
+/// min(max(a, low), high).
 Value clamp(const Value& a, double low, double high);
-/// All terms, added from first to last. Throws InputError for an empty list.
+/// Sum of the terms, added from first to last, and their mean. Throws InputError for an empty list.
 Value sum(std::span<const Value> terms);
 Value sum(std::initializer_list<Value> terms);
 Value mean(std::span<const Value> terms);
@@ -260,13 +259,13 @@ Value safe_acos(const Value& a);
 Value safe_asin(const Value& a);
 /// atan2 with value and derivatives 0 at the origin.
 Value safe_atan2(const Value& y, const Value& x);
-/// a to the b where a > 0, else 0 with derivatives 0.
+/// a^b where a > 0, else 0 with derivatives 0.
 Value safe_pow(const Value& a, const Value& b);
 
 // ── derivatives ──
 
 /// Reverse mode: sum over outputs k of seeds[k] * d outputs[k] / d inputs[i], for each i, in the same graph.
-/// The sums run in the order of falling node ids, so the result is the same expression every time.
+/// Contributions are added in the order of descending node ids, so the result is the same expression every time.
 std::vector<Value> vjp(std::span<const Value> outputs, std::span<const Value> seeds,
                        std::span<const Value> inputs);
 /// Forward mode: sum over inputs i of d outputs[k] / d inputs[i] * tangents[i], for each k.
@@ -278,10 +277,9 @@ std::vector<Value> gradient(const Value& output, std::initializer_list<Value> in
 
 // ── host evaluation ──
 
-/// Values of `outputs` for leaf values given by leaf number (missing ones count as an error). T: float,
-/// double or std::complex<double>. Complex arithmetic continues every operation analytically (comparisons,
-/// abs, min, floor … by the real part), which makes complex steps exact derivatives. Throws InputError where
-/// `leaves` is too short.
+/// Values of `outputs` for values of the leaves, by leaf number. T: float, double or std::complex<double>. For complex
+/// numbers every operation is continued analytically, with comparisons, abs, min, floor … decided by the real part, so
+/// complex steps give derivatives to rounding. Throws InputError if `leaves` is shorter than the leaves that are used.
 template <class T>
 std::vector<T> evaluate(std::span<const Value> outputs, std::span<const T> leaves);
 template <class T>
@@ -293,27 +291,27 @@ T evaluate(const Value& output, const std::vector<T>& leaves) {
   return evaluate<T>(std::span<const Value>(&output, 1), std::span<const T>(leaves))[0];
 }
 
-/// How far derivatives lie from a complex step.
+/// Differences between derivatives and complex steps.
 struct GradientCheck {
   double max_error = 0;  // largest |derivative - complex step| / max(1, |complex step|) of the reverse mode
   double forward_error = 0;  // the same for the forward mode, along each axis
-  uint32_t worst_leaf = 0;
+  uint32_t worst_leaf = 0;   // the leaf with the largest error of the reverse mode
 };
 /// Compares the reverse and the forward mode of `output` with complex steps at `leaves`.
 GradientCheck check_gradient(const Value& output, const std::vector<double>& leaves);
 
 // ── kernels ──
 
-/// Lowers values into the kernel that is being traced. Each node becomes one kernel value, shared by all that
-/// use it. A sum with a product becomes fma by a rule that looks at the graph alone, and other products are
-/// kept from later contraction, so an expression has the same bits in every kernel. All values of one
-/// Lowering must be used in the block where they were first requested, or in blocks nested there.
+/// Lowers values into the kernel that is being traced. Each node becomes one kernel value, shared by its users. A sum
+/// with a product becomes fma by a rule that depends on the graph only, and no other product is contracted later, so an
+/// expression has the same bits in every kernel. All values of one Lowering must be used in the block where they were
+/// first requested, or in blocks nested there.
 class Lowering {
  public:
   using Leaf = std::function<AnyVal(uint32_t leaf)>;
-  /// `type` is f32 or f64; `leaf` gives the kernel value of a leaf, of that type, requested once each.
+  /// `type` is f32 or f64. `leaf` returns the kernel value of a leaf, in that type; it is called once per leaf.
   Lowering(const Tape& graph, Type type, Leaf leaf);
-  /// Throws InputError where a leaf has another type.
+  /// The kernel value. Throws InputError if a leaf has another type.
   AnyVal operator()(const Value& value);
   template <class T>
   Val<T> as(const Value& value) {
@@ -331,19 +329,19 @@ class Lowering {
 
 // ── topology ──
 
-/// The key by which kernels are shared: the shape of an expression without its leaves' identities and constants'
-/// values.
+/// The key by which expressions share kernels: their structure without the identities of leaves and the values of
+/// constants.
 struct Topology {
   std::vector<uint8_t> bytes;     // serialised nodes; equal bytes mean the same topology
   std::vector<uint32_t> leaves;   // leaf number of this instance, by canonical number (first visit)
   std::vector<double> constants;  // this instance's constants, by canonical number (one for each use)
   uint64_t hash = 0;              // of the bytes; an index only
 };
-/// Leaves are renamed by first visit, depth first; operands of commutative operations are ordered by a hash
-/// that depends on leaf classes but not on leaf identities. Evaluating the topology's program is `instantiate`.
+/// Leaves are numbered by first visit, depth first. Operands of commutative operations are ordered by a hash that
+/// depends on leaf classes but not on leaf identities.
 Topology topology(std::span<const Value> outputs);
-/// The expression that a topology stands for, in `graph`: leaf k of it becomes leaves[k], constant
-/// k becomes constants[k]. Gives the outputs.
+/// Builds the expression of a topology in `graph`, with leaves[k] as leaf k and constants[k] as constant k. Returns the
+/// outputs.
 std::vector<Value> instantiate(const Topology& shape, Tape& graph, std::span<const Value> leaves,
                                std::span<const Value> constants);
 

@@ -24,9 +24,9 @@ struct CheckFinding {
   std::string kind;
   std::string kernel;
   std::string place;     // "life.cpp:23", or empty if unknown
-  std::string launched;  // line of the launch, likewise
-  std::string text;      // the whole message
-  int64_t launches = 0;  // lanes with the finding
+  std::string launched;  // line of the first launch, or empty if unknown
+  std::string text;      // the whole message of the first launch
+  int64_t launches = 0;  // launches with the finding
 };
 
 /// Launches that should have been checked but cannot be.
@@ -35,21 +35,23 @@ struct UncheckedLaunches {
   int64_t count = 0;
 };
 
-/// Checks every n-th launch of all devices, or of one; 0: none. The first Device::open of the process reads
-/// LOCKSTEP_CHECK for all devices. A checked launch waits for the device and first runs on the interpreter, on copies
-/// of its buffers. Memory allocated while checks are enabled counts as uninitialised until it is written; other
-/// memory counts as initialised. Results are compared bit by bit on the CPU and CUDA in exact numerics, except for
-/// kernels whose results depend on the order of atomic operations. Launches of a graph are checked if a CPU device
-/// recorded and replays them with checks enabled. Native kernels and graphs of other devices are not checked:
-/// unchecked_launches() lists them. The interpreter itself always checks all launches.
+/// Checks every n-th launch of all devices, or of one device; 0: none. Throws InputError for a negative number. The
+/// first Device::open of the process reads LOCKSTEP_CHECK for all devices.
+///
+/// A checked launch waits for the device and first runs on the interpreter, on copies of its buffers. Memory allocated
+/// while checks are enabled is uninitialised until it is written; other memory is assumed to be initialised. Results
+/// are compared bit by bit on the CPU and CUDA in exact numerics, except for kernels whose results depend on the order
+/// of atomic operations. Launches of a graph are checked if a CPU device recorded and replays them with checks enabled.
+/// Native kernels and graphs of other devices are not checked; unchecked_launches() lists them. Devices of the
+/// interpreter always check all launches.
 void check_launches(int64_t every);
 void check_launches(const Device& device, int64_t every);
 /// The interval of all devices; by default that of LOCKSTEP_CHECK.
 int64_t checked_every();
 
-/// By default a launch with findings throws CheckError before it runs on the device (for differing bits: after it).
-/// When findings are collected, each is a line on stderr and the program continues. A launch with out-of-bounds
-/// accesses then has the results of the interpreter, where such reads give 0 and such writes are dropped.
+/// By default a launch with findings throws CheckError before it runs on the device; for differing bits, after it ran.
+/// If findings are collected, each is printed to stderr once and the program continues. A launch with out-of-bounds
+/// accesses then returns the results of the interpreter, where such reads give 0 and such writes are dropped.
 void collect_check_findings(bool collect);
 std::vector<CheckFinding> check_findings();
 std::vector<UncheckedLaunches> unchecked_launches();

@@ -18,23 +18,21 @@ struct ContextOptions {
   std::string device = "auto";
   Numerics numerics = Numerics::exact;
   int threads = 0;
-  bool fallback = true;  // false: a device failure is thrown
+  bool fallback = true;  // false: a device failure throws DeviceError
   std::function<void(Limits&)> lower_limits;
   /// Receives `[GPU] <stage> failed: <reason>. CPU fallback.`; default: one line on stderr.
   std::function<void(const std::string& line)> on_fallback;
 };
 
-/// The unit of fallback is the stage ("urban.svf"): a stage that fails on the device restarts from its inputs on the
-/// CPU. Thread-safe. A stage counts the work that its own thread gave to the device and its streams, and waits for it
-/// at its end.
+/// The unit of fallback is the stage, such as "urban.svf": a stage that fails on the device restarts from its inputs on
+/// the CPU. A stage counts the work that its own thread submitted to the device and its streams, and waits for it at
+/// the end. Thread-safe.
 class Context {
  public:
   explicit Context(ContextOptions options = {});
   ~Context();
 
-  /// The requested device, or after a loss the one that was opened in its place. The handle stays valid as long as
-  /// the context.
-  /// the context.
+  /// The requested device, or the one that replaced it after it was lost. The handle is valid as long as the context.
   const Device& device() const;
   /// The CPU, opened when first used.
   const Device& cpu() const;
@@ -71,7 +69,7 @@ class Context {
   std::unique_ptr<State> state_;
 };
 
-/// Makes the nth operation of a kind inside a stage fail, for tests:
+/// For tests: makes the nth operation of a kind inside a stage fail,
 /// `<stage>:<allocation|compile|launch|device_lost>[:<nth>]`, as in the environment variable LOCKSTEP_FAULT. An empty
 /// text disables it. Throws InputError for other forms.
 void set_fault(std::string_view text);

@@ -21,12 +21,11 @@ namespace lockstep {
 enum class DeviceKind : uint8_t { cpu, cuda, webgpu, interp };
 std::string_view name(DeviceKind kind);
 
-/// exact: IEEE operations and src/math, bit-identical on the CPU and CUDA. fast: hardware intrinsics, equal within a
-/// tolerance.
+/// exact: IEEE operations and the functions of src/math, bit-identical on the CPU and CUDA. fast: hardware intrinsics,
+/// equal within the bounds of the cases.
 enum class Numerics : uint8_t { exact, fast };
 
-/// Limits of a back end as queried from it: sizes that it can allocate and launch. Tests lower them to test all
-/// splits.
+/// Limits of a back end, as queried from it. Tests lower them to exercise the splitting of launches.
 struct Limits {
   std::array<int64_t, 3> groups{0x7fffffff, 0x7fffffff, 0x7fffffff};  // per dispatch, x y z
   int64_t group_lanes = 1024;
@@ -107,21 +106,20 @@ struct DeviceState;
 /// A stream of another library on this device: a CUstream as a number.
 using NativeStream = uint64_t;
 
-/// Foreign memory, for Device::wrap.
+/// Memory of another library, for Device::wrap.
 struct Foreign {
   uint64_t address = 0;  // of the first element: on the host (CPU, interpreter) or of the device (CUDA)
-  std::shared_ptr<const void>
-      owner;  // kept alive while work uses the memory; null: the memory outlives the device
-  /// In elements, slowest axis first; all 0: C order. The last axis has stride 1; strides are not negative.
+  /// Kept alive while work uses the memory; null: the memory outlives the device.
+  std::shared_ptr<const void> owner;
+  /// In elements, slowest axis first; all 0: C order. The last axis has stride 1, and no stride is negative.
   std::array<int64_t, 4> strides{};
-  /// CUDA: the stream of the owner. Work on the buffer starts after the work already submitted to that stream; work
-  /// that the owner submits after the buffer is released starts after ours. Without a stream the device is
-  /// synchronised.
+  /// CUDA: the stream of the owner. Work on the buffer starts after the work already submitted to that stream. Work that
+  /// the owner submits after the buffer is released starts after the work on the buffer. Without a stream, the device is
+  /// synchronised instead.
   std::optional<NativeStream> stream;
 };
 
-/// A typed array on a device; a cheap handle with shared ownership. Rows are contiguous; the last axis has
-/// stride 1.
+/// A typed array on a device: a cheap handle with shared ownership. Rows are contiguous, so the last axis has stride 1.
 class Buffer {
  public:
   Buffer() = default;
@@ -131,18 +129,19 @@ class Buffer {
   int64_t bytes() const { return elements() * size_of(storage_); }
   explicit operator bool() const { return memory_ != nullptr; }
 
-  /// The same memory with another shape of as many elements.
+  /// The same memory with another shape. Throws InputError for another number of elements, or if not contiguous.
   Buffer reshape(Shape shape) const;
-  /// Rows [first, first + count) of the slowest axis, sharing the memory.
+  /// Rows [first, first + count) of the slowest axis, sharing the memory. Throws InputError for rows outside the axis.
   Buffer rows(int64_t first, int64_t count) const;
-  /// A rectangular part (offset and size per axis), sharing the memory. The strides stay those of the whole.
+  /// A rectangular part (offset and size per axis), sharing the memory and its strides. Throws InputError for a part
+  /// that is not inside the buffer.
   Buffer window(const Shape& offset, const Shape& size) const;
   bool contiguous() const;
   const std::array<int64_t, 4>& strides() const { return strides_; }
-  /// Elements between the start of the memory and the first one.
+  /// Number of elements between the start of the memory and the first element of this buffer.
   int64_t offset() const { return offset_; }
-  /// Address of the first element, on the host (CPU, interpreter) or on the device (CUDA), for other libraries; 0 on
-  /// WebGPU. Order their work by Device::begin_after and end_before.
+  /// Address of the first element for other libraries: on the host (CPU, interpreter) or on the device (CUDA); 0 on
+  /// WebGPU. Device::begin_after and end_before order the work of other libraries.
   uint64_t native() const;
 
  private:
@@ -161,20 +160,20 @@ struct StructArgument {
   const ir::StructType* type = nullptr;
   std::shared_ptr<const void> data;
 };
-/// A number or struct of a recorded launch that replays may change by its name; otherwise simply its value.
+/// A number or struct of a recorded launch that replays may change by its name. Outside recordings, just its value.
 struct PerReplay {
   std::string name;
   std::variant<double, int64_t, uint64_t, bool, StructArgument> value;
 };
 
 /// One argument of a launch: a buffer, a struct, or a number, which is converted to the type of the parameter.
-/// Integers, and all numbers for an integer parameter, must be represented exactly: 16777217 for an f32 is rejected.
-/// Floating-point numbers are rounded to nearest: 0.1 for an f32 becomes 0.1f. Numbers beyond the range of the type
-/// are rejected.
+/// Integers, and all numbers for an integer parameter, must be representable exactly: 16777217 for an f32 is rejected.
+/// Floating-point numbers are rounded to nearest: 0.1 for an f32 becomes 0.1f. Numbers outside the range of the type
+/// are rejected. A rejection is an InputError.
 using Argument = std::variant<Buffer, double, int64_t, uint64_t, bool, StructArgument, PerReplay>;
 
 namespace detail {
-/// A number as arguments hold it; a struct copied.
+/// A number in the type that arguments store, or a copy of a struct.
 template <class To, class A>
 To number_argument(const A& a) {
   if constexpr (std::is_same_v<A, bool>)
@@ -198,14 +197,14 @@ Argument to_argument(const A& a) {
     return detail::number_argument<Argument>(a);
 }
 
-/// `value` now; replays of the graph that records the launch may set another value by name. If several launches share
-/// a name, it refers to all of them.
+/// An argument with this value that replays of the recorded graph may change by name. If several launches share a name,
+/// a new value applies to all of them.
 template <class A>
 PerReplay per_replay(std::string name, const A& value) {
   return {std::move(name), detail::number_argument<decltype(PerReplay::value)>(value)};
 }
 
-/// A kernel and the line of its launch.
+/// A kernel and the source line that launches it.
 struct LaunchedKernel {
   LaunchedKernel(const Kernel& launched, std::source_location line = std::source_location::current())
       : kernel(launched), where(line) {}
@@ -213,7 +212,7 @@ struct LaunchedKernel {
   std::source_location where;
 };
 
-/// Arguments by the names of a kernel's parameters (kernel/dynamic.hpp).
+/// Arguments of a launch by the names of the kernel's parameters (kernel/dynamic.hpp).
 class Arguments {
  public:
   template <class A>
@@ -221,9 +220,9 @@ class Arguments {
     list_.emplace_back(std::move(name), to_argument(value));
     return *this;
   }
-  /// In the order of the kernel's parameters. Throws InputError, with the kernel and the parameter, for missing,
-  /// unknown or duplicate names, buffers of another element type or rank, a buffer for a number, and a number for a
-  /// buffer.
+  /// The arguments in the order of the kernel's parameters. Throws InputError, naming the kernel and the parameter, for
+  /// missing, unknown or duplicate names, buffers of another element type or rank, a buffer for a number, and a number
+  /// for a buffer.
   std::vector<Argument> bind(const Kernel& kernel,
                              const std::source_location& where = std::source_location::current()) const;
   /// The same for the arguments that match parameters of the kernel; others are ignored.
@@ -235,7 +234,7 @@ class Arguments {
   std::vector<std::pair<std::string, Argument>> list_;
 };
 
-/// A sequence of work in order; the work of two streams may overlap. The CPU runs it immediately.
+/// A sequence of work that runs in order. The work of two streams may overlap. The CPU runs work immediately.
 class Stream {
  public:
   Stream() = default;
@@ -260,13 +259,15 @@ class Graph {
   std::shared_ptr<device::GraphNumbers> numbers_;        // that replays may change; null: none
 };
 
-/// A device; a cheap handle with shared ownership. Calls of one thread keep their order; calls from several threads
-/// are safe. Empty handles, and buffers, streams and graphs of another device, are rejected (InputError).
+/// A device: a cheap handle with shared ownership. Work of one thread runs in the order of its calls, and calls from
+/// several threads are safe. Functions throw InputError for empty handles and for buffers, streams and graphs of another
+/// device. Functions that use the device throw DeviceError if it fails.
 class Device {
  public:
   Device() = default;
-  /// Opens the first device that works of a comma-separated list: `cpu`, `cuda[:N]`, `webgpu[:N]`, `interp`, `auto`.
-  /// Throws InputError for an unknown name, and UnsupportedError with all reasons if none works.
+  /// Opens the first device of a comma-separated list that works. Names: `cpu`, `cuda[:N]`, `webgpu[:N]`, `interp`,
+  /// `auto`. Throws InputError for an unknown name and for a number of threads out of range, and UnsupportedError with
+  /// all reasons if no device works.
   static Device open(std::string_view names = "auto", const DeviceOptions& options = {});
   /// All back ends with their devices, or the reasons why they have none.
   static std::vector<DeviceStatus> list();
@@ -281,18 +282,18 @@ class Device {
   std::vector<KernelReport> kernels() const;
   void reset_peak();
 
-  /// Uninitialised memory. Throws DeviceError(allocation).
+  /// Uninitialised memory. Throws DeviceError (allocation) if there is not enough.
   Buffer allocate(Storage storage, Shape shape) const;
   template <detail::Stored E>
   Buffer allocate(Shape shape) const {
     return allocate(detail::kStorage<E>, shape);
   }
-  /// Foreign memory as a buffer, without a copy; kernels read and write it in place. On the CPU, 64 bytes after it
-  /// must be readable. Throws InputError for a null or misaligned address and for invalid strides, UnsupportedError
+  /// Foreign memory as a buffer, without a copy: kernels read and write it in place. On the CPU, the 64 bytes after it
+  /// must be readable. Throws InputError for a null or misaligned address and for invalid strides, and UnsupportedError
   /// on WebGPU.
   Buffer wrap(Storage storage, Shape shape, const Foreign& foreign) const;
-  /// Later work of this device starts after the work already submitted to `stream`, or later work of `stream` after
-  /// the work already submitted here. No effect except on CUDA.
+  /// begin_after: later work of this device starts after the work already submitted to `stream`. end_before: later work
+  /// of `stream` starts after the work already submitted to this device. Both have an effect on CUDA only.
   void begin_after(NativeStream stream) const;
   void end_before(NativeStream stream) const;
   /// Allocates and copies. The span must have as many elements as the shape.
@@ -309,9 +310,9 @@ class Device {
   /// A buffer with the shape and elements of the array. Throws InputError for more than 4 axes and for unsupported
   /// element types.
   Buffer upload(const Array& array) const;
-  /// Host to device; the buffer (or window) is filled in row-major order. `bytes` must match its size.
+  /// Copies from the host to the buffer or window, in row-major order. Throws InputError unless `bytes` is its size.
   void write(const Buffer& buffer, const void* data, int64_t bytes, const Stream& stream = {}) const;
-  /// Device to host; waits for the work before it.
+  /// Copies to the host, in the same order, after waiting for earlier work.
   void read(const Buffer& buffer, void* data, int64_t bytes, const Stream& stream = {}) const;
   template <detail::Stored E>
   std::vector<E> download(const Buffer& buffer) const {
@@ -320,9 +321,9 @@ class Device {
     read(buffer, data.data(), buffer.bytes());
     return data;
   }
-  /// Shape and elements of the buffer (or window).
+  /// A host array with the shape and elements of the buffer or window.
   Array download(const Buffer& buffer) const;
-  /// Device to device, same storage and element count, both contiguous; they may overlap.
+  /// Copies on the device. Both buffers are contiguous and have the same storage and element count; they may overlap.
   void copy(const Buffer& from, const Buffer& to, const Stream& stream = {}) const;
   /// Sets all bytes of a contiguous buffer to zero.
   void clear(const Buffer& buffer, const Stream& stream = {}) const;
@@ -357,11 +358,11 @@ class Device {
   }
 
   Stream stream() const;
-  /// Later work of `then` starts after the work already submitted to `first`. An empty Stream is the default stream,
-  /// inside `on` its stream.
+  /// Later work of `then` starts after the work already submitted to `first`. An empty Stream is the default stream;
+  /// inside `on`, it is the stream of `on`.
   void begin_after(const Stream& first, const Stream& then) const;
-  /// Runs `work` with `stream` as this thread's default stream, replays included. Throws InputError
-  /// for a stream of another device and inside a recording.
+  /// Runs `work` with `stream` as the default stream of this thread, also for replays. Throws InputError for a stream of
+  /// another device and inside a recording.
   void on(const Stream& stream, const std::function<void()>& work) const;
   void synchronize() const;
   void synchronize(const Stream& stream) const;
@@ -371,12 +372,12 @@ class Device {
   /// streams are rejected (InputError). The graph keeps its memory alive.
   Graph record(const std::function<void()>& work) const;
   void replay(const Graph& graph) const;
-  /// With new values for numbers and structs recorded by per_replay; a value persists until it is set again. Throws
-  /// InputError without any effect for a name that no launch of the graph has, a value that its parameter cannot
-  /// represent, and a graph of another device.
+  /// Replays with new values for numbers and structs recorded by per_replay. A value persists until it is set again.
+  /// Throws InputError, without any effect, for a name that no launch of the graph has, a value that its parameter
+  /// cannot represent, and a graph of another device.
   void replay(const Graph& graph, const Arguments& values) const;
 
-  /// Seconds that the device spent on `work`, by device events if available, after earlier work has completed.
+  /// Seconds that the device spends on `work`, measured by device events if available. Earlier work completes first.
   double seconds(const std::function<void()>& work) const;
 
   /// The back end; for native kernels and tests.

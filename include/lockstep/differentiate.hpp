@@ -4,9 +4,9 @@
 //   gradient.launch(device, extent, Arguments().set("b0", t).set("p0", 0.1f).set("b1_cotangent", dl_dnext)
 //                                              .set("b0_gradient", dl_dt).set("p0_gradient", dl_da));
 //
-// Derivatives are the rows of ir/ops.def, with the rules at kinks stated in autodiff.hpp. Results are bit-identical
-// on every device and for every thread count: no float is added by an atomic operation. Code that cannot be
-// differentiated is rejected with an InputError that names the line. docs/gradients.md lists what is supported.
+// Derivatives of operations are those of ir/ops.def; autodiff.hpp states the rules at kinks. Results are bit-identical
+// on every device and for every thread count, because no float is added by an atomic operation. Code that cannot be
+// differentiated throws InputError, which names the line. docs/gradients.md lists the supported code.
 #pragma once
 
 #include <memory>
@@ -19,13 +19,13 @@
 
 namespace lockstep {
 
-/// Arguments that take part, by the names of Kernel::parameters. An empty list selects all floats that the kernel
-/// reads, and all buffers of floats that it writes.
+/// The inputs and outputs to differentiate, by the names of Kernel::parameters. Empty `inputs` selects all float
+/// arguments that the kernel reads; empty `outputs` selects all float buffers that it writes.
 struct Differentiation {
   std::vector<std::string> inputs, outputs;
 };
 
-/// x, with derivative 0.
+/// x with derivative 0.
 template <class T>
   requires std::is_floating_point_v<T>
 Val<T> stop_gradient(const Val<T>& x) {
@@ -33,9 +33,9 @@ Val<T> stop_gradient(const Val<T>& x) {
   return bitcast<T>(bitcast<Bits>(x));
 }
 
-/// `value` with user-defined derivatives: pairs of an operand and the derivative with respect to it. For results of
-/// iterations, tables and fits, whose automatic derivative is wrong or expensive. The bits are those of `value` if
-/// all operands and slopes are finite. Slopes have derivative 0.
+/// `value` with user-defined derivatives: each pair is an operand and the derivative with respect to it. Use it for
+/// results of iterations, tables and fits, whose automatic derivative is wrong or expensive. The result is bit-identical
+/// to `value` if all operands and slopes are finite. Slopes are treated as constants.
 template <class T>
   requires std::is_floating_point_v<T>
 Val<T> with_derivative(const Val<T>& value, const std::vector<std::pair<Val<T>, Val<T>>>& slopes) {
@@ -46,17 +46,18 @@ Val<T> with_derivative(const Val<T>& value, const std::vector<std::pair<Val<T>, 
   return result;
 }
 
-/// Forward mode: the kernel with additional arguments NAME_tangent for each input and output: a buffer like NAME (f32
-/// for 16-bit storage), or a number for a number. It writes what the kernel writes and the tangents of the outputs.
+/// Forward mode: the kernel with an additional argument NAME_tangent for each input and output. It is a buffer like NAME
+/// (f32 for 16-bit storage), or a number for a number. The result writes the outputs of the kernel and their tangents.
+/// Throws InputError for unknown names and for code that cannot be differentiated.
 Kernel tangent(const Kernel& kernel, const Differentiation& which = {});
 
 /// Reverse mode: launches that compute gradients. A cheap handle to shared state, which is immutable except for the
 /// tables of index arrays kept between launches. Thread-safe.
 class Gradient {
  public:
-  /// Parameters of `launch`: the arguments of the kernel except its outputs; NAME_cotangent of each output, read;
-  /// NAME_gradient of each input, written, in the shape of NAME, one element for a number. Arguments that are read
-  /// and written have their contents from before the kernel ran.
+  /// Parameters of `launch`: the arguments of the kernel except its outputs, NAME_cotangent of each output (read), and
+  /// NAME_gradient of each input (written), which has the shape of NAME, or one element for a number. Pass arguments
+  /// that the kernel reads and writes with their contents from before the kernel ran.
   std::vector<KernelParameter> parameters() const;
   /// The generated kernels in the order of their launches, for `emit`, Device::supports and Device::prepare.
   std::vector<Kernel> kernels() const;
@@ -65,8 +66,8 @@ class Gradient {
     /// Limit of the memory for records of loops, tables of index arrays and exact sums; 0: half of the free memory of
     /// the device.
     int64_t memory_bytes = 0;
-    /// Words of 4 bytes in the record of a lane's loops, up to which the lane keeps it in an array of its own, without
-    /// memory of the device; at most 32. 0: records are always in the device's memory. The results are the same.
+    /// A lane whose record of loops has at most this many words of 4 bytes keeps it in a local array instead of device
+    /// memory; 0 to 32. 0: records are always in device memory. The results are the same.
     int lane_record_words = 32;
   };
   /// Gradients for the kernel launched over `extent`. Throws InputError for invalid arguments, and if the memory
@@ -86,19 +87,20 @@ class Gradient {
   std::shared_ptr<const State> state_;
 };
 
+/// Throws InputError for unknown names and for code that cannot be differentiated.
 Gradient differentiate(const Kernel& kernel, const Differentiation& which = {});
 
-/// Differences between the modes in one random direction.
+/// The same directional derivative by three methods, along one random direction.
 struct KernelGradientCheck {
-  double forward = 0,
-         reverse = 0;            // <cotangent, tangent of the outputs> and <gradient, tangent of the inputs>
-  double difference = 0;         // the first by central differences of the kernel
+  double forward = 0;            // <cotangent, tangent of the outputs>
+  double reverse = 0;            // <gradient, tangent of the inputs>
+  double difference = 0;         // `forward` by central differences of the kernel
   double scale = 0;              // sum of the magnitudes of the terms of `forward`
-  double norms = 0;              // the norm of the cotangents times that of the directions of the buffers
-  std::vector<Array> gradients;  // of reverse mode, of the inputs in the order of the parameters
+  double norms = 0;              // norm of the cotangents times norm of the directions of the buffers
+  std::vector<Array> gradients;  // by reverse mode, in the order of the input parameters
 };
-/// Compares reverse mode, forward mode and central differences of step `step` for the given arguments of the kernel,
-/// by name. The contents of buffers are preserved.
+/// Compares reverse mode, forward mode and central differences with step `step`, for arguments by the names of the
+/// kernel's parameters. The contents of buffers are preserved.
 KernelGradientCheck check_gradient(const Device& device, const Kernel& kernel, const Shape& extent,
                                    const Arguments& arguments, const Differentiation& which = {},
                                    uint64_t seed = 1, double step = 1e-6);
@@ -108,13 +110,13 @@ struct Case;
 struct GradientRow {
   std::string name, size, kernel;
   KernelGradientCheck check;
-  std::optional<KernelGradientCheck>
-      wide;  // of the kernel with f64 in place of narrower floats, where that is possible
-  bool same_bits = false, pass = false;  // `pass`: the modes agree, and so do the bits of both devices
-  std::string rejected;                  // reason why there is no gradient, else empty
-  std::string left_out;                  // reason why it was not computed, else empty
+  std::optional<KernelGradientCheck> wide;  // of the kernel with f64 instead of narrower floats, if possible
+  bool same_bits = false;                   // both devices give the same bits
+  bool pass = false;                        // same_bits, and the modes agree
+  std::string rejected;                     // reason why there is no gradient, else empty
+  std::string left_out;                     // reason why it was not computed, else empty
 };
-/// Each kernel that the case launches is differentiated, with its inputs after the run, on `device` and on `other`.
+/// Differentiates each kernel that the case launches, at its inputs after the run, on `device` and on `other`.
 std::vector<GradientRow> verify_gradients(const Case& c, const std::string& size, const Device& device,
                                           const Device& other, uint64_t seed = 1);
 

@@ -18,7 +18,6 @@ class Error : public std::runtime_error {
   const std::string& where() const { return where_; }
   const std::string& expected() const { return expected_; }
   /// A hint that may help, or empty. Derived classes redeclare with_hint() to keep their type.
-  /// type.
   const std::string& hint() const { return hint_; }
   Error& with_hint(std::string hint) {
     hint_ = std::move(hint);
@@ -26,7 +25,7 @@ class Error : public std::runtime_error {
   }
 
  protected:
-  /// A reason that contains its own location: `what()` is the reason.
+  /// For a reason that contains its location: `what()` is then the reason alone.
   explicit Error(const std::string& reason);
 
  private:
@@ -43,7 +42,7 @@ class InputError : public Error {
   }
 };
 
-/// The device or this build does not support the request; the message contains the reason.
+/// The device or this build does not support the request. The message contains the reason.
 class UnsupportedError : public Error {
  public:
   using Error::Error;

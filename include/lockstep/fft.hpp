@@ -23,20 +23,20 @@
 
 namespace lockstep {
 
-/// complex to complex; real to its half spectrum; half spectrum to real.
+/// c2c: complex to complex. r2c: real field to half spectrum. c2r: half spectrum to real field.
 enum class FftKind : uint8_t { c2c, r2c, c2r };
 enum class FftDirection : uint8_t { forward, inverse };
 
 struct FftOptions {
   FftKind kind = FftKind::c2c;
   Storage type = Storage::f32;  // of the real and imaginary parts: f32 or f64
-  /// {n} or {n0, n1}: points of the field along the transformed axes, each at least 1.
+  /// {n} or {n0, n1}: points of the field along the transformed axes, each from 1 to 2^28.
   Shape lengths;
   int64_t batch = 1;
-  /// Truncated spectra: one number per axis; the spectrum contains only the coefficients with |k| <= kept[axis]. A
-  /// half axis has kept + 1 of them, k = 0 … kept (kept <= n / 2); another axis 2 kept + 1, k = 0 … kept, -kept … -1
-  /// (2 kept + 1 <= n). Other coefficients are dropped by the forward transform and taken as 0 by the inverse,
-  /// without a copy. Empty: whole spectra.
+  /// Truncated spectra: one number per axis. The spectrum contains only the coefficients with |k| <= kept[axis]. The
+  /// half axis has kept + 1 of them, k = 0 … kept, with kept <= n / 2. Any other axis has 2 kept + 1, k = 0 … kept,
+  /// -kept … -1, with 2 kept + 1 <= n. The forward transform drops all other coefficients, and the inverse transform
+  /// takes them as 0, without a copy. Empty: whole spectra.
   Shape kept;
   /// The inverse divides by the number of points.
   bool scale_inverse = false;
@@ -55,10 +55,10 @@ class Fft {
   /// UnsupportedError for f64 on a device without it (WebGPU), and DeviceError if memory is insufficient.
   Fft(const Device& device, const FftOptions& options);
 
-  /// out = transform of in. r2c is forward, c2r inverse; c2c uses `direction`. `in` is unchanged; `out` must not
-  /// overlap it. c2r takes imaginary parts that the spectrum of a real field cannot have (k = 0 and k = n / 2 of the
-  /// half axis, after the transform of the other axis) as 0. NaN or infinity in an input makes all dependent values
-  /// NaN. Throws InputError for buffers of another shape or type.
+  /// out = transform of in: forward for r2c, inverse for c2r, `direction` for c2c. `in` is unchanged, and `out` must not
+  /// overlap it. c2r ignores the imaginary parts that the spectrum of a real field cannot have: those of k = 0 and
+  /// k = n / 2 of the half axis, after the transform of the other axis. NaN or infinity in an input makes all dependent
+  /// values NaN. Throws InputError for buffers of another shape or type.
   void execute(const Buffer& in, const Buffer& out, FftDirection direction, const Stream& stream = {}) const;
   /// The same in the only direction of r2c or c2r; forward for c2c.
   void execute(const Buffer& in, const Buffer& out, const Stream& stream = {}) const;
@@ -70,7 +70,7 @@ class Fft {
   Shape spectrum_shape() const;
   /// Kernels of one execution, for `emit` and tests.
   std::vector<Kernel> kernels() const;
-  /// 5/2 n log2 n per real transform of n points, 5 n log2 n per complex one: what the field counts.
+  /// Nominal operations of one execution: 5/2 n log2 n per real transform of n points, 5 n log2 n per complex one.
   double flops() const;
 
  private:

@@ -1,6 +1,7 @@
-// Minimising a function of a vector whose value and gradient are computed on a device: L-BFGS with a strong
-// Wolfe search, SGD with momentum, Adam, AdamW. Vectors stay on the device; the host reads a few numbers a
-// trial.
+// Minimises a function of a vector whose value and gradient are computed on a device. Methods: L-BFGS with a line search
+// for the strong Wolfe conditions (Nocedal and Wright 2006), SGD with momentum, Adam (Kingma and Ba 2015, with
+// beta 0.9 and 0.999 and epsilon 1e-8), AdamW (Loshchilov and Hutter 2019). Vectors stay on the device; the host reads a
+// few numbers per trial.
 //
 //   struct Bowl final : optimize::VectorObjective {
 //     using VectorObjective::VectorObjective;
@@ -21,23 +22,24 @@
 
 namespace lockstep::optimize {
 
-/// A function with an accepted point. Buffers are f32 or f64, one-dimensional, and do not change.
+/// A function and the accepted point. Buffers are f32 or f64 with one axis; each function returns the same buffer in
+/// every call.
 class Objective {
  public:
   virtual ~Objective() = default;
   virtual const Device& device() const = 0;
-  virtual Buffer point() const = 0;  // (n) accepted
-  virtual Buffer trial() const = 0;  // (n) that launch() made
-  virtual Buffer gradient()
-      const = 0;                     // (m) of what launch() evaluated; steps are of this storage and length
-  virtual Buffer value() const = 0;  // (1)
-  /// (n) in the storage of the point, 1 for numbers that count in its length and 0 for others; empty: all.
+  virtual Buffer point() const = 0;  // (n), the accepted point
+  virtual Buffer trial() const = 0;  // (n), the point of the last launch()
+  /// (m), the gradient at the point of the last launch(). Steps have this storage and length.
+  virtual Buffer gradient() const = 0;
+  virtual Buffer value() const = 0;  // (1), the value at the point of the last launch()
+  /// (n) in the storage of the point: 1 for numbers that belong to the norm |x|, 0 for others. Empty: all belong to it.
   virtual Buffer counted() const { return {}; }
-  /// trial = point + step (or retraction on a manifold), and value and gradient there; launches only.
+  /// Sets trial = point + step, or its retraction on a manifold, and the value and gradient there. Launches only.
   virtual void launch(const Buffer& step) = 0;
   /// Whether launch() may be recorded into a graph after its first run.
   virtual bool recordable() const { return true; }
-  /// Notifies that the trial was copied to the point.
+  /// Called after the trial was copied to the point.
   virtual void accepted() {}
 };
 
@@ -49,7 +51,7 @@ class VectorObjective : public Objective {
   VectorObjective(const Device& device, const Buffer& start)
       : VectorObjective(device, start, start.storage()) {}
 
-  /// Value (1) and gradient (n) at x (n); launches only.
+  /// Computes value (1) and gradient (n) at x (n). Launches only.
   virtual void launch_at(const Buffer& x, const Buffer& gradient, const Buffer& value) = 0;
 
   const Device& device() const final { return device_; }
@@ -79,9 +81,11 @@ std::string_view name(Termination termination);
 
 struct Iteration {
   int iteration = 0;
-  double value = 0, value_change = 0;  // after the iteration; before minus after
-  double gradient_max = 0, step_norm = 0;
-  int trials = 0;  // evaluations
+  double value = 0;         // after the iteration
+  double value_change = 0;  // value before minus value after
+  double gradient_max = 0;  // largest |component|
+  double step_norm = 0;     // 2-norm
+  int trials = 0;           // evaluations in this iteration
 };
 
 struct Options {
@@ -89,11 +93,11 @@ struct Options {
   int max_iterations = 100;
   double value_tolerance = 1e-9;      // |change| / |value|
   double gradient_tolerance = 1e-12;  // largest |component|
-  double step_tolerance = 1e-12;      // |step| / (|x| + itself)
-  int history = 10;                   // pairs of lbfgs, 1 to 1000
+  double step_tolerance = 1e-12;      // |step| / (|x| + step_tolerance)
+  int history = 10;                   // lbfgs: pairs of steps and gradient changes, 1 to 1000
   double learning_rate = 1e-2;        // sgd, adam, adamw
   double momentum = 0;                // sgd
-  double weight_decay = 0;            // adamw, if steps and points have the same coordinates
+  double weight_decay = 0;            // adamw; only if steps and points have the same coordinates
   /// Called after each iteration; false stops.
   std::function<bool(const Iteration&)> callback;
 };
@@ -105,8 +109,8 @@ struct Result {
   std::vector<Iteration> trace;
 };
 
-/// Minimises from the objective's point and leaves the best point there. Throws InputError for invalid options and
-/// for a start with a value that is not finite.
+/// Minimises from the objective's point and leaves the best point found there. Throws InputError for invalid options and
+/// for a start whose value is not finite.
 Result minimize(Objective& objective, const Options& options = {});
 
 }  // namespace lockstep::optimize

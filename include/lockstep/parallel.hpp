@@ -44,7 +44,7 @@ class GroupError : public InputError {
   bool everywhere_ = false;
 };
 
-/// Fixed parts [begin, end) of the work.
+/// The parts [begin, end) of the work.
 struct Range {
   int64_t begin = 0, end = 0;
   int64_t size() const { return end - begin; }
@@ -52,7 +52,8 @@ struct Range {
 };
 
 struct GroupOptions {
-  double wait_limit_s = 600;  ///< without a response from a rank that is waited for
+  double wait_limit_s =
+      600;  ///< seconds without a response from a rank, after which a wait throws GroupError
 };
 
 using Bytes = std::vector<std::byte>;
@@ -63,7 +64,7 @@ Bytes bytes_of(std::span<const T> numbers) {
   return {bytes.begin(), bytes.end()};
 }
 inline Bytes bytes_of(std::string_view text) { return bytes_of(std::span<const char>(text)); }
-/// The integers of T in `from`, appended to those of `to`.
+/// Appends the numbers of type T that `from` contains to `to`.
 template <class T>
   requires std::is_trivially_copyable_v<T>
 void append_numbers(std::vector<T>& to, const Bytes& from) {
@@ -91,7 +92,7 @@ class Group {
   int rank() const;
   int size() const;
   bool leads() const { return rank() == 0; }
-  /// Among the ranks of this host.
+  /// Number of this rank among the ranks of this host, and their count.
   int local_rank() const;
   int local_size() const;
   /// "one process", "threads" or "MPI (Open MPI v4.1.4)".
@@ -99,21 +100,22 @@ class Group {
   const GroupOptions& options() const;
 
   void barrier() const;
-  /// The root's bytes, on every rank.
+  /// Copies the root's bytes to every rank.
   void broadcast(Bytes& data, int root = 0) const;
-  /// By rank.
+  /// The bytes of every rank, in the order of ranks.
   std::vector<Bytes> all_gather(Bytes mine) const;
-  /// The same on rank 0 only; the other ranks continue without waiting.
+  /// The same on rank 0. The other ranks get an empty result and continue without waiting.
   std::vector<Bytes> gather(Bytes mine) const;
   /// `to[r]` is sent to rank r; the result contains what each rank sent here.
   std::vector<Bytes> all_to_all(std::vector<Bytes> to) const;
   /// The data of the neighbours below (rank - 1) and above (rank + 1), cyclic if periodic; empty where there is none.
   std::pair<Bytes, Bytes> exchange_halos(Bytes to_below, Bytes to_above, bool periodic = false) const;
-  /// Throws GroupError, on every rank and with the ranks that differ, if the texts are not equal.
+  /// Throws GroupError on every rank if the texts are not equal. The message names `what` and the ranks that differ.
   void expect_same(std::string_view what, std::string_view text) const;
 
-  /// Sums of `parts` contributions of equal length, added by a binary tree over the numbers of the parts: the bits do not
-  /// depend on the number of ranks. `mine` are those of share(parts, group), one after the other. T: float or double.
+  /// Element-wise sums of `parts` contributions of equal length. They are added along a binary tree over the numbers of
+  /// the parts, so the bits do not depend on the number of ranks. `mine` contains the contributions of
+  /// share(parts, group), one after the other. T: float or double.
   template <class T>
   std::vector<T> sum(int64_t parts, std::span<const T> mine) const;
   template <class T>
@@ -122,10 +124,11 @@ class Group {
   }
   /// The same on a device: rows of `mine` (parts of this rank, n) of f32 or f64; the sums are written to `total` (n).
   void sum(const Device& device, int64_t parts, const Buffer& mine, const Buffer& total) const;
-  /// Sends and receives buffers concurrently and waits for completion. Several between two ranks arrive in order.
+  /// Sends and receives buffers concurrently and waits for completion. Buffers between the same two ranks arrive in
+  /// order.
   void exchange(const Device& device, std::span<const Slice> sends, std::span<const Slice> receives) const;
-  /// The same without blocking the host: work launched afterwards on the device runs after the exchange. Call
-  /// finish_exchange before the host waits for that work: only it detects a rank that failed.
+  /// The same without blocking the host. Work launched afterwards on the device runs after the exchange. Call
+  /// finish_exchange() before the host waits for that work, because only finish_exchange() detects a failed rank.
   void begin_exchange(const Device& device, std::span<const Slice> sends,
                       std::span<const Slice> receives) const;
   void finish_exchange() const;
@@ -163,11 +166,11 @@ inline Range share(int64_t parts, const Group& group) { return share(parts, grou
 /// Numbers 0 … count - 1, each assigned to one rank in the order of requests. Created and finished by every rank.
 class WorkQueue {
  public:
-  /// `on_parts` is called on rank 0 with the reports of ranks.
+  /// `on_parts` is called on rank 0 with the numbers that ranks pass to report().
   WorkQueue(const Group& group, int64_t count, std::function<void(int parts)> on_parts = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
-  /// Thread-safe; nothing once all are assigned.
+  /// The next number for this rank, or nothing once all are assigned. Thread-safe.
   std::optional<int64_t> next();
   /// Reports progress, which also counts as a response. Thread-safe.
   void report(int parts);
@@ -179,8 +182,8 @@ class WorkQueue {
   std::unique_ptr<State> state_;
 };
 
-/// The launcher's group: ranks of MPI if this process was started by mpirun or srun, else one rank. Throws
-/// UnsupportedError if there is a launcher and its library cannot be used.
+/// The launcher's group: the MPI ranks if mpirun or srun started this process, otherwise one rank. Throws
+/// UnsupportedError if there is a launcher whose MPI library cannot be used.
 Group launched(const GroupOptions& options = {});
 /// Whether a launcher started several processes, with rank and size.
 struct Launch {
@@ -188,18 +191,19 @@ struct Launch {
   int rank = 0, size = 1;
 };
 Launch launch_of_environment();
-/// Waits for the other processes and ends MPI; before main() returns.
+/// Waits for the other processes and ends MPI. Call it before main() returns.
 void end_launch();
-/// Ends the processes of the other ranks, which would otherwise wait for this one, after it failed alone.
+/// Ends the processes of all other ranks, which would otherwise wait for this one. For a process that failed alone.
 void abort_launch(int exit_code) noexcept;
 
-/// Runs `work` once per rank, each in its own thread; throws the first failure, which ends the waits of others.
+/// Runs `work` once per rank, each in its own thread. A failure ends the waits of the other ranks, and the first one is
+/// thrown.
 void run_ranks(int ranks, const GroupOptions& options, const std::function<void(const Group&)>& work);
 
-/// The device of a rank: `names` as in --device; several ranks on one host use different CUDA devices (cuda,
-/// cuda:all, auto). Collective. Throws GroupError for more ranks than devices unless `share_devices`.
+/// The name of this rank's device. `names` is a list as for --device; with cuda, cuda:all or auto, ranks of one host use
+/// different CUDA devices. Collective. Throws GroupError for more ranks than devices unless `share_devices` is true.
 std::string device_of_rank(const Group& group, const std::string& names, bool share_devices);
-/// Whether a list of devices requests all of a kind ("cuda:all"), and their number.
+/// Whether a list of devices requests all devices of a kind ("cuda:all"), and the number of CUDA devices.
 bool asks_all(std::string_view names);
 int cuda_devices();
 

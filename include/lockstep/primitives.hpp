@@ -3,9 +3,9 @@
 // and CUDA, for every thread count.
 //
 // Unless stated otherwise, buffers are f32, f64, i32 or u32, contiguous and of any shape. Operations access their
-// elements in row-major order and accept any count, including 0 and more than 2^31. Wrong storage, count or overlap
-// throws InputError. Operations are queued on `stream` (default: the default stream) and return before completion;
-// only those that return a number wait.
+// elements in row-major order and accept any count, including 0 and more than 2^31. They throw InputError for a wrong
+// storage, a wrong count and overlapping buffers. Operations are queued on `stream` (default: the default stream) and
+// return before completion. Only functions that return a number wait.
 #pragma once
 
 #include "lockstep/device.hpp"
@@ -17,23 +17,23 @@ namespace lockstep::primitives {
 
 /// x = value. The storage must be able to represent the value.
 void fill(const Device& device, const Buffer& x, double value, const Stream& stream = {});
-/// to = from: same storage and shape, rank 1 to 3, windows included.
+/// to = from. Same storage and shape, rank 1 to 3; either may be a window.
 void copy(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
-/// x = a x. Floats.
+/// x = a x. f32 or f64.
 void scale(const Device& device, double a, const Buffer& x, const Stream& stream = {});
-/// y = a x + y, one rounding. Floats.
+/// y = a x + y with one rounding (fma). f32 or f64.
 void axpy(const Device& device, double a, const Buffer& x, const Buffer& y, const Stream& stream = {});
-/// y = a x + b y, the product b y rounded first. Floats.
+/// y = a x + b y: b y is rounded first, then a x is added by fma. f32 or f64.
 void axpby(const Device& device, double a, const Buffer& x, double b, const Buffer& y,
            const Stream& stream = {});
-/// r = x y, element by element.
+/// r[i] = x[i] y[i].
 void multiply(const Device& device, const Buffer& x, const Buffer& y, const Buffer& r,
               const Stream& stream = {});
-/// A function in the kernel language of one value per buffer: f32 for f16 and bf16, u32 for u8.
+/// A function in the kernel language. It receives one value per buffer, which is f32 for f16 and bf16, and u32 for u8.
 using ElementFunction = std::function<AnyVal(std::span<const AnyVal> x)>;
-/// to[i] = f(from[0][i], from[1][i], …), of any storage; the result is rounded to f16 or bf16 if `to` has such
-/// elements. `to` must not overlap another buffer. `f` is traced in every call, which takes microseconds; in a hot
-/// loop launch your own kernel instead. Throws InputError if f returns another type than that of `to`.
+/// to[i] = f(from[0][i], from[1][i], …), with buffers of any storage. The result is rounded if `to` is f16 or bf16. `to`
+/// must not overlap another buffer. Every call traces `f`, which takes microseconds; in a hot loop, launch a kernel of
+/// your own instead. Throws InputError if `f` returns another type than that of `to`.
 void map(const Device& device, const ElementFunction& f, std::span<const Buffer> from, const Buffer& to,
          const Stream& stream = {});
 inline void map(const Device& device, const ElementFunction& f, std::initializer_list<Buffer> from,
@@ -45,56 +45,56 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
 
 // ── matrices ──
 
-/// Freedoms of fast numerics on CUDA in a product. Exact numerics and other devices do not use them.
+/// Options of products in fast numerics on CUDA. They have no effect in exact numerics and on other devices.
 struct ProductOptions {
-  /// Use cuBLAS if it is found and faster: sums in its own order, at least in f32. A log line and telemetry report
-  /// this once. If it is not found, a line that no log level hides reports this, and the kernels are used. false:
-  /// kernels only.
+  /// Use cuBLAS if it is found and faster. It sums in its own order, at least in f32. A log line and the telemetry report
+  /// its use once. If it is not found, the kernels are used, and a line that no log level hides reports this. false:
+  /// use the kernels only.
   bool library = true;
-  /// The library may round f32 to ten bits of mantissa (tf32) before the product.
+  /// Let cuBLAS round f32 to ten bits of mantissa (tf32) before the product.
   bool tf32 = false;
 };
 
-/// c = a b: c[i, j] is the sum of a[i, k] b[k, j] for k = 0, 1 … in that order, one rounding each (fma), on every
-/// device. Rank 2 (m x k, k x n, m x n), or rank 3 for a batch of them (a count, then these); windows are fine. f32 or
-/// f64; or f16 or bf16 with sums in f32, where c is of that storage (one more rounding) or f32. `c` overlaps neither a
-/// nor b.
+/// c = a b: c[i, j] is the sum of a[i, k] b[k, j] over k = 0, 1 … in this order, with one rounding per term (fma), on
+/// every device. Shapes (m, k), (k, n) and (m, n), or with a leading batch axis; windows are allowed. All are f32 or all
+/// f64. Or a and b are f16 or bf16 with sums in f32, and c has their storage, with one more rounding, or is f32. `c` must
+/// not overlap a or b.
 void matmul(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
             const Stream& stream = {}, const ProductOptions& options = {});
 
-/// How `matmul` multiplies these: the name of the kernel in Device::kernels, with the suffix .cublas or .cublas_tf32
-/// for the library, and the reason why the library is not used, else empty. Nothing runs.
+/// The method that `matmul` uses for these buffers, without running it.
 struct ProductPath {
-  std::string kernel;  // empty where there is nothing to multiply
-  std::string reason;
+  std::string
+      kernel;  // its name in Device::kernels, with suffix .cublas or .cublas_tf32; empty: an empty product
+  std::string reason;  // why cuBLAS is not used; empty if it is
 };
 ProductPath matmul_path(const Device& device, const Buffer& a, const Buffer& b, const Buffer& c,
                         const ProductOptions& options = {});
 
 // ── reductions ──
 //
-// One tree for every device, which depends on the count only. The elements form chunks of 8192. Lane l of 256
-// has four accumulators; accumulator j takes the elements 1024 r + 4 l + j of its chunk for r = 0 … 7 in
-// order. The lane's value is (a0 + a1) + (a2 + a3), the chunk's that of a tree over the lanes: for s = 128,
-// 64 … 1: v[l] += v[l + s]. The chunks' values are reduced in the same way until one is left. Elements past
-// the end count -0 (the neutral of addition), the largest or the smallest value.
+// All devices use the same tree, which depends on the count only. The elements form chunks of 8192. Each of 256 lanes
+// has four accumulators: accumulator j of lane l takes the elements 1024 r + 4 l + j of its chunk for r = 0 … 7, in this
+// order. The value of a lane is (a0 + a1) + (a2 + a3). A tree over the lanes gives the value of the chunk: for s = 128,
+// 64 … 1: v[l] += v[l + s]. The values of the chunks are reduced in the same way until one is left. Elements past the
+// end have the neutral value: -0 for sums, the largest value for minima, the smallest for maxima.
 
-/// Largest of chunk, lanes and accumulators named above.
+/// Elements of a chunk.
 inline constexpr int64_t kReduceChunk = 8192;
 
 enum class Reduce : uint8_t { sum, min, max };
-/// result[0] = sum, least or greatest element. Integers wrap. A NaN among the elements gives NaN. Of no
-/// elements: 0, the largest value (infinity), the smallest value. `result` has one element of the storage of
-/// x.
+/// result[0] = sum, minimum or maximum of the elements. Integers wrap. A NaN among the elements gives NaN. Without
+/// elements, the sum is 0, the minimum the largest value of the type (infinity for floats), and the maximum the
+/// smallest. `result` has one element of the storage of x.
 void reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& result,
             const Stream& stream = {});
-/// result[0] = sum of x[i] y[i], each accumulator by fma. Floats.
+/// result[0] = sum of x[i] y[i], with fma in each accumulator. f32 or f64.
 void dot(const Device& device, const Buffer& x, const Buffer& y, const Buffer& result,
          const Stream& stream = {});
-/// result[0] = square root of dot(x, x): squares beyond the type's range overflow. Floats.
+/// result[0] = square root of dot(x, x). Squares beyond the range of the type overflow. f32 or f64.
 void norm(const Device& device, const Buffer& x, const Buffer& result, const Stream& stream = {});
 
-/// The same as numbers on the host. T is the storage's type: f32, f64, i32 or u32.
+/// The same, returned as a number on the host. T is the element type: f32, f64, i32 or u32.
 template <class T>
 T sum(const Device& device, const Buffer& x);
 template <class T>
@@ -108,9 +108,10 @@ T norm(const Device& device, const Buffer& x);
 
 // ── scans ──
 //
-// Chunks of 4096 elements: in round r = 0 … 3 lane l of 256 has the elements 1024 r + 4 l + 0 … 3. They are
-// added in order; the lanes' sums by Hillis and Steele (for d = 1, 2 … 128: v[l] = v[l - d] + v[l]); then the
-// rounds before, and the chunks before, whose sums are scanned in the same way. Depends on the count only.
+// The order of additions depends on the count only. The elements form chunks of 4096. In round r = 0 … 3, lane l of 256
+// adds the elements 1024 r + 4 l + 0 … 3 of its chunk in order. The sums of the lanes are scanned by Hillis and Steele
+// (for d = 1, 2 … 128: v[l] = v[l - d] + v[l]). Then the sums of earlier rounds and of earlier chunks are added; the
+// sums of the chunks are scanned in the same way.
 
 /// to[i] = from[0] + … + from[i].
 void inclusive_scan(const Device& device, const Buffer& from, const Buffer& to, const Stream& stream = {});
@@ -122,57 +123,60 @@ void segmented_scan(const Device& device, const Buffer& from, const Buffer& head
 
 // ── segments ──
 
-/// result[r] = sum, minimum or maximum of the elements first[r] … first[r + 1] - 1 of x, with the bits of `reduce` of
-/// these elements alone, also for empty segments. `first` is i32, has one element more than the result, is between 0
-/// and x.elements() and does not decrease; other contents give other results, but no access outside x. x has fewer
-/// than 2^31 - 2^16 elements, and there are at most as many segments. Segments of up to 32 elements are computed by a
-/// lane, up to 8192 by a group, longer ones by many groups.
+/// result[r] = sum, minimum or maximum of the elements first[r] … first[r + 1] - 1 of x, bit-identical to `reduce` of
+/// these elements alone, also for empty segments. `first` is i32 and has one element more than the result. Its numbers
+/// are between 0 and x.elements() and do not decrease; otherwise results are wrong, but no access is outside x. x has
+/// fewer than 2^31 - 2^16 elements, and there are at most as many segments. One lane computes a segment of up to 32
+/// elements, one group a segment of up to 8192, and several groups a longer one.
 void segmented_reduce(const Device& device, Reduce how, const Buffer& x, const Buffer& first,
                       const Buffer& result, const Stream& stream = {});
 
 // ── gather over rows ──
 
-/// Rows in compressed form: row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048
+/// A sparse matrix in compressed rows (CSR): row r has the entries first[r] … first[r + 1] - 1. Fewer than 2^31 - 2048
 /// entries.
 struct Rows {
   Buffer first;    // i32, rows + 1
   Buffer columns;  // i32, one per entry
-  Buffer weights;  // one per entry, of the storage of x; or empty for all 1
+  Buffer weights;  // one per entry, of the storage of x; empty: all weights are 1
 };
-/// y[r] = sum over the row's entries e, in stored order, of weights[e] x[columns[e]], one rounding each
-/// (fma). x and y have rank 1, or rank 2 with as many columns as each other. A scatter-add written as its
-/// gather: no atomics, one result.
+/// y[r] = sum over the entries e of row r, in stored order, of weights[e] x[columns[e]], with one rounding per term
+/// (fma). x and y have rank 1, or rank 2 with the same number of columns. This is the gather form of a scatter-add: it
+/// uses no atomics, so the result does not depend on the order of lanes.
 void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const Buffer& y,
                  const Stream& stream = {});
 
 // ── histograms ──
 
-/// counts[k] = how many keys are k. Keys i32 or u32; those outside of 0 … counts.elements() - 1 are not
-/// counted.
+/// counts[k] = number of keys equal to k. `keys` is i32 or u32, `counts` u32. Keys outside 0 … counts.elements() - 1 are
+/// not counted.
 void histogram(const Device& device, const Buffer& keys, const Buffer& counts, const Stream& stream = {});
-/// Equal bins over [low, high]: bin floor((x - low) * (bins / (high - low))) in the type of x; `high` falls
-/// into the last bin; NaN and values outside are not counted. Where high - low or the bins in a unit of it are no normal
-/// numbers of that type, x, low and high count multiplied by a power of two. x is f32 or f64, counts u32; low and high
-/// are finite.
+/// Equal bins over [low, high]: bin floor((x - low) * (bins / (high - low))), computed in the type of x. `high` is in the
+/// last bin; NaN and values outside are not counted. If high - low is infinite or bins / (high - low) is not a normal
+/// number of that type, x, low and high are first multiplied by a power of two. x is f32 or f64, counts u32; low and
+/// high are finite.
 void histogram(const Device& device, const Buffer& x, double low, double high, const Buffer& counts,
                const Stream& stream = {});
 
 // ── sorting ──
 //
-// Stable and with one result on every device: elements of equal keys keep their order. Keys are u32, i32 or f32, fewer
-// than 2^31 - 2^16. f32 has the total order of IEEE 754: -NaN, -infinity … -0, 0 … infinity, NaN; NaN of one sign by
-// their bits.
+// Sorts are stable: elements of equal keys keep their order, so the result is the same on every device. Keys are u32,
+// i32 or f32, fewer than 2^31 - 2^16. f32 uses the total order of IEEE 754: -NaN, -infinity … -0, 0 … infinity, NaN.
+// NaNs of one sign are ordered by their bits.
 
-/// The keys in ascending order, and the values in the order of their keys. `values` and `sorted_values` are u32, i32 or
-/// f32; where `values` is an empty handle, `sorted_values` (u32 or i32) gets the position of each key in `keys`; where
-/// both are, the keys alone are sorted. `bits` from 1 to 32: the keys are ordered by their lowest bits alone, which saves
-/// passes where no key is negative or has higher ones; of f32 all 32. The sorted buffers overlap no other.
+/// Writes the keys in ascending order, and the values in the order of their keys. `values` and `sorted_values` are u32,
+/// i32 or f32. If `values` is an empty handle, `sorted_values` (u32 or i32) receives the position of each key in `keys`.
+/// If both are empty, only the keys are sorted. The sorted buffers must not overlap any other.
 ///
-/// An LSD radix sort by digits of up to 8 bits, ceil(bits / 8) passes. A pass counts the digits of each chunk, scans the
-/// counts, and moves each element to its place: it reads the keys twice, the values once and writes both once.
+/// The keys are ordered by their lowest `bits` bits, 1 to 32 (32 for f32). Fewer bits need fewer passes and suffice if
+/// no key is negative or has higher bits.
+///
+/// The method is an LSD radix sort with digits of up to 8 bits, in ceil(bits / 8) passes. A pass counts the digits of
+/// each chunk, scans the counts, and moves each element to its position. It reads the keys twice and the values once,
+/// and writes both once.
 void sort_by_key(const Device& device, const Buffer& keys, const Buffer& values, const Buffer& sorted_keys,
                  const Buffer& sorted_values, int bits = 32, const Stream& stream = {});
-/// Bytes of device memory that sort_by_key takes while it runs; `payload`: with values or positions.
+/// Bytes of device memory that sort_by_key needs while it runs; `payload`: it also sorts values or positions.
 int64_t sort_bytes(const Device& device, int64_t count, bool payload, int bits = 32);
 
 /// Runs of equal keys: run k has the key keys[k] and the positions first[k] … first[k + 1] - 1.
@@ -182,8 +186,8 @@ struct Unique {
   Buffer count;      // u32, one element: the number of runs
   int64_t size = 0;  // the same on the host
 };
-/// The runs of sorted keys, u32, i32 or f32; the keys of a run have the same bits. Waits for the number of runs, and then
-/// allocates the results.
+/// The runs of sorted keys (u32, i32 or f32); the keys of a run have the same bits. Waits for the number of runs and
+/// then allocates the results.
 Unique unique(const Device& device, const Buffer& sorted, const Stream& stream = {});
 
 /// For each element of an extent, the positions of an index buffer that refer to it: those of element k are
@@ -192,11 +196,11 @@ struct IndexTable {
   Buffer first;    // i32, extent + 1
   Buffer entries;  // i32, as many as the index has elements
 };
-/// The positions of each element in increasing order. `index` is i32 or u32. Indices outside of 0 … extent - 1 are left
-/// out: their positions are in `entries` from first[extent] on, in increasing order, where no element refers to them.
+/// The table of `index` (i32 or u32), with the positions of each element in increasing order. The positions of indices
+/// outside 0 … extent - 1 follow in `entries` from first[extent] on, in increasing order, and belong to no element.
 IndexTable transposed_table(const Device& device, const Buffer& index, int64_t extent,
                             const Stream& stream = {});
-/// Bytes of device memory that transposed_table takes while it runs, in addition to the table.
+/// Bytes of device memory that transposed_table needs while it runs, in addition to the table.
 int64_t transposed_table_bytes(const Device& device, int64_t count, int64_t extent);
 
 }  // namespace lockstep::primitives

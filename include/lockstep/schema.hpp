@@ -1,5 +1,5 @@
-// One declaration of a struct of options. Command line, TOML keys, records, Python keywords, stubs and reference
-// tables are generated from it, and so are error messages, each in the spelling of its caller.
+// One declaration of a struct of options. Command line options, TOML keys, records, Python keywords, stubs and reference
+// tables are generated from it. So are error messages, which use the spelling of their caller.
 //
 //   struct Stepping { Integrator integrator = Integrator::rk4; double dt = 1e-3; };
 //   void describe(Schema<Stepping>& s) {
@@ -9,7 +9,8 @@
 //   }
 //   schema_of<Stepping>().set_text(&stepping, "dt", "2e-3", given);
 //
-// Defaults are those of the struct; names of an enumeration come from its choices(E). Design: docs/design/options.md.
+// Defaults are those of the struct. The names of an enumeration are those of its choices(E). Design:
+// docs/design/options.md.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@
 
 namespace lockstep {
 
-/// A name of an enumerator. `choices(E)` returns the table of an enumeration.
+/// An enumerator and its name in options. `choices(E)` returns the table of an enumeration.
 template <class E>
 struct Choice {
   std::string_view name;
@@ -44,49 +45,48 @@ std::string_view name_among(std::span<const Choice<E>> all, E value) {
   return "?";
 }
 
-/// The effect of an option: on the numbers of the result, the length of a run (it can be extended), the speed, or
-/// none of
-/// them.
+/// The effect of an option: on the numbers of the result, on the length of the run (which can be extended), on the
+/// speed, or on none of these.
 enum class Effect : uint8_t { result, extent, speed, display };
 std::span<const Choice<Effect>> choices(Effect);
 inline std::string_view name(Effect effect) { return name_among(choices(effect), effect); }
 
 /// Names of the options that a caller specified.
 using Given = std::set<std::string>;
-/// An option's value in a front end; monostate: none.
+/// The value of an option in a front end; monostate: no value.
 using OptionValue = std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string>;
 
-/// A text that reads back as the same value; empty for none.
+/// A text that is read back as the same value; empty for no value.
 std::string text_of(const OptionValue& value);
 
 /// How a front end spells options.
 struct Wording {
   std::function<std::string(const std::string& option)> name;   // in a sentence: --dt, dt, Stepping::dt
-  std::function<std::string(const std::string& option)> where;  // in brackets
-  std::string call;                                             // what was called: "lockstep flow run"
-  std::string with = " with ";                                  // between two that exclude each other
+  std::function<std::string(const std::string& option)> where;  // as the location of an error, in brackets
+  std::string call;             // the command or function: "lockstep flow run"
+  std::string with = " with ";  // between two options that exclude each other
 };
 
-/// The text with names in braces spelled by words.name.
+/// The text with each name in braces replaced by words.name of it.
 std::string spelled(const std::string& text, const Wording& words);
 
-/// An invalid option. Its texts name options in braces ("{integrator} etdrk4 has no limit"), so that each front end
-/// uses its own spelling; what() uses that of C++.
+/// An invalid option. Its texts contain names of options in braces, such as "{integrator} etdrk4 has no limit", so that
+/// each front end can use its own spelling. what() uses that of C++.
 class OptionError : public InputError {
  public:
   enum class Kind : uint8_t { invalid, conflict, missing, useless, unknown };
   struct Parts {
     Kind kind = Kind::invalid;
-    std::string where;  // an option's name; text with names in braces; empty: the call
+    std::string where;  // the name of an option, or a text with names in braces; empty: the call
     std::string what, expected, hint;
-    std::string place = {};  // a file or a line of it, instead of `where`
+    std::string place = {};  // a file, or a line of a file, instead of `where`
   };
   OptionError(Parts parts, const Wording& words);
   const Parts& parts() const { return parts_; }
   Kind kind() const { return parts_.kind; }
   /// The name of the option, or the first one in the texts.
   std::string option() const;
-  /// The same error in another spelling.
+  /// The same error in the spelling of `words`.
   OptionError in(const Wording& words) const { return {parts_, words}; }
 
  private:
@@ -102,44 +102,46 @@ struct Option {
   std::string flag;    // in the shell and in TOML, without dashes
   std::string member;  // in C++: flow::Stepping::dt
   std::string help, unit;
-  std::string placeholder;   // of the value in help texts
-  std::string default_note;  // if the default depends on others: shown after it
+  std::string placeholder;  // of the value in help texts
+  std::string
+      default_note;  // for a default that depends on other options: shown after it, or instead of an empty one
   Kind kind = Kind::text;
   Use use = Use::value;
   Effect effect = Effect::result;
-  bool list = false;        // several values, with commas between
-  bool optional = false;    // may have no value
+  bool list = false;        // several values, separated by commas
+  bool optional = false;    // may be without a value
   bool required = false;    // has no default
-  bool positional = false;  // in the shell
+  bool positional = false;  // an argument without a flag in the shell
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool low_open = false, high_open = false;
-  std::optional<double> off;  // out of range: as if not given
-  std::string in_errors;      // of a value out of range: "a share of {share}"
-  std::string form;           // for a text with several forms: "none, or KIND:SCALE"
+  std::optional<double> off;  // a value out of range that means "not given"
+  std::string in_errors;      // the value in errors about its range: "a share of {share}"
+  std::string form;           // of a text: "none, or KIND:SCALE"
   std::string example;        // a text of that form
-  std::string
-      parts;  // between parts of the text, which Python may give as a sequence or a dictionary; empty: it may not
-  std::string heading;   // in help texts; empty: those without one
-  bool in_shell = true;  // otherwise only in the library and Python
-  std::vector<std::string> choices, endings;
+  /// The separator of the parts of a text. Python may then pass a sequence or a dictionary. Empty: it may not.
+  std::string parts;
+  std::string heading;               // of its section in help texts; empty: none
+  bool in_shell = true;              // false: only in C++ and Python
+  std::vector<std::string> choices;  // names of the allowed values
+  std::vector<std::string> endings;  // of the file's name
   std::vector<std::string> aliases;  // further flags, without dashes
-  std::vector<std::string> former;   // earlier names, which work and report the new one
-  bool negated = false;              // on by default: the shell's flag, no-NAME, turns it off
+  std::vector<std::string> former;   // earlier names, which still work and report the new one
+  bool negated = false;              // true by default; the flag no-NAME sets it to false
   std::function<OptionValue(const void*)> get;
-  std::function<void(void*, const OptionValue&)> set;  // of a value that was checked
+  std::function<void(void*, const OptionValue&)> set;  // of a checked value
 
   /// "a whole number from 1 to 16", "one of f32|f64".
   std::string expected() const;
 };
 
-/// Options that the shell takes as one text, by a syntax such as "{closure}[:{constant}]".
+/// Options that the shell reads from one text, with a syntax such as "{closure}[:{constant}]".
 struct OptionGroup {
   std::string flag, syntax, help;
-  std::string placeholder;  // empty: the syntax with those of its options
-  std::string expected;     // shown for a text that does not match; empty: the placeholder
-  bool pair = false;        // "{ny}[x{nx}]": without its end the first holds for both; Python takes a pair
+  std::string placeholder;  // empty: the syntax with the placeholders of its options
+  std::string expected;     // in the error about a text that does not match; empty: the placeholder
+  bool pair = false;        // "{ny}[x{nx}]": a single value applies to both; Python accepts a pair
   std::string in_errors;    // "{ny} x {nx} points"
-  bool apart = false;       // Python takes the two of a pair by their own names
+  bool apart = false;       // Python accepts the two options of a pair under their own names
 };
 
 template <class Options>
@@ -160,26 +162,27 @@ class OptionList {
   /// Names of the options in a group's syntax.
   std::vector<std::string> members_of(const OptionGroup& group) const;
 
-  /// Sets an option and records it. Throws OptionError for values of another kind and out of range.
+  /// Set an option or a group and record it in `given`. Throw OptionError for values of another kind or out of range.
   void set(void* options, const std::string& name, const OptionValue& value, Given& given) const;
   void set_text(void* options, const std::string& name, const std::string& text, Given& given) const;
   void set_group(void* options, const OptionGroup& group, const std::string& text, Given& given) const;
-  /// After all were set: rejects conflicts, missing options and options without effect, then sets dependent options.
+  /// Call it after all options are set. Throws OptionError for conflicts, missing options and options without effect;
+  /// sets dependent options.
   void finish(void* options, const Given& given) const;
   /// Throws OptionError if a value is out of range.
   void check(const void* options) const;
 
   OptionValue value(const void* options, const std::string& name) const;
-  /// As read by set_text() and set_group(); empty: no value.
+  /// The value as a text that set_text() or set_group() reads; empty: no value.
   std::string text(const void* options, const std::string& name) const;
   std::string text(const void* options, const OptionGroup& group) const;
   /// The texts of the struct's own defaults.
   std::string default_text(const std::string& name) const { return text(defaults(), name); }
   std::string default_text(const OptionGroup& group) const { return text(defaults(), group); }
   const void* defaults() const { return defaults_.get(); }
-  /// The look of a group's value: "KIND[:K,A]".
+  /// The placeholder of a group's value: "KIND[:K,A]".
   std::string placeholder_of(const OptionGroup& group) const;
-  /// The help of an option or group, and the default.
+  /// The help text of an option or group with its default.
   std::string help_of(const Option& option, const Wording& words) const;
   std::string help_of(const OptionGroup& group, const Wording& words) const;
 
@@ -188,8 +191,8 @@ class OptionList {
   Wording in_python(const std::string& call) const;
   OptionError error(OptionError::Parts parts) const { return {std::move(parts), in_cpp()}; }
 
-  /// A case that finish() rejects: `option` given, and `other` too or `broken` true; or, for a missing option, not
-  /// given.
+  /// A case that finish() rejects. missing: `option` is not given and `broken` returns true. Other kinds: `option` is
+  /// given, and `other` is given too or `broken` returns true.
   struct Rule {
     OptionError::Kind kind = OptionError::Kind::conflict;
     std::string option, other;
@@ -216,10 +219,10 @@ class OptionList {
   std::shared_ptr<const void> defaults_;
 };
 
-/// Thrown by the reader of an option's text, which does not know the option. If nothing is expected, the form of the
-/// option is used. `where`: for callers without options.
+/// An error to be thrown by a function that reads the text of an option without knowing the option. If `expected` is
+/// empty, the form of the option is used. `where` is the location for callers without options.
 OptionError bad_text(std::string what, std::string expected, std::string where = "");
-/// The name closest to a word, or empty if none is close.
+/// The name closest to a word by edit distance, or empty if none is close.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
 
 namespace schema_detail {
@@ -304,7 +307,7 @@ struct Element<std::vector<T>> {
   using type = T;
 };
 
-/// Names of the enumerators, including the empty choice.
+/// Names of the enumerators of E, or of the enumeration in std::optional<E>.
 template <class E>
 std::vector<Choice<E>> names_of() {
   std::vector<Choice<E>> all;
@@ -327,7 +330,7 @@ class OptionBuilder {
   OptionBuilder& below(double high) { return o_->high = high, o_->high_open = true, *this; }
   OptionBuilder& at_least(double low) { return o_->low = low, *this; }
   OptionBuilder& at_most(double high) { return o_->high = high, *this; }
-  /// A default out of range that means none.
+  /// A default out of range that means "not given".
   OptionBuilder& off(double value) { return o_->off = value, *this; }
   OptionBuilder& said(std::string text) { return o_->in_errors = std::move(text), *this; }
   OptionBuilder& flag(std::string flag) { return o_->flag = std::move(flag), *this; }
@@ -340,7 +343,7 @@ class OptionBuilder {
   OptionBuilder& or_else(std::string note) { return o_->default_note = std::move(note), *this; }
   OptionBuilder& effect(Effect effect) { return o_->effect = effect, *this; }
   OptionBuilder& required(bool on = true) { return o_->required = on, *this; }
-  /// A second flag for the same.
+  /// A second flag for the same option.
   OptionBuilder& also(std::string flag) { return o_->aliases.push_back(std::move(flag)), *this; }
   /// An earlier name, without dashes: it works for one release and reports the new one.
   OptionBuilder& formerly(std::string name) { return o_->former.push_back(std::move(name)), *this; }
@@ -351,9 +354,9 @@ class OptionBuilder {
   }
   OptionBuilder& example(std::string text) { return o_->example = std::move(text), *this; }
   OptionBuilder& parts(std::string between = ",") { return o_->parts = std::move(between), *this; }
-  /// A choice among these names, fewer than all.
+  /// Restricts the choices to these names.
   OptionBuilder& among(std::vector<std::string> names);
-  /// Whether the shell has it too.
+  /// Whether the shell has the option too.
   OptionBuilder& in_shell(bool yes) { return o_->in_shell = yes, *this; }
 
  private:
@@ -368,15 +371,15 @@ class Schema : public OptionList {
   /// The struct's name in C++, without lockstep::.
   void of(std::string type) { type_ = std::move(type); }
 
-  /// `name` as in Python; its flag is the same with hyphens.
+  /// Adds an option for a member. `name` is that of Python; the flag is the same with hyphens.
   template <class B, class M>
   OptionBuilder option(const std::string& name, M B::* member, std::string help) {
     return option(name, member, std::move(help),
                   schema_detail::names_of<typename schema_detail::Element<M>::type>());
   }
-  /// An option of any type that is read from a text and printed as one. `form` describes the text; `read` throws
-  /// InputError for invalid text, or bad_text() with a more specific reason. A default that prints as an empty text
-  /// is no value, and an empty text restores it; other options reject an empty text.
+  /// Adds an option of any type that is read from a text and printed as a text. `form` describes the text. `read` throws
+  /// InputError for invalid text, or bad_text() with a more specific reason. If the default is printed as an empty text,
+  /// an empty text restores it; otherwise an empty text is rejected.
   template <class B, class M>
   OptionBuilder text(const std::string& name, M B::* member, std::string help, std::string form,
                      std::string (*print)(const M&), M (*read)(const std::string&)) {
@@ -458,7 +461,7 @@ class Schema : public OptionList {
     }
     return OptionBuilder(add(std::move(o)));
   }
-  /// The options of a member, except some, with their rules and groups.
+  /// Adds the options of a member, except those in `without`, with their rules and groups.
   template <class B, class M>
   void include(M B::* member, const std::set<std::string>& without = {}) {
     const Schema<M>& inner = schema_of<M>();
@@ -469,7 +472,7 @@ class Schema : public OptionList {
     };
     include(inner, into, without);
   }
-  /// The same of a base class.
+  /// The same for a base class.
   template <class B>
   void include_base(const std::set<std::string>& without = {}) {
     static_assert(std::is_base_of_v<B, Options>);
@@ -492,13 +495,13 @@ class Schema : public OptionList {
   void conflict(std::string one, std::string other) {
     rules_.push_back({OptionError::Kind::conflict, std::move(one), std::move(other), {}, {}, {}});
   }
-  /// Rejects an option that is given although nothing uses it.
+  /// Rejects `option` if it is given although it has no effect: `where` returns true.
   void useless(const std::string& option, std::function<bool(const Options&)> where, std::string what,
                std::string expected) {
     rules_.push_back({OptionError::Kind::useless, option, "", erased(std::move(where)), std::move(what),
                       std::move(expected)});
   }
-  /// Rejects a call without an option that is required.
+  /// Rejects a call without `option` if it is required: `where` returns true.
   void needed(const std::string& option, std::function<bool(const Options&)> where, std::string what,
               std::string expected) {
     rules_.push_back({OptionError::Kind::missing, option, "", erased(std::move(where)), std::move(what),
@@ -556,7 +559,7 @@ const Schema<Options>& schema_of() {
   return schema;
 }
 
-/// A command's options by its name: "flow.run".
+/// The options of a command such as "flow.run".
 struct NamedSchema {
   std::string command;
   const OptionList* options = nullptr;

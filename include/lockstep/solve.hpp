@@ -1,5 +1,4 @@
-// Nonlinear least squares: residuals written once as expressions, batched by topology, minimised on any
-// device.
+// Nonlinear least squares. Residuals are written once as expressions, batched by topology and minimised on any device.
 //
 //   solve::Problem problem;
 //   const auto points = problem.add_blocks("points", solve::euclidean(3), positions);       // (n, 3)
@@ -10,9 +9,9 @@
 //   const solve::Summary summary = solve::minimize(problem, context);
 //   problem.values(points);                                                                 // the minimiser
 //
-// The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss
-// rho of its term, plus the energies of energy terms. A block is a few numbers that move together on a manifold; `x
-// [+] delta` moves a block by a tangent vector, and derivatives are with respect to delta at 0.
+// The cost is the sum over all instances of 1/2 rho(|r|^2), with the residuals r of an instance and the robust loss rho
+// of its term, plus the energies of energy terms. A block is a set of numbers that move together on a manifold.
+// `x [+] delta` moves a block by a tangent vector delta. Derivatives are with respect to delta at 0.
 #pragma once
 
 #include <concepts>
@@ -37,11 +36,12 @@ using autodiff::Value;
 
 // ── manifolds ──
 
-/// The retraction of a block. `plus` must be smooth in delta at 0, with plus(x, 0) = x, and is differentiated.
+/// The manifold of a block, defined by its retraction `plus`, which is differentiated. It must be smooth in delta at 0
+/// and satisfy plus(x, 0) = x.
 struct Manifold {
   std::string name;
-  int ambient = 0;  // numbers of a block
-  int tangent = 0;  // degrees of freedom
+  int ambient = 0;  // number of numbers of a block
+  int tangent = 0;  // number of degrees of freedom
   std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> delta)> plus;
   /// Numbers [first, first + count) of a block form a unit vector.
   struct UnitVector {
@@ -49,19 +49,19 @@ struct Manifold {
     bool operator==(const UnitVector&) const = default;
   };
   std::vector<UnitVector> unit_vectors = {};
-  /// The smallest delta with plus(from, delta) = x; smooth at x = from. Priors need it.
+  /// The smallest delta with plus(from, delta) = x. It must be smooth at x = from. Required for priors.
   std::function<std::vector<Value>(std::span<const Value> x, std::span<const Value> from)> minus = {};
 };
 Manifold euclidean(int size);
 /// An angle, kept in [-pi, pi).
 Manifold so2();
-/// Unit quaternion (w, x, y, z): x [+] d = x * exp(d), d the rotation vector in the body's frame.
+/// Unit quaternion (w, x, y, z): x [+] d = x * exp(d), where d is a rotation vector in the frame of the body.
 Manifold so3();
-/// (x, y, theta): x and y are added in the world frame; the angle is kept in [-pi, pi).
+/// Pose (x, y, theta): d[0..1] is added in the world frame, d[2] to the angle, which is kept in [-pi, pi).
 Manifold se2();
-/// (tx, ty, tz, qw, qx, qy, qz): t + R(q) d[0..2], q * exp(d[3..5]).
+/// Pose (tx, ty, tz, qw, qx, qy, qz): x [+] d = (t + R(q) d[0..2], q * exp(d[3..5])), so d is in the frame of the body.
 Manifold se3();
-/// Unit 3-vector; two tangent coordinates in a basis that is smooth almost everywhere.
+/// Unit 3-vector with two tangent coordinates in a basis that is smooth almost everywhere.
 Manifold sphere2();
 /// `inner` with the tangent coordinates `fixed` held constant (partly fixed variables).
 Manifold subset(const Manifold& inner, std::vector<int> fixed);
@@ -70,31 +70,32 @@ Manifold product(const Manifold& a, const Manifold& b);
 
 // ── robust losses ──
 
-/// rho(s) of s = |r|^2 with rho(0) = 0, rho'(0) = 1, by `scale` a:
+/// rho(s) for s = |r|^2, with rho(0) = 0, rho'(0) = 1 and the `scale` a in the unit of r:
 /// huber       s where s <= a^2, else 2 a sqrt(s) - a^2
 /// cauchy      a^2 log(1 + s / a^2)
 /// tukey       a^2 / 3 (1 - (1 - s / a^2)^3) where s <= a^2, else a^2 / 3
 /// geman_mcclure  s / (1 + s / a^2)
 /// arctan      a atan(s / a)
 /// soft_l1     2 a^2 (sqrt(1 + s / a^2) - 1)
-/// expression  `rho` of s, any expression; traced like residuals, and its numbers are data
+/// expression  `rho` of s: any expression, which is traced like residuals
 struct RobustLoss {
   enum class Kind : uint8_t { none, huber, cauchy, tukey, geman_mcclure, arctan, soft_l1, expression };
   Kind kind = Kind::none;
   double scale = 1;
   std::function<Value(const Value& s)> rho = {};  // of Kind::expression
 };
-/// "none", "huber:1.5" …, "tolerant:1,0.1". Throws InputError for other text, a kind without its scale, or a
-/// scale that is not positive.
+/// Reads "none", "huber:1.5" and likewise for other kinds, or "tolerant:1,0.1". Throws InputError for other text, a kind
+/// without its scale, and a scale that is not positive.
 RobustLoss parse_robust_loss(const std::string& text);
-/// As read by parse_robust_loss(); "expression" for losses without a text.
+/// The text that parse_robust_loss() reads; "expression" for losses that have none.
 std::string to_text(const RobustLoss& loss);
-/// rho(s) as a function that is called once, when terms are added. It should increase with s; the Jacobian uses 0
-/// where its slope is negative.
+/// A loss from a function rho(s), which is called once when terms are added. rho should increase with s; the Jacobian
+/// uses 0 where its slope is negative.
 RobustLoss expression_loss(std::function<Value(const Value& s)> rho);
-/// b log(1 + e^((s - a) / b)) - b log(1 + e^(-a / b)): about 0 for s below a, then s - a. `a` >= 0, `b` > 0.
+/// b log(1 + e^((s - a) / b)) - b log(1 + e^(-a / b)): about 0 for s below a, then about s - a. Throws InputError unless
+/// a >= 0 and b > 0.
 RobustLoss tolerant_loss(double a, double b);
-/// factor rho(s); `factor` >= 0. For weights by instance see Problem::weigh.
+/// factor rho(s), with `factor` >= 0. Problem::weigh sets weights of single instances.
 RobustLoss scaled_loss(const RobustLoss& loss, double factor);
 /// outer(inner(s)).
 RobustLoss composed_loss(const RobustLoss& outer, const RobustLoss& inner);
@@ -110,7 +111,8 @@ class TermArguments {
                 std::string term = "")
       : graph_(&graph), blocks_(std::move(blocks)), data_(std::move(data)), term_(std::move(term)) {}
   autodiff::Tape& graph() const { return *graph_; }
-  /// Numbers of the block in slot `slot`. These three throw InputError for slots and numbers that do not exist.
+  /// Numbers of the block in slot `slot`. block(), x() and data() throw InputError for slots and numbers that do not
+  /// exist.
   std::span<const Value> block(int slot) const;
   const Value& x(int slot, int component = 0) const;
   autodiff::Vec2 vec2(int slot) const { return {{x(slot, 0), x(slot, 1)}}; }
@@ -121,7 +123,7 @@ class TermArguments {
   autodiff::Quaternion quaternion(int slot, int first = 0) const {
     return {x(slot, first), x(slot, first + 1), x(slot, first + 2), x(slot, first + 3)};
   }
-  /// Constant numbers of the instance.
+  /// Number `k` of the data of the instance, which are constant.
   const Value& data(int k) const;
   int data_count() const { return int(data_.size()); }
 
@@ -132,14 +134,15 @@ class TermArguments {
   std::string term_;  // name of the term type, for errors
 };
 
-/// A residual, written once. It is traced when terms are added; conditions on values use `select`.
+/// A residual, written once. It is traced when terms are added; use `select` for conditions on values.
 struct TermType {
   std::string name;
   std::vector<int> slots;  // ambient size of each slot
-  int data = 0;            // numbers of an instance
+  int data = 0;            // number of data of an instance
   std::function<std::vector<Value>(const TermArguments&)> residual;
   RobustLoss loss = {};
-  /// The single output is an energy, added to the cost unchanged; its Hessian is made positive semidefinite.
+  /// True: the only output is an energy, which is added to the cost unchanged. Its Hessian is projected to a positive
+  /// semidefinite matrix.
   bool energy = false;
 };
 
@@ -149,37 +152,38 @@ struct HostInstance {
   std::span<const double> data;
 };
 
-/// A residual that is a function of numbers on the host: a simulator, a table, an image. It can be combined with traced
-/// terms in one problem, on any device. It must return the same values for the same numbers.
+/// A residual that is a function of numbers on the host, such as a simulator, a table or an image. It can be combined
+/// with traced terms in one problem, on any device. It must return the same values for the same numbers.
 struct HostTerm {
   std::string name;
   std::vector<int> slots;  // ambient size of each slot
   int residuals = 1;       // of an instance
-  int data = 0;            // numbers of an instance
+  int data = 0;            // number of data of an instance
   std::function<void(const HostInstance& at, std::span<double> residuals)> residual;
-  /// (residuals, numbers of all slots one after the other), row-major; compared with differences when terms are
-  /// added. Without it, derivatives are differences along the tangent coordinates, extrapolated (Ridders 1982).
+  /// The Jacobian (residuals, numbers of all slots one after the other), row-major. It is compared with differences when
+  /// terms are added. If it is empty, derivatives are extrapolated differences along the tangent coordinates (Ridders
+  /// 1982).
   std::function<void(const HostInstance& at, std::span<double> jacobian)> jacobian = {};
   RobustLoss loss = {};
   /// Whether several threads may call the functions concurrently.
   bool parallel = true;
 };
 
-/// Blocks that were added together. Belongs to one Problem; others reject it.
+/// Blocks that were added together. Belongs to one Problem; others throw InputError for it.
 struct BlockSet {
   int id = -1;
   uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
-/// Instances that were added together, by number in the order of adding. Belongs to one Problem.
+/// Instances that were added together, numbered in the order of adding. Belongs to one Problem.
 struct TermSet {
   int id = -1;
   uint64_t problem = 0;  // Problem::number(); 0: not checked
 };
 
 /// Residuals and the blocks they depend on, with values in f64. Instances keep the order in which they were added.
-/// Invalid shapes, indices and values throw InputError with the term, the instance and the slot. Unit vectors of a
-/// manifold whose length differs from 1 by more than 1e-5 are rejected when blocks are added and when a problem is
-/// evaluated.
+/// Functions throw InputError for invalid shapes, indices and values, naming the term, the instance and the slot. Adding
+/// blocks and evaluating a problem throw InputError if the length of a unit vector of a manifold differs from 1 by more
+/// than 1e-5.
 class Problem {
  public:
   Problem();
@@ -187,10 +191,10 @@ class Problem {
   Problem(Problem&&) noexcept;
   Problem& operator=(Problem&&) noexcept;
 
-  /// `values`: (count, manifold.ambient), row-major.
+  /// Adds blocks with `values` (count, manifold.ambient), row-major.
   BlockSet add_blocks(std::string name, Manifold manifold, std::span<const double> values);
-  /// One instance per row. `indices`: (n, slots), block numbers within `sets[slot]`; `data`: (n, type.data).
-  /// Terms of one type, and types of one topology, share kernels.
+  /// Adds one instance per row of `indices` (n, slots), the numbers of blocks in `sets[slot]`, and `data` (n, type.data).
+  /// Terms of one type, and types with one topology, share kernels.
   TermSet add_terms(const TermType& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
                     std::span<const double> data);
   TermSet add_terms(const TermType& type, std::initializer_list<BlockSet> sets,
@@ -198,7 +202,7 @@ class Problem {
     return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
-  /// The same for a host term. Throws InputError if, for the first instances at the current values, a function
+  /// The same for a host term. Evaluates the first instances at the current values, and throws InputError if a function
   /// throws, numbers are not finite, or differences contradict the Jacobian.
   TermSet add_terms(const HostTerm& type, std::span<const BlockSet> sets, std::span<const int32_t> indices,
                     std::span<const double> data = {});
@@ -207,22 +211,23 @@ class Problem {
     return add_terms(type, std::span<const BlockSet>(sets.begin(), sets.size()), indices, data);
   }
 
-  /// Individual residuals: build Values from variable(), number() and arithmetic, then add_residuals. Residuals of
-  /// one topology become one batch; literals in the expressions become data of the instance.
+  /// Individual residuals: build Values from variable() and arithmetic in graph(), then call add_residuals(). Residuals of
+  /// one topology become one batch. Literals in the expressions become data of the instance.
   autodiff::Tape& graph();
   Value variable(BlockSet set, int64_t block, int component = 0);
   TermSet add_residuals(std::span<const Value> residuals, const RobustLoss& loss = {});
 
-  // A problem may change between minimisations. Known expressions are not compiled again, also in other problems of
-  // the process.
+  // A problem may change between minimisations. Expressions that any problem of the process has compiled are not compiled
+  // again.
 
-  /// Appends blocks to a set; returns the number of the first. Other numbers do not change; spans of values() are
-  /// invalidated.
+  /// Appends blocks to a set and returns the number of the first. Numbers of other blocks do not change. Spans returned by
+  /// values() become invalid.
   int64_t append_blocks(BlockSet set, std::span<const double> values);
-  /// Data of the instances from `first` on: (n, type.data). Not for individual residuals, whose literals are their
+  /// Sets the data (n, type.data) of the instances from `first` on. Not for individual residuals, whose literals are their
   /// data.
   void set_data(TermSet terms, std::span<const double> data, int64_t first = 0);
-  /// Disabled instances do not contribute; their numbers do not change.
+  /// Enables or disables an instance, or all of them. Disabled instances do not contribute to the cost and keep their
+  /// numbers.
   void enable(TermSet terms, int64_t instance, bool enabled = true);
   void enable(TermSet terms) { enable_all(terms, true); }
   template <std::same_as<bool> B>  // so that a number is an instance
@@ -230,43 +235,43 @@ class Problem {
     enable_all(terms, enabled);
   }
   bool enabled(TermSet terms, int64_t instance) const;
-  /// Weights of instances: each contributes w 1/2 rho(|r|^2) (an energy w e), w >= 0; one number, or one per
-  /// instance.
+  /// Sets the weights w >= 0 of instances: one number, or one per instance. An instance contributes w 1/2 rho(|r|^2), an
+  /// energy e contributes w e.
   void weigh(TermSet terms, std::span<const double> weights);
   void weigh(TermSet terms, double weight) { weigh(terms, {&weight, 1}); }
-  /// Removes the instances permanently. The others keep their numbers and their order.
+  /// Removes the instances of a set permanently. Other instances keep their numbers and their order.
   void remove(TermSet terms);
-  /// The same, and removes the set itself. Memory depends on the current contents of the problem only.
+  /// The same, and removes the set itself, so that it needs no memory.
   void erase(TermSet terms);
-  /// Removes blocks. The others keep their numbers, and numbers are not reused; values() and marginals() contain the
-  /// remaining blocks in the order of their numbers. Throws InputError for a block that a term uses, including
-  /// disabled ones.
+  /// Removes blocks. The others keep their numbers, and numbers are not reused. values() and marginals() contain the
+  /// remaining blocks in the order of their numbers. Throws InputError for a block that a term uses, even a disabled one.
   void erase(BlockSet set, std::span<const int64_t> blocks);
-  int64_t instance_count(TermSet terms) const;  // disabled ones too
+  int64_t instance_count(TermSet terms) const;  // including disabled ones
 
-  /// Fixes a block.
+  /// Fixes a block at its value, or frees it.
   void fix(BlockSet set, int64_t block, bool fixed = true);
-  /// Fixes tangent coordinates of a block, for all methods and linear solvers; coordinates fixed before are freed.
-  /// For so3, for example, {2} is the rotation about the body's z axis.
+  /// Fixes these tangent coordinates of a block and frees the others. All methods and linear solvers support it. For
+  /// so3, for example, {2} is the rotation about the z axis of the body.
   void fix_coordinates(BlockSet set, int64_t block, std::span<const int> coordinates);
   bool fixed(BlockSet set, int64_t block) const;
-  /// Bounds of a number moved by a single tangent coordinate: Euclidean, or an angle in [-pi, pi); infinities: none.
+  /// Sets the bounds of a number that is moved by a single tangent coordinate: a Euclidean number, or an angle in
+  /// [-pi, pi). Infinite: no bound.
   void bound(BlockSet set, int64_t block, int component, double lower, double upper);
 
-  /// (count, ambient), until blocks are added.
+  /// The values of a set, (count, ambient), row-major. The span is valid until blocks are added.
   std::span<const double> values(BlockSet set) const;
   std::span<double> values(BlockSet set);
   /// The numbers of one block.
   std::span<const double> value(BlockSet set, int64_t block) const;
   std::span<double> value(BlockSet set, int64_t block);
   int64_t block_count(BlockSet set) const;
-  /// Ascending: 0 to block_count() - 1 if none was erased.
+  /// Numbers of the blocks in ascending order: 0 to block_count() - 1 if none was erased.
   std::vector<int64_t> block_numbers(BlockSet set) const;
   int64_t residual_count() const;  // scalar residuals; an energy counts as one
   int64_t variable_count() const;  // tangent coordinates that are not fixed
-  /// Topologies, hence kernels of each kind.
+  /// Number of topologies, which is the number of kernels of each kind.
   int64_t batch_count() const;
-  /// Unique among the problems of a process; moves with the content of the problem.
+  /// A number that is unique among the problems of a process. It moves with the content of the problem.
   uint64_t number() const;
 
   struct State;
@@ -281,8 +286,9 @@ class Problem {
 // ── minimisation ──
 
 enum class Method : uint8_t { lm, gn, dogleg, lbfgs, newton, sgd, adam, adamw };
-/// `dense_schur` eliminates the blocks of one set on the host and factorises the rest as a dense matrix; `cholesky` is
-/// sparse, on the host, and `device_cholesky` on the device.
+/// The linear solver. dense_cholesky, dense_qr, cholesky (sparse) and dense_schur run on the host; dense_schur eliminates
+/// the blocks of one set and factorises the rest as a dense matrix. pcg, schur_pcg and device_cholesky (sparse) run on
+/// the device.
 enum class Linear : uint8_t {
   automatic,
   dense_cholesky,
@@ -305,10 +311,10 @@ enum class Termination : uint8_t {
   failure,     // values or derivatives are not finite, or a matrix is singular
   time_limit,
 };
-/// gpu: the context's device. automatic: that device from `threshold` residuals on, otherwise the CPU.
+/// gpu: the device of the context. automatic: this device for at least `threshold` residuals, otherwise the CPU.
 enum class Placement : uint8_t { gpu, cpu, automatic };
-/// D in the damped J^T J + lambda D: diag J^T J, which makes lambda independent of the units of the unknowns, or the
-/// identity. The radius of dogleg is measured in sqrt(D).
+/// D in the damped matrix J^T J + lambda D. diagonal: the diagonal of J^T J, which makes lambda independent of the units
+/// of the unknowns. identity: the identity. The radius of dogleg is the norm of sqrt(D) times the step.
 enum class Damping : uint8_t { diagonal, identity };
 std::span<const Choice<Method>> choices(Method);
 std::span<const Choice<Linear>> choices(Linear);
@@ -327,11 +333,11 @@ bool converged(Termination termination);
 struct Iteration {
   int iteration = 0;
   double cost = 0;          // after the iteration
-  double cost_change = 0;   // before minus after
+  double cost_change = 0;   // cost before minus cost after
   double gradient_max = 0;  // largest |component| of the gradient at the accepted point
   double step_norm = 0;
   double damping = 0;  // lambda of lm, radius of dogleg, step length of lbfgs and the first-order methods
-  double gain = 0;     // actual over predicted decrease
+  double gain = 0;     // actual decrease of the cost divided by the predicted one
   bool accepted = false;
   int linear_iterations = 0;
   double seconds = 0;  // since the start
@@ -342,67 +348,68 @@ struct Options {
   Linear linear = Linear::automatic;
   Precision precision = Precision::f64;
   Placement backend = Placement::gpu;
-  /// Residuals; negative: as measured on this machine by `lockstep bench solve.crossover`, else 20,000.
+  /// Number of residuals for Placement::automatic. Negative: the number measured on this computer by
+  /// `lockstep bench solve.crossover`, or 20,000.
   int64_t threshold = -1;
-  /// Instances that are evaluated together; 0: all of a topology. Intermediate results of an instance are
-  /// in memory that all batches share, so smaller batches need less of it.
+  /// Number of instances that are evaluated together; 0: all of a topology. Smaller batches need less memory for
+  /// intermediate results, which all batches share.
   int64_t batch_size = 0;
   Damping damping = Damping::diagonal;
   int max_iterations = 100;
   double function_tolerance = 1e-9;  // |cost change| / cost
-  /// Methods with J: cosine of the angle between the residuals and their tangent space, sqrt(-g.s / 2 cost) for the
-  /// undamped step s. lbfgs and the first-order methods: largest |gradient component| over the length of the
-  /// residuals (over 1 with energies), relative to the start.
+  /// lm, gn, dogleg, newton: cosine of the angle between the residuals and their tangent space, sqrt(-g.s / (2 cost)) for
+  /// the undamped step s (Bates and Watts 1981). lbfgs and first-order methods: largest |gradient component| divided by
+  /// the length of the residuals (by 1 with energies), relative to its value at the start.
   double gradient_tolerance = 1e-12;
-  /// |step| / |x|, for each set of blocks separately, and for each number of the only Euclidean block of a set.
+  /// |step| / |x|, for each set of blocks separately. If a set has a single Euclidean block, for each of its numbers.
   double parameter_tolerance = 1e-12;
-  double initial_damping = 1e-4;
-  /// Dogleg. With diagonal damping over the length of the residuals at the start.
+  double initial_damping = 1e-4;  // lambda of lm
+  /// Radius of dogleg. With diagonal damping: relative to the length of the residuals at the start.
   double initial_radius = 1e4;
   int max_linear_iterations = 500;
-  /// The order of elimination: groups of blocks, first to last; blocks of no group are in the last one. A group is the
-  /// name of a block set, "poses:3" or "poses:0-9" for some of its blocks, or several of these joined by "+". Within a
-  /// group the order is automatic. Schur complements eliminate the first group. Empty: automatic.
+  /// The order of elimination: groups of blocks, first to last. Blocks in no group are eliminated last. A group is the
+  /// name of a block set, "poses:3" or "poses:0-9" for some of its blocks, or several of these joined by "+". The order
+  /// within a group is automatic. Schur complements eliminate the first group. Empty: automatic.
   std::vector<std::string> order;
-  /// Inner iterations: at the point of each step of lm, gn, dogleg and newton, these groups (as in `order`) are minimised one after
-  /// the other with all other blocks fixed, before the step is judged (Ruhe and Wedin 1980). "auto": groups of blocks
-  /// that share no term. Empty: none.
+  /// Inner iterations (Ruhe and Wedin 1980): after each step of lm, gn, dogleg and newton, these groups (as in `order`)
+  /// are minimised one after the other with all other blocks fixed, before the step is accepted or rejected. "auto":
+  /// groups of blocks that share no term. Empty: none.
   std::vector<std::string> inner_groups;
-  double forcing = 0.1;  // first relative residual of an inexact step
+  double forcing = 0.1;  // pcg, schur_pcg: relative residual at which the first linear solve stops
   int lbfgs_history = 10;
   double learning_rate = 1e-2;  // sgd, adam, adamw
   double momentum = 0;          // sgd
   double weight_decay = 0;      // adamw
   /// Called after each iteration; false stops.
   std::function<bool(const Iteration&)> callback;
-  /// The values of the problem are those of the accepted point when the callback is called, at the cost of a copy
-  /// from the device; otherwise they are the start until the end.
+  /// True: when the callback is called, the values of the problem are those of the accepted point, at the cost of a copy
+  /// from the device. False: they remain those of the start until the minimisation ends.
   bool update_values = false;
-  /// Called before functions of host terms are evaluated at another point, and again before their derivatives are;
-  /// during the call, the values of the problem are that point. Differences and add_terms() evaluate at other numbers too.
+  /// Called before functions of host terms are evaluated at another point, and again before their derivatives are. During
+  /// the call, the values of the problem are that point. Differences and add_terms() also evaluate at other points.
   std::function<void(bool derivatives)> prepare;
   double time_limit = 0;  // seconds after which no iteration is started; 0: none
-  /// The clock of time_limit: seconds that never decrease. Empty: the system's steady clock.
+  /// The clock of time_limit, in seconds that never decrease. Empty: the steady clock of the system.
   std::function<double()> clock = {};
-  /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): minimises with the scales of all robust
-  /// losses widened, first to include the largest |r|, then narrowed by `factor` every `iterations` iterations, and
-  /// finally unchanged until a tolerance is met. With far outliers and poor starts it ends in fewer wrong minima.
-  /// Losses by expression are unchanged. 0: off.
+  /// Graduated non-convexity (Blake and Zisserman 1987; Yang et al. 2020): widens the scales of all robust losses at first
+  /// so that they include the largest |r|, then divides them by `factor` every `iterations` iterations. Finally it
+  /// minimises with the original scales until a tolerance is met. It finds fewer wrong minima with distant outliers and
+  /// poor starts. Losses by expression are not changed. factor 0: off.
   struct Graduation {
     double factor = 0;  // typically 1.4 to 4
     int iterations = 5;
   };
   Graduation graduation = {};
-  /// A file with the state of the minimisation after each iteration (written atomically). If it exists and belongs to
-  /// this problem, the minimisation resumes from it.
+  /// A file that is written atomically after each iteration, with the state of the minimisation. If it exists and belongs
+  /// to this problem, the minimisation resumes from it. Empty: none.
   std::string checkpoint;
-  /// Parts into which the residuals are divided; sums over residuals are sums over parts, along a tree. Affects the
-  /// bits. Above 1 for methods lm and gn with pcg or schur_pcg, without bounds.
+  /// Number of parts into which the residuals are divided. Sums over residuals are sums over parts along a tree, so the
+  /// number of parts affects the bits. Above 1 only for the methods lm and gn with pcg or schur_pcg, without bounds.
   int64_t parts = 1;
-  /// Ranks over which the parts are distributed: each calls with the same problem and options and gets the same
-  /// result. Rank 0 writes the checkpoint and decides for the callback and the clock.
+  /// Ranks over which the parts are distributed. Each rank calls minimize() with the same problem and options, and gets
+  /// the same result. Rank 0 writes the checkpoint; its callback and clock are the ones that count.
   std::optional<parallel::Group> ranks = {};
-  /// True for rank 0, and without ranks.
+  /// True without ranks and on rank 0.
   bool leads() const { return !ranks || ranks->leads(); }
 };
 void describe(Schema<Options::Graduation>& schema);
@@ -413,10 +420,10 @@ struct BatchReport {
   std::string name;     // of the first term type
   std::string program;  // part of its kernels' names
   int64_t instances = 0;
-  int residuals = 0;     // of an instance; 1 of an energy
-  bool grouped = false;  // in groups of near instances through shared memory
-  bool kept = false;     // its tables were reused from an earlier minimisation of the problem
-  int64_t bytes = 0;     // its tables and stored derivatives on the device
+  int residuals = 0;     // of an instance; 1 for an energy
+  bool grouped = false;  // evaluated in groups of neighbouring instances, through shared memory
+  bool kept = false;     // its tables are those of an earlier minimisation of the problem
+  int64_t bytes = 0;     // of its tables and stored derivatives, on the device
   double tables_begin_s = 0, tables_end_s = 0;  // index tables, on the host
   double upload_begin_s = 0, upload_end_s = 0;
   double launch_s = 0;  // first launch; 0: never
@@ -436,13 +443,13 @@ struct Summary {
   std::string device;
   std::vector<Iteration> trace;
   std::map<std::string, double> seconds;  // by part: "evaluate", "linear", "step", "total"
-  /// Reports of the last device, as are the kernels; reset by a fallback or a resumed run.
+  /// Of the last device, as are kernel_reports; a fallback or a resumed run resets both.
   std::vector<BatchReport> batches;
   std::vector<KernelReport> kernel_reports;  // compiled or loaded during the minimisation
   int64_t kernels_compiled = 0, cache_hits = 0, bytes_to_device = 0, bytes_from_device = 0;
   int64_t scratch_bytes = 0;  // shared by all batches
 };
-/// Text of a few lines: given and used options, counts, times, termination.
+/// A text of a few lines: options as given and as used, counts, times, termination.
 std::string report(const Summary& summary);
 
 /// Minimises from the current values and stores the best point in the problem. Stages: "solve.evaluate" on the
@@ -450,10 +457,9 @@ std::string report(const Summary& summary);
 /// residuals that are not fixed, and a method that the terms do not support.
 Summary minimize(Problem& problem, Context& context, const Options& options = {});
 
-/// Covariance (J^T J)^-1 of the blocks' tangent coordinates at the current values: the joint matrix, row-major, in
-/// the given order. J is that of evaluate(): corrected by the robust losses, in tangent coordinates of each block's
-/// manifold. It is not multiplied by a variance of the residuals; bounds are ignored, and fixed coordinates have
-/// zeros. Throws InputError if J^T J is singular.
+/// Joint covariance (J^T J)^-1 of the tangent coordinates of blocks at the current values, row-major, in the given order.
+/// J is that of evaluate(), corrected by the robust losses. The matrix is not multiplied by a variance of the residuals.
+/// Bounds are ignored, and fixed coordinates have zeros. Throws InputError for a fixed block, and if J^T J is singular.
 std::vector<double> covariance(const Problem& problem, Context& context,
                                std::span<const std::pair<BlockSet, int64_t>> blocks);
 

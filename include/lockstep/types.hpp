@@ -13,15 +13,15 @@ namespace lockstep {
 
 /// Type of a value inside a kernel. i64, u64 and f64 exist on the CPU, CUDA and the interpreter only.
 enum class Type : uint8_t { none, boolean, i32, u32, i64, u64, f32, f64 };
-/// Type of element offsets while a kernel is traced. The traced function has i32 in its place, or i64 where a
-/// buffer has 2^31 elements or more.
+/// Type of element offsets while a kernel is traced. The traced function uses i32 instead, or i64 if a buffer has 2^31
+/// elements or more.
 inline constexpr Type kIndexType = Type(8);
 
-/// Type of an element in memory. f16 and bf16 are storage only: a load gives f32, a store rounds to nearest
-/// even. Those from i8 on exist in files and host arrays only; kernels and devices do not support them.
+/// Type of an element in memory. f16 and bf16 exist in memory only: a load returns f32, and a store rounds to nearest
+/// even. Types from i8 on exist in files and host arrays only; kernels and devices do not support them.
 enum class Storage : uint8_t { f32, f64, i32, u32, i64, u64, f16, bf16, u8, i8, i16, u16, boolean };
 inline constexpr int kStorages = 13;
-/// Whether devices hold elements of it and kernels load them.
+/// True if buffers can have elements of this type, so that kernels can load them.
 constexpr bool is_device_storage(Storage s) { return s < Storage::i8; }
 
 std::string_view name(Type type);     // "f32"
@@ -47,7 +47,7 @@ constexpr int size_of(Storage s) {
     default: return 4;
   }
 }
-/// The type a load from memory of this storage has.
+/// Type of a value loaded from an element of this storage.
 constexpr Type value_type(Storage s) {
   switch (s) {
     case Storage::f64: return Type::f64;
@@ -69,7 +69,7 @@ using i32 = int32_t;
 using u32 = uint32_t;
 using i64 = int64_t;
 using u64 = uint64_t;
-/// Storage-only element types; the host sees their bits.
+/// Elements of f16 and bf16 on the host: their bits.
 struct f16 {
   uint16_t bits;
 };
@@ -126,8 +126,7 @@ namespace detail {
 [[noreturn]] void throw_too_many_axes();
 }
 
-/// Shape of a buffer or a domain of at most 4 axes, slowest axis first, as NumPy has it. A fifth axis throws
-/// InputError.
+/// Shape of a buffer or a domain: up to 4 axes, slowest axis first, as in NumPy. A fifth axis throws InputError.
 class Shape {
  public:
   constexpr Shape() = default;

@@ -1,8 +1,8 @@
 // Shadows, walls and sky view factors of a city given as height grids.
 //
-// Grids: row 0 is north, column 0 is west, square pixels. Angles: azimuth clockwise from north, altitude
-// above the horizon, both in degrees. Heights and lengths in metres. 1 means "sees the sun (or the sky)", 0
-// means "does not". Formulas, conventions and sources: docs/urban.md.
+// Grids have square pixels; row 0 is north and column 0 is west. Azimuths are clockwise from north, altitudes above the
+// horizon, both in degrees. Heights and lengths are in metres. In results, 1 means that a pixel sees the sun (or the
+// sky), 0 that it does not. Formulas, conventions and sources: docs/urban.md.
 #pragma once
 
 #include <array>
@@ -40,11 +40,10 @@ struct Raster {
   float& at(int64_t row, int64_t col) { return pixels()[static_cast<size_t>(row * cols() + col)]; }
 };
 
-/// How canopy and trunk heights are given: above the ground (0 = no plant), or as absolute heights like the
-/// DSM (0 = no plant).
+/// The reference of canopy and trunk heights: above the ground, or absolute like the DSM. In both, 0 means no plant.
 enum class CanopyHeights { above_ground, absolute };
 
-/// How the heights of the DSM are given: absolute, or above the ground of the DEM.
+/// The reference of the heights of the DSM: absolute, or above the ground of the DEM.
 enum class DsmHeights { absolute, above_ground };
 
 /// The grids of a city. All have the shape of `dsm`; empty ones are absent.
@@ -52,7 +51,7 @@ struct CityInput {
   /// Ground and buildings (m), absolute unless `dsm_heights` specifies otherwise. Missing pixels are missing in
   /// results and cast no shadow.
   Raster dsm;
-  Raster dem;   ///< ground alone, absolute height (m); added to a DSM above ground
+  Raster dem;   ///< ground without buildings, absolute height (m); added to a DSM above ground
   Raster cdsm;  ///< top of the canopy (m); missing pixels mean no plant
   Raster tdsm;  ///< height up to which a plant is trunk only (m); absent: trunk_ratio · canopy height
   double pixel_size_m = 1.0;
@@ -77,8 +76,8 @@ struct Observer {
   double delta_t_s = 0.0;         ///< terrestrial time minus universal time
 };
 
-/// Universal time. Hours, minutes and seconds may lie outside their usual range (an offset subtracted from
-/// local time).
+/// Universal time. Hours, minutes and seconds may be outside their usual ranges, for example after an offset was
+/// subtracted from local time.
 struct UtcTime {
   int year = 2000, month = 1, day = 1;
   double hour = 0.0, minute = 0.0, second = 0.0;
@@ -92,49 +91,48 @@ struct SunPosition {
   double distance_au = 1.0;
 };
 
-/// The sun's place in the sky by the Solar Position Algorithm (I. Reda & A. Andreas, NREL/TP-560-34302,
-/// ±0.0003°). Throws InputError for a latitude beyond ±90°, a year outside −2000…6000 or a calendar date that
-/// does not exist.
+/// Position of the sun by the Solar Position Algorithm (Reda and Andreas, NREL/TP-560-34302, uncertainty ±0.0003°).
+/// Throws InputError for a latitude beyond ±90°, a year outside −2000…6000 and a date that does not exist.
 SunPosition sun_position(const UtcTime& time, const Observer& observer);
 
-/// Parses "2015-06-21T12:00" or "2015-06-21T12:00:30" as local time `utc_offset_h` hours ahead of universal
-/// time. The text may end with its offset, "Z" or "+05:45". Throws InputError on other text, without any
-/// offset, and where two offsets differ.
+/// Reads "2015-06-21T12:00" or "2015-06-21T12:00:30" as local time that is `utc_offset_h` hours ahead of universal time.
+/// The text may end with its offset, "Z" or "+05:45". Throws InputError for other text, if there is no offset, and if the
+/// two offsets differ.
 UtcTime parse_local_time(std::string_view text, std::optional<double> utc_offset_h = {});
 
+/// The number of patches into which the sky is divided.
 enum class SkyPatches { p145, p153, p305, p609 };
 
-/// The zenith patch. `umep`: as evaluated by UMEP (the plant on the pixel and the one a pixel north count); `open`:
-/// always sky, as in solweig.
+/// The state of the zenith patch. `umep`: as in UMEP, where plants on the pixel and on the next pixel to the north hide
+/// it. `open`: always sky, as in solweig.
 enum class ZenithRule { umep, open };
 
-/// Edges of the annuli of the 609-patch sky. `centred`: midway between the bands, every 6°. The published programs
-/// place them half a band too low: UMEP at 4.5°, 9°, 15°, …, solweig at 4°, 9°, 15°, …. The other skies agree.
+/// Edges of the annuli of the 609-patch sky. `centred`: midway between the bands, every 6°. The published programs place
+/// them half a band too low: UMEP at 4.5°, 9°, 15°, …, solweig at 4°, 9°, 15°, …. The edges of the other skies are the
+/// same in all.
 enum class AnnulusEdges { umep, solweig, centred };
 
 /// Options of every function that casts rays.
 struct RayOptions {
-  /// Longest horizontal reach of a ray (m). A ray that is cut sees the sky beyond; with and without
-  /// tiles alike.
+  /// Largest horizontal length of a ray (m). A longer ray sees the sky from there on, with and without tiles.
   double max_reach_m = std::numeric_limits<double>::infinity();
 };
 
 /// Shadow grids of one direction. Missing pixels are NaN.
 struct Shadows {
-  Raster buildings;   ///< 1 = not hidden by a building or terrain
-  Raster vegetation;  ///< 1 = not hidden by a plant (0 only where buildings is 1)
-  Raster
-      vegetation_before_buildings;  ///< 0 = a plant is located between the pixel and the building that shades it
+  Raster buildings;                    ///< 1 = not shaded by a building or terrain
+  Raster vegetation;                   ///< 1 = not shaded by a plant (0 only where `buildings` is 1)
+  Raster vegetation_before_buildings;  ///< 0 = a plant is between the pixel and the building that shades it
 };
 
-/// Ground pixels just outside a building: height of the wall (m) next to them, and the direction it faces
-/// (degrees clockwise from north). 0 where there is no wall.
+/// Walls, given at the ground pixels next to buildings: height of the wall (m), and the direction that it faces (degrees
+/// clockwise from north). 0 where there is no wall.
 struct Walls {
   Raster height;
   Raster aspect;
 };
 
-/// Sunlit and shaded height (m) of the wall at each wall pixel.
+/// Sunlit and shaded heights (m) of the wall at each wall pixel.
 struct WallShadows {
   Raster sun;
   Raster shadow;
@@ -144,8 +142,8 @@ struct WallShadows {
 /// tools.
 enum class WallFilter { metres, pixels };
 
-/// Which of several adjacent angles that cover equally many wall pixels is used: the middle one, which has no bias,
-/// or the first, as published.
+/// The angle that is chosen if several adjacent angles cover the same number of wall pixels: the middle one, which is
+/// unbiased, or the first, as published.
 enum class WallTies { middle, first };
 
 struct WallOptions {
@@ -162,11 +160,11 @@ struct SkyOptions {
   bool keep_states = false;  ///< also return the packed sky states
 };
 
-/// Obstacles on a ray to a patch of sky.
+/// The result of a ray to a patch of sky: the sky, or the obstacles on the ray.
 enum class SkyState : uint8_t { sky = 0, vegetation = 1, building = 2, vegetation_before_building = 3 };
 
-/// Two bits a patch, 16 patches a word, patch 16·w + k in bits 2k and 2k+1 of word w; unused bits are 0.
-/// `words` is (words_per_pixel, rows, cols). Missing pixels hold 0.
+/// The states of all patches: two bits per patch and 16 patches per word. Patch 16·w + k is in bits 2k and 2k+1 of word
+/// w; unused bits are 0. `words` has the shape (words_per_pixel, rows, cols). Missing pixels have 0.
 struct PackedSky {
   int64_t rows = 0, cols = 0;
   int patches = 0;
@@ -187,28 +185,27 @@ inline constexpr std::array<std::string_view, kSkyViewGrids> kSkyViewNames = {
     "svf_veg",  "svf_veg_east",  "svf_veg_south",  "svf_veg_west",  "svf_veg_north",
     "svf_aveg", "svf_aveg_east", "svf_aveg_south", "svf_aveg_west", "svf_aveg_north"};
 
-/// Cosine-weighted (Johnson & Watson 1984) sky view factors: buildings, vegetation, vegetation in front of
-/// buildings; each of the whole sky and of four half skies. 0…1; missing pixels are NaN.
+/// Cosine-weighted sky view factors (Johnson and Watson 1984), 0…1, for buildings, vegetation, and vegetation in front of
+/// buildings, each for the whole sky and for four half skies. Missing pixels are NaN.
 struct SkyViewFactors {
   std::array<Raster, kSkyViewGrids> grids;
   PackedSky states;  ///< empty unless requested
 
-  const Raster& operator[](std::string_view name) const;  ///< by name of kSkyViewNames; throws InputError
+  /// The grid with a name of kSkyViewNames. Throws InputError for another name.
+  const Raster& operator[](std::string_view name) const;
 };
 
-/// How a raster that exceeds the memory is split into tiles. Results do not depend on it, bit
-/// for bit.
+/// How a raster that exceeds the memory is split into tiles. Results are bit-identical for all options.
 struct TileOptions {
-  /// Pixels of a tile's side; 0 = by the rule of docs/urban.md from limits and free memory.
+  /// Side of a tile in pixels; 0 = chosen from limits and free memory by the rule of docs/urban.md.
   int64_t side = 0;
   int workers = 0;  ///< tiles in flight; 0 = 2 on a GPU, 1 on the CPU
-  /// Limit of the host memory of the process (bytes); 0 = 0.8 of the free memory of the machine or container
-  /// free.
+  /// Limit of the host memory of the process in bytes; 0 = 0.8 of the free memory of the computer or container.
   int64_t memory_bytes = 0;
-  /// Finished tiles are stored here and reused by a later call of the same computation with the same inputs and
-  /// options; empty = not stored. One process at a time.
+  /// Finished tiles are stored in this folder and reused by a later call of the same computation with the same inputs and
+  /// options; empty = not stored. Only one process at a time may use it.
   std::filesystem::path resume_folder;
-  /// Called repeatedly, from any worker, with the numbers of finished and of all parts of the work.
+  /// Called repeatedly, from any worker, with the number of finished parts of the work and the number of all parts.
   std::function<void(int64_t done, int64_t total)> on_progress;
 };
 
@@ -225,18 +222,19 @@ struct TileReport {
   std::vector<double> tile_seconds;  ///< of each computed tile: copies and kernels
   std::vector<double>
       turnaround_seconds;     ///< of each computed tile: until its result is stored and delivered
-  double stitch_seconds = 0;  ///< delivering cores: copying or writing them
-  double seconds = 0;
+  double stitch_seconds = 0;  ///< for copying or writing the results of tiles without their margins
+  double seconds = 0;         ///< of the whole computation
 };
 
-/// Shadows of one direction. Stage "urban.shadow".
-/// Throws InputError for invalid grids or a direction at or below the horizon.
+/// Shadows for one direction of the sun. Stage "urban.shadow". `report`, here and below, receives the counts and times of
+/// the tiles; a line "<stage>.tiles" of the telemetry contains the same. Throws InputError for invalid grids and for a
+/// direction at or below the horizon.
 Shadows compute_shadows(Context& context, const CityInput& city, const Direction& sun,
                         const RayOptions& rays = {}, const TileOptions& tiles = {},
                         TileReport* report = nullptr);
 
-/// Heights and directions of walls. Stage "urban.walls". The limit counts as published: 3 m in UMEP, 1 m in
-/// solweig.
+/// Heights and directions of walls. Stage "urban.walls". The published programs use different minimum heights: UMEP 3 m,
+/// solweig 1 m. Throws InputError for invalid grids and options.
 Walls compute_walls(Context& context, const CityInput& city, const WallOptions& options = {},
                     const TileOptions& tiles = {}, TileReport* report = nullptr);
 
@@ -245,39 +243,39 @@ struct ShadowsWithWalls {
   WallShadows walls;
 };
 
-/// Shadows of one direction on the ground and on walls (as compute_walls gives them). Stage "urban.shadow".
+/// Shadows for one direction of the sun on the ground and on `walls`, as returned by compute_walls(). Stage
+/// "urban.shadow". Throws as compute_shadows().
 ShadowsWithWalls compute_wall_shadows(Context& context, const CityInput& city, const Walls& walls,
                                       const Direction& sun, const RayOptions& rays = {},
                                       const TileOptions& tiles = {}, TileReport* report = nullptr);
 
-/// Sky view factors of the whole city. Stage "urban.svf", one run per tile. `report` receives counts of the tiles,
-/// here and above; a line "<stage>.tiles" of telemetry contains the same.
+/// Sky view factors of the whole city. Stage "urban.svf", one run per tile. Throws InputError for invalid grids and
+/// options.
 SkyViewFactors compute_sky_view_factors(Context& context, const CityInput& city,
                                         const SkyOptions& options = {}, const TileOptions& tiles = {},
                                         TileReport* report = nullptr);
 
-/// A finished part of the sky view factors, for writers that do not hold the whole: rows × cols from (row,
-/// col) on.
+/// A finished part of the sky view factors, rows × cols from (row, col) on, for writers that do not store the whole.
 struct SkyTile {
   int64_t row = 0, col = 0, rows = 0, cols = 0;
-  /// In the order of kSkyViewNames; missing pixels are NaN. Valid during the call only.
+  /// Row-major, in the order of kSkyViewNames; missing pixels are NaN. Valid during the call only.
   std::array<const float*, kSkyViewGrids> grids{};
   const uint32_t* states = nullptr;  ///< (words_per_pixel, rows, cols), or null
 };
 
-/// As compute_sky_view_factors, passing tiles to `sink` as they are finished, one call at a time, in any order.
-/// Memory grows with the raster by its inputs only.
+/// As compute_sky_view_factors(), but passes tiles to `sink` as they are finished, in any order and one call at a time.
+/// Only the inputs need memory in proportion to the raster.
 void stream_sky_view_factors(Context& context, const CityInput& city, const SkyOptions& options,
                              const TileOptions& tiles, const std::function<void(const SkyTile&)>& sink,
                              TileReport* report = nullptr);
 
-// ---- Whole runs, from files to files: what the command line, Python and other programs call. ----
+// ---- Complete runs that read and write files, for the command line, Python and other programs. ----
 
-/// The rasters of a city: GeoTIFF or any format that GDAL reads, or `.npy`. All on one grid.
+/// The rasters of a city: GeoTIFF or any format that GDAL reads, or `.npy`. All have the same grid.
 struct CityFiles {
-  std::filesystem::path dsm, dem, cdsm, tdsm;  ///< only the first is needed; the DEM for a DSM above ground
+  std::filesystem::path dsm, dem, cdsm, tdsm;  ///< the DSM is required; so is the DEM for a DSM above ground
   std::optional<double> pixel_size_m;          ///< for rasters without georeference
-  std::optional<int> band;                     ///< of the DSM's file, from 1 on; the first if not given
+  std::optional<int> band;                     ///< band of the DSM file, from 1; default: the first
   DsmHeights dsm_heights = DsmHeights::absolute;
   CanopyHeights canopy_heights = CanopyHeights::above_ground;
   double trunk_ratio = 0.25;
@@ -296,11 +294,10 @@ std::span<const Choice<GridFormat>> choices(GridFormat);
 
 /// The background picture of maps.
 struct MapOptions {
-  std::filesystem::path
-      basemap;  ///< a georeferenced picture: GeoTIFF, or PNG with its world file; empty: none
+  std::filesystem::path basemap;  ///< georeferenced picture: GeoTIFF, or PNG with a world file; empty: none
 };
 
-/// The folder of results. It is created if missing, and locked while a run writes to it.
+/// The folder of results. It is created if it does not exist, and locked while a run writes to it.
 struct OutputOptions {
   std::filesystem::path folder;
   GridFormat format = GridFormat::tif;
@@ -318,12 +315,13 @@ struct WallRunOptions {
 struct ShadowRunOptions {
   CityFiles city;
   OutputOptions output;
-  std::optional<double> azimuth_deg, altitude_deg;    ///< clockwise from the grid's north; or `time`
-  std::string time;                                   ///< as accepted by parse_local_time
-  std::optional<double> utc_offset_h;                 ///< of `time`, unless the text has it
-  std::optional<double> latitude_deg, longitude_deg;  ///< both or none: the raster's centre
-  bool find_walls = false;                            ///< or from files, both or none
-  std::filesystem::path wall_height, wall_aspect;
+  std::optional<double> azimuth_deg,
+      altitude_deg;                    ///< of the sun; azimuth clockwise from the north of the grid
+  std::string time;                    ///< instead of the two: a text for parse_local_time()
+  std::optional<double> utc_offset_h;  ///< of `time`, unless the text has it
+  std::optional<double> latitude_deg, longitude_deg;  ///< both or none; default: the centre of the raster
+  bool find_walls = false;                            ///< compute walls and their shadows
+  std::filesystem::path wall_height, wall_aspect;     ///< both or none: walls from files instead
   WallOptions walls;
   RayOptions rays;
   TileOptions tiles;
@@ -346,19 +344,19 @@ struct SampleRunOptions {
   std::function<void(int64_t done, int64_t total)> on_progress;
 };
 
-/// A grid that a run wrote. Without any value, minimum, maximum and mean are NaN.
+/// A grid that a run wrote. If all pixels are missing, minimum, maximum and mean are NaN.
 struct OutputGrid {
   std::string name;
   std::filesystem::path file, picture;  ///< no picture: empty
   double minimum = 0, maximum = 0, mean = 0;
-  int64_t missing = 0;
+  int64_t missing = 0;  ///< number of missing pixels
 };
 
 /// Results of all runs.
 struct RunResult {
   int64_t rows = 0, cols = 0;
-  double pixel_size_m = 0;      ///< as the raster has it
-  double projection_scale = 1;  ///< lengths on the map over those on the ground
+  double pixel_size_m = 0;      ///< of the raster, on the map
+  double projection_scale = 1;  ///< length on the map divided by length on the ground
   double ground_pixel_m() const { return pixel_size_m / projection_scale; }
   std::vector<OutputGrid> outputs;
   std::vector<std::filesystem::path> left_over;  ///< results of an earlier run that this one did not replace
@@ -373,12 +371,12 @@ using WallRunResult = RunResult;
 struct SunAtTime {
   double latitude_deg = 0, longitude_deg = 0;
   double azimuth_deg = 0;      ///< from true north
-  double convergence_deg = 0;  ///< of the grid's north, clockwise from true north
+  double convergence_deg = 0;  ///< meridian convergence: grid north, clockwise from true north
 };
 
 struct ShadowRunResult : RunResult {
-  Direction sun;                   ///< azimuth from grid north; at or below 0° everything is in shade
-  std::optional<SunAtTime> place;  ///< of a run by time
+  Direction sun;  ///< azimuth from grid north; if the altitude is not above 0°, all is in shade
+  std::optional<SunAtTime> place;  ///< for a run with `time`
 };
 
 struct SkyRunResult : RunResult {
@@ -391,8 +389,8 @@ struct SampleRunResult : RunResult {
   uint64_t seed = 0;
 };
 
-/// Reads the city, computes with stages, fallback, tiles and telemetry, and writes grids and pictures. All functions
-/// throw InputError for invalid files and options, and UnsupportedError if a library or memory is missing.
+/// Read the city, compute with stages, fallback, tiles and telemetry, and write grids and pictures. All functions throw
+/// InputError for invalid files and options, and UnsupportedError if a library is missing or memory is insufficient.
 WallRunResult run(Context& context, const WallRunOptions& options);
 ShadowRunResult run(Context& context, const ShadowRunOptions& options);
 SkyRunResult run(Context& context, const SkyRunOptions& options);
@@ -412,7 +410,7 @@ void describe(Schema<WallRunOptions>& s);
 void describe(Schema<ShadowRunOptions>& s);
 void describe(Schema<SkyRunOptions>& s);
 void describe(Schema<SampleRunOptions>& s);
-/// Of each command.
+/// The options of all commands.
 std::vector<NamedSchema> schemas();
 
 }  // namespace lockstep::urban

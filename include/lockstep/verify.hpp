@@ -22,7 +22,7 @@ struct Bound {
   static Bound ulp(double n) { return {false, n, {}, {}, 1}; }
   static Bound relative(double e) { return {false, {}, e, {}, 1}; }
   static Bound absolute(double e) { return {false, {}, {}, e, 1}; }
-  /// Share of integer or state results that may differ because of rounding.
+  /// Share of integer or state results that may differ, because a rounding difference can change them.
   static Bound flips(double share) { return {false, {}, {}, {}, share}; }
   std::string text() const;  // "bits", "ulp<=4", "rel_l2<=1e-6"
 };
@@ -33,22 +33,23 @@ struct CaseRun {
   std::function<std::vector<Array>()> outputs;  // of the last run
 };
 
-/// One problem of a case: fixed inputs of one size.
+/// One problem of a case, with fixed inputs of one size.
 struct CaseProblem {
   std::function<CaseRun(const Device&)> bind;
   /// Result of the plain C++ reference, or empty if the case has none.
   std::function<std::vector<Array>()> reference;
   double bytes = 0;  // bytes of one run, each datum counted once
   double flops = 0;  // of one run
-  double operations =
-      1;  // operations per run; `bench` reports the time of one (many launches of an empty kernel, for example)
+  /// Operations per run, such as launches of an empty kernel; `bench` reports the time of one.
+  double operations = 1;
 };
 
 struct Case {
   std::string name;  // "engine.copy", "urban.svf.states"
   std::string dtype = "f32";
-  std::vector<std::string> small;  // sizes of `verify` and CI: odd sizes, single rows, empty
-  std::vector<std::string> full;   // more for `verify --sizes full`
+  std::vector<std::string>
+      small;                      // sizes of `verify` and CI, including odd sizes, single rows and empty ones
+  std::vector<std::string> full;  // more for `verify --sizes full`
   std::vector<std::string> bench;  // sizes of `bench`
   /// Size text such as "512x512" or "1048576"; the seed fixes random inputs.
   std::function<CaseProblem(const std::string& size, uint64_t seed)> make;
@@ -70,19 +71,19 @@ class CaseRegistry {
  private:
   std::vector<Case> cases_;
 };
-/// docs/support.md: which back end runs which case, as Markdown.
+/// The table of docs/support.md as Markdown: the back ends that support each case.
 std::string support_matrix(const CaseRegistry& registry);
 /// Integers of "512x512", slowest axis first. Throws InputError for other text.
 std::vector<int64_t> parse_size(const std::string& text);
-/// The same as a shape of `rank` axes.
+/// The same as a shape. Throws InputError if it does not have `rank` axes.
 Shape parse_shape(const std::string& text, int rank);
 
 /// Differences between two results. Two NaN are equal, regardless of their bits.
 struct Comparison {
   int64_t elements = 0, differing_bits = 0, differing_elements = 0;
   double max_abs = 0, mean_abs = 0, rel_l2 = 0, max_ulp = 0;
-  double finite_equal =
-      100;  // % of elements that are finite on both sides, or the same NaN or infinity on both
+  /// Percentage of elements that are finite in both results, or the same NaN or infinity in both.
+  double finite_equal = 100;
   std::vector<double> relative_max;  // per output: max |got − expected| / max |expected|; NaN for integers
   bool within(const Bound& bound) const;
 };
@@ -99,17 +100,17 @@ struct VerifyRow {
   bool pass = false;
   std::string skipped;  // the reason, else empty
 };
-/// Runs a case of one size on `device` and on what it is compared with (`other` is that device; unused for
-/// reference).
+/// Runs a case of one size on `device` and compares it with `other`, or with the plain reference, for which `other` is
+/// not used.
 VerifyRow verify_case(const Case& c, const std::string& size, const Device& device, Against against,
                       const Device& other, uint64_t seed = 1);
 
 struct BenchOptions {
-  int iterations = 0;     // 0: enough for a steady median, 5 to 200
+  int iterations = 0;     // 0: as many as take one second, 5 to 200
   int warmup = 0;         // 0: at least two runs and 0.1 s
   bool reference = true;  // also time the plain C++ reference (CPU devices)
 };
-/// One row of `lockstep bench`; times in milliseconds of one operation.
+/// One row of `lockstep bench`. Times are milliseconds per operation; gbps and gflops are 10^9 per second.
 struct BenchRow {
   std::string name, size, dtype;
   double median_ms = 0, p95_ms = 0, mean_ms = 0, min_ms = 0, bytes = 0, gbps = 0, share_of_copy = 0,

@@ -10,7 +10,7 @@ import numpy as np
 from . import Array, Device, DType
 
 class Expr:
-    """A value that is known when the kernel or the residual runs."""
+    """A traced value, known only when the kernel or the residual runs."""
     def __add__(self, o: Operand) -> Expr: ...
     def __radd__(self, o: Operand) -> Expr: ...
     def __sub__(self, o: Operand) -> Expr: ...
@@ -44,7 +44,7 @@ class Expr:
     def __abs__(self) -> Expr: ...
 
 class Axis(Expr):
-    """A coordinate of a place; called, the place shifted along its axis."""
+    """A coordinate of a point. Called with an integer, it returns the point shifted along its axis."""
     def __call__(self, shift: int) -> Point: ...
 
 class Point:
@@ -53,7 +53,7 @@ class Point:
     z: Axis
 
 class Var(Expr):
-    """A variable of a kernel."""
+    """A mutable variable of a kernel."""
     def set(self, value: Operand) -> None: ...
     def __iadd__(self, o: Operand) -> Var: ...
     def __isub__(self, o: Operand) -> Var: ...
@@ -69,7 +69,7 @@ class Var(Expr):
     def __irshift__(self, o: Operand) -> Var: ...
 
 class Element(Expr):
-    """An element type; in annotations of kernels what a number or a buffer of it is while tracing."""
+    """An element type. In the body of a kernel, a parameter annotated with it is a number or a buffer of this type."""
     name: ClassVar[str]
     numpy: ClassVar[np.dtype[Any]]
     itemsize: ClassVar[int]
@@ -88,7 +88,7 @@ class Element(Expr):
     def atomic_add(self, key: Key, value: Operand) -> Expr: ...
 
 class Memory:
-    """Memory of a lane or of a group."""
+    """An array of a lane or of a group."""
     def __getitem__(self, at: Operand) -> Expr: ...
     def __setitem__(self, at: Operand, value: Operand) -> None: ...
 

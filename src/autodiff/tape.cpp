@@ -170,7 +170,7 @@ Value round(const Value& a) {
 Value clamp(const Value& a, double low, double high) { return min(max(a, low), high); }
 
 Value sum(std::span<const Value> terms) {
-  if (terms.empty()) throw InputError("sum of nothing", "autodiff sum", "one term or more");
+  if (terms.empty()) throw InputError("a sum without terms", "autodiff sum", "one term or more");
   return terms[0].graph().make(Op::sum, terms);
 }
 Value sum(std::initializer_list<Value> terms) {

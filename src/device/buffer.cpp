@@ -185,7 +185,8 @@ Buffer Device::wrap(Storage storage, Shape shape, const Foreign& foreign) const 
     span += (shape[a] - 1) * stride * size;
   }
   if (foreign.address > UINT64_MAX - uint64_t(span))
-    refuse(fmt::format("address {:#x} with {} bytes", foreign.address, span), kWhere, "memory that exists");
+    refuse(fmt::format("address {:#x} with {} bytes", foreign.address, span), kWhere,
+           "an address range within the address space");
   opened().check_alive();
   buffer.owner_ = state_;
   buffer.memory_ = state_->backend->adopt(foreign, span);
@@ -239,7 +240,7 @@ void Device::write(const Buffer& buffer, const void* data, int64_t bytes, const 
   state_->refuse_recorded("Device::write");
   if (bytes == 0) return;
   if (device::overlaps_itself(buffer.shape_, buffer.strides_))
-    refuse(device::layout_text(buffer), "Device::write", "a buffer without two positions of one element");
+    refuse(device::layout_text(buffer), "Device::write", "a buffer whose elements do not share memory");
   state_->check_alive();
   device::Queue* const queue = state_->queue_for(stream, "Device::write");
   const int64_t size = size_of(buffer.storage());

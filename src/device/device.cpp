@@ -125,7 +125,8 @@ void DeviceState::count_copy(int64_t to_device, int64_t from_device) {
 }  // namespace device
 
 device::DeviceState& Device::opened() const {
-  if (!state_) throw InputError("a Device that nothing opened", "lockstep::Device", "one from Device::open");
+  if (!state_)
+    throw InputError("an empty Device handle", "lockstep::Device", "a device returned by Device::open");
   return *state_;
 }
 const DeviceInfo& Device::info() const { return opened().info; }
@@ -233,7 +234,7 @@ void Device::replay(const Graph& graph, const Arguments& values) const {
   opened().refuse_recorded("Device::replay");
   if (graph.owner_ != state_)
     throw InputError(graph.owner_ ? fmt::format("a graph of {}", graph.owner_->info.name) : "an empty graph",
-                     "Device::replay", fmt::format("a graph that {} recorded", state_->info.name));
+                     "Device::replay", fmt::format("a graph recorded on {}", state_->info.name));
   state_->check_alive();
   device::check_fault(DeviceFault::launch);
   device::Queue* const queue = state_->queue_for({}, "Device::replay");

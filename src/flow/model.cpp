@@ -97,7 +97,7 @@ void check(const Model& model, const Stepping& stepping) {
   if (stepping.cfl == 0) return;
   if (stepping.integrator == Integrator::ab3 || stepping.integrator == Integrator::etdrk4)
     refuse_model("cfl", fmt::format("cfl with {}", name(stepping.integrator)),
-                 "a fixed dt: the coefficients of this integrator are those of one dt");
+                 "a fixed dt, on which the coefficients of this integrator depend");
   const double most = cfl_limit(model, stepping.integrator);
   if (stepping.cfl > most)
     refuse_model("cfl", fmt::format("cfl = {}", stepping.cfl),

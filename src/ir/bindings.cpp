@@ -67,7 +67,7 @@ std::map<std::string, int> word_arities() {
 AnyVal apply(const std::string& name, const std::vector<AnyVal>& v) {
   const auto found = words().find(name);
   if (found == words().end())
-    throw InputError("operation " + name, "lockstep.kernel", "a word of the kernel language");
+    throw InputError("operation " + name, "lockstep.kernel", "a function of the kernel language");
   const auto [floats, integers, arity] = found->second;
   if (int(v.size()) != std::abs(arity))
     throw InputError(name + " of " + std::to_string(v.size()) + " operands", "lockstep.kernel",
@@ -212,7 +212,7 @@ OpenBlock open_block() {
 void close_block(const OpenBlock& block) {
   if (detail::builder().current() != block.inner)
     throw InputError("blocks that are not closed in turn", "kernel " + detail::builder().function().name,
-                     "with and for statements that end where they began");
+                     "with and for statements that are closed in order");
   detail::builder().set_current(block.outer);
 }
 

@@ -27,12 +27,12 @@ std::string kernel_of(uint32_t trace) {
 }
 void check_trace(uint32_t trace, const char* what) {
   if (trace != current_trace || trace == 0)
-    throw InputError(
-        fmt::format("{} of {}", what, kernel_of(trace)),
-        current_trace ? current_builder->where() : "outside of a kernel",
-        current_trace && current_builder->function().domain == ir::Domain::values
-            ? "what the function is given, an array of its own, or a plain C++ function, which is inlined"
-            : "values, arrays, buffers and points of the kernel that is being traced");
+    throw InputError(fmt::format("{} of {}", what, kernel_of(trace)),
+                     current_trace ? current_builder->where() : "outside of a kernel",
+                     current_trace && current_builder->function().domain == ir::Domain::values
+                         ? "parameters of the function and arrays that it declares, or a plain C++ function, "
+                           "which is inlined"
+                         : "values, arrays, buffers and points of the kernel that is being traced");
 }
 uint32_t current_block() { return current_builder ? current_builder->current() : 0; }
 
@@ -67,16 +67,16 @@ Traced& Traced::operator=(const Traced& other) {
   if (empty() || trace_ != current_trace)
     block_ = block;
   else if (block > block_)
-    throw InputError("a Val assigned in an if_ or a loop that it was made outside of",
+    throw InputError("a Val created outside of an if_ or a loop, and assigned inside",
                      current_builder->where(),
-                     "a Var, whose value the lanes and passes change, or a Val made inside");
+                     "a Var for variables that branches and iterations change, or a Val created inside");
   id_ = other.id_;
   trace_ = other.trace_;
   return *this;
 }
 
 ir::Id Traced::id() const {
-  if (empty()) throw InputError("a value that was never given", kernel_of(current_trace), "a value");
+  if (empty()) throw InputError("an empty value", kernel_of(current_trace), "a value");
   check_trace(trace_, "a value");
   return id_;
 }

@@ -74,8 +74,8 @@ std::optional<Message> Transport::wait(int from, Tag tag, double limit_s) {
 Message Group::State::receive(int from, Tag tag) {
   if (std::optional<Message> message = transport->wait(from, tag, options.wait_limit_s))
     return std::move(*message);
-  throw GroupError(from < 0 ? fmt::format("no rank has answered for {:g} s", options.wait_limit_s)
-                            : fmt::format("rank {} has not answered for {:g} s", from, options.wait_limit_s),
+  throw GroupError(from < 0 ? fmt::format("no rank has responded for {:g} s", options.wait_limit_s)
+                            : fmt::format("rank {} has not responded for {:g} s", from, options.wait_limit_s),
                    transport->name(), "every rank to reach the same call in that time");
 }
 

@@ -146,8 +146,8 @@ void Group::sum(const Device& device, int64_t parts, const Buffer& mine, const B
                     (own.size() == 0 || (mine && mine.storage() == storage && mine.contiguous() &&
                                          mine.elements() == own.size() * length));
   if (numbers_of_part(*this, parts, static_cast<size_t>(own.size() * length), fits) != length)
-    throw GroupError("sums of another length than contributions", "Group::sum",
-                     "one number for each of a part")
+    throw GroupError("sums and contributions of different lengths", "Group::sum",
+                     "one sum for each number of a part")
         .on_every_rank();
   if (length == 0) return;
 

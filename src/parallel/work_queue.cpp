@@ -79,7 +79,7 @@ struct WorkQueue::State {
         if (!finished[r] && std::chrono::duration<double>(QueueClock::now() - heard[r]).count() >
                                 group.options().wait_limit_s)
           throw GroupError(
-              fmt::format("rank {} has not answered for {:g} s", r, group.options().wait_limit_s),
+              fmt::format("rank {} has not responded for {:g} s", r, group.options().wait_limit_s),
               transport.name(), "a response in that time");
       if (busy)
         pause = {};

@@ -271,7 +271,7 @@ Inputs first_levels(const TrajectoryInputs& inputs, int64_t& levels) {
         throw InputError(fmt::format("{} with {} values in time", name, list.size()), "pde trajectory",
                          fmt::format("{}, one for each level", levels));
       if (!of_first.emplace(name, list[0]).second)
-        throw InputError(fmt::format("{} once for all levels and once for each", name), "pde trajectory",
+        throw InputError(fmt::format("{} both for all levels and for each level", name), "pde trajectory",
                          "one or the other");
     }
   };
@@ -305,7 +305,7 @@ void refuse_nonlinear_levels(const Plan& plan) {
       for (uint32_t leaf : autodiff::leaves_of(std::span(&*t.point, 1)))
         simple &= plan.accesses[leaf].kind != Access::field;
     if (!simple)
-      throw UnsupportedError(fmt::format("field {} at level {:+} enters otherwise than by a time difference",
+      throw UnsupportedError(fmt::format("field {} at level {:+} is used outside of a time difference",
                                          plan.fields[size_t(t.field_index)].name, t.level),
                              "pde trajectory", "residuals linear in the levels before and after");
   }

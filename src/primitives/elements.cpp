@@ -150,7 +150,7 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
       from.storage() != to.storage())
     throw InputError(fmt::format("{} {} to {} {}", name(from.storage()), to_string(from.shape()),
                                  name(to.storage()), to_string(to.shape())),
-                     where, "rank 2, one storage, shapes that mirror each other");
+                     where, "rank 2, one storage and transposed shapes");
   if (from.elements() == 0) return;
   with_element(from.storage(), where, [&]<class T>(T) {
     device.launch_on(stream, transpose_kernel<T>(),

@@ -148,7 +148,7 @@ void gather_rows(const Device& device, const Rows& rows, const Buffer& x, const 
   const int rank = x.shape().rank();
   if (rank > 2 || !y || y.shape().rank() != rank || (rank == 2 && y.shape()[1] != x.shape()[1]))
     throw InputError(fmt::format("x {} and y {}", to_string(x.shape()), to_string(y.shape())), where,
-                     "rank 1 or 2, as many columns as each other");
+                     "rank 1 or 2 with the same number of columns");
   const int64_t width = rank == 2 ? x.shape()[1] : 1, count = y.shape()[0], entries = rows.columns.elements();
   expect_flat(y, x.storage(), count * width, where);
   expect_flat(rows.first, Storage::i32, count + 1, where);

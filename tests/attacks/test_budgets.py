@@ -77,7 +77,7 @@ class Budgets(attacks.Attack):
                  "{graph}": self.write("graph.g2o", GRAPH)}
         done = self.refuses(*(names.get(word, word) for word in words), "--input-memory", "64M", names=name, data=DATA, seconds=SECONDS)
         self.assertIn(b"MiB", done.stderr)
-        self.assertNotIn(b"more memory than there is", done.stderr)
+        self.assertNotIn(b"more memory than is available", done.stderr)
 
     def npz(self, name, **arrays):
         return self.write(name, zip_bytes([(key + ".npy", data) for key, data in arrays.items()]))

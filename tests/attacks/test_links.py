@@ -106,7 +106,7 @@ class Links(attacks.Attack):
         os.symlink(self.path("absent"), self.path("out"))
         for command in ("urban_sample", "flow_run", "solve_g2o"):
             done = self.refuses(*self.command(COMMANDS[command], self.path("out")), names=self.path("out"))
-            self.assertIn(b"a link to nothing", done.stderr)
+            self.assertIn(b"a link without a target", done.stderr)
             self.assertFalse(os.path.lexists(self.path("absent")))
 
     def test_pipe_at_a_name(self):

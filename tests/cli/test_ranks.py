@@ -134,7 +134,7 @@ class Ranks(RanksTest):
     def test_a_rank_that_stops_is_named_after_the_limit(self):
         words = [PROGRAM, *self.words("slow", "--tile", "32", "--wait-limit", "2")]
         code, errors = self.stop_one_of(2, words, lambda: finished(self.path("slow", ".tiles")) > 0)
-        self.assertIn("rank 0: rank 1 has not answered for 2 s [MPI", errors)
+        self.assertIn("rank 0: rank 1 has not responded for 2 s [MPI", errors)
         self.assertNotEqual(code, 0)
 
     def ensemble(self, out, *more):

@@ -131,7 +131,7 @@ class RanksFaults(RanksTest):
         for words in (self.flow, self.train, self.sweep, self.solve):
             with self.subTest(words.__name__):
                 code, errors = self.stop_one_of(2, [PROGRAM, *words("slow", "--wait-limit", "2")], lambda: os.path.exists(self.path("slow.npz")))
-                self.assertIn("rank 1 has not answered for 2 s [MPI", errors)
+                self.assertIn("rank 1 has not responded for 2 s [MPI", errors)
                 self.assertNotEqual(code, 0)
                 os.remove(self.path("slow.npz"))
 
@@ -145,7 +145,7 @@ class RanksFaults(RanksTest):
         for words, file in ((loss, self.fields()), (graph, self.path("scene.g2o")), (sweep, LOG)):
             with self.subTest(words[1:3]):
                 waits = [self.path("pipe.csv") if word == file else word for word in words]
-                self.mpi_refuses((1, words), (1, waits), saying="rank 1 has not answered for 2 s [MPI")
+                self.mpi_refuses((1, words), (1, waits), saying="rank 1 has not responded for 2 s [MPI")
 
     def test_a_full_disk_is_named(self):
         for words, kilobytes in ((self.flow, 64), (self.pde, 16), (self.train, 1), (self.sweep, 1), (self.solve, 8)):

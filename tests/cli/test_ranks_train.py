@@ -85,7 +85,7 @@ class RanksTrain(RanksTest):
         words = self.words("refused")
         done = run(*words, "--ranks", "5")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("4 parts for 5 ranks [--parts]: expected a part of the batches, or a seed, for each rank", done.stderr)
+        self.assertIn("4 parts for 5 ranks [--parts]: expected at least one part of the batches, or one seed, for each rank", done.stderr)
         self.refuses(*words[:-4], "--parts", "5", "--out", self.path("refused"), saying="at most the 4 examples of a batch")
         lines = self.mpi_refuses((2, [PROGRAM, *words]), (1, [PROGRAM, *words, "--rate", "0.5"]), saying="inputs and options of rank 2 differ")
         self.assertEqual(len(lines), 1)

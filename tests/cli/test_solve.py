@@ -331,7 +331,7 @@ class Landmarks(SolveTest):
 
     def test_bad_lines_are_named(self):
         for line, saying in (("EDGE_SE2_XY 10 0 1 1 1 0 1", "vertex 10 is a landmark"), ("EDGE_SE2_XY 0 77 1 1 1 0 1", "vertex 77 is not in the file"),
-                             ("EDGE_SE2_XY 0 10 1 1 1 5 1", "information matrix"), ("VERTEX_XY 10 0 0", "a second time")):
+                             ("EDGE_SE2_XY 0 10 1 1 1 5 1", "information matrix"), ("VERTEX_XY 10 0 0", "is repeated")):
             self.refuses("solve", "g2o", self.write("bad.g2o", landmarks2() + line + "\n"), "--quiet", saying=saying)
         self.refuses("solve", "g2o", "", saying="an empty text [FILE]")
 

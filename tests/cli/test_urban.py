@@ -256,7 +256,7 @@ class Urban(ProgramTest):
         place = ["--latitude", "57.7", "--longitude", "12", "--utc-offset", "2"]
         self.refuses(*shadows, "--at", "midsummer", *place, saying="midsummer")
         self.refuses(*shadows, "--at", "2015-02-30T12:00", *place, saying="2015-02-30")
-        self.refuses(*shadows, "--azimuth", "10", "--altitude", "9", *place[:4], saying="a place without a time")
+        self.refuses(*shadows, "--azimuth", "10", "--altitude", "9", *place[:4], saying="a location without a time")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--wall-height", self.dsm, saying="--wall-height and --wall-aspect")
         svf = ["urban", "svf", *self.base, "--out", self.path("o")]
         self.refuses(*svf, "--patches", "306", saying="[--patches]: expected one of 145|153|305|609")

@@ -240,7 +240,7 @@ class Usage(ProgramTest):
         self.assertIn(f"hint: '{dsm}' is the value of no option\n", run("urban", "svf", dsm).stderr)
         self.assertNotIn("hint", run("urban", "svf").stderr)
         self.refuses("urban", "run", "--dsm", dsm, "--pixel-size", "1", "--lat", "57", "--lon", "12", "--weather", dsm, "--utc-offset", "1",
-                     "--out", self.path("day"), saying=f"this is no text [{dsm}]: expected weather: EPW")
+                     "--out", self.path("day"), saying=f"the file is not a text file [{dsm}]: expected weather: EPW")
 
     def test_a_closed_stdout_is_an_error(self):
         with open("/dev/full", "w") as full:

@@ -97,7 +97,8 @@ TEST_P(Edges, WrapsThatNoMemoryHoldsAreRefused) {
   EXPECT_EQ(wrap({INT32_MAX, INT32_MAX, INT32_MAX}, {0, 0, 1}, address_of(v)),
             "shape (2147483647, 2147483647, 2147483647) [Device::wrap]: expected less than 2^61 bytes");
   EXPECT_EQ(wrap({4, 4}, {4, 1}, UINT64_MAX - 15),
-            "address 0xfffffffffffffff0 with 64 bytes [Device::wrap]: expected memory that exists");
+            "address 0xfffffffffffffff0 with 64 bytes [Device::wrap]: expected an address range within the "
+            "address space");
   EXPECT_EQ(wrap({2, 2}, {-1, 1}, address_of(v)),
             "stride -1 of axis 0 [Device::wrap]: expected strides of 0 or more, and 1 of the last axis");
   EXPECT_EQ(wrap({1, 64}, {-77, 1}, address_of(v)), "accepted");  // of an axis of one element
@@ -136,8 +137,8 @@ TEST_P(Edges, OverlapIsThatOfBytesWhateverTheStrides) {
   EXPECT_EQ(launch(copy, f32s(128, {4, 8}, {7, 1}), f32s(0, {4, 8}, {8, 1})), "accepted");
   const std::vector<f32> data(32);
   EXPECT_EQ(said_of([&] { device.write(f32s(0, {4, 8}, {0, 1}), data.data(), 128); }),
-            "strides (0, 1) of shape (4, 8) [Device::write]: expected a buffer without two positions of one "
-            "element");
+            "strides (0, 1) of shape (4, 8) [Device::write]: expected a buffer whose elements do not "
+            "share memory");
 }
 
 TEST_P(Edges, EmptyBuffersUnderARuleGiveZero) {

@@ -217,7 +217,7 @@ TEST_P(Launch, EmptyHandlesAreRefused) {
   const Buffer in = device.upload(std::vector<i32>{1}), out = device.allocate<i32>({1});
   const Device none;
   EXPECT_EQ(message([&] { none.launch(add_scalar(), {1}, in, out, 1); }),
-            "a Device that nothing opened [lockstep::Device]: expected one from Device::open");
+            "an empty Device handle [lockstep::Device]: expected a device returned by Device::open");
   EXPECT_THROW(none.allocate<i32>({1}), InputError);
   EXPECT_THROW(none.stream(), InputError);
   EXPECT_THROW(none.info(), InputError);
@@ -229,7 +229,7 @@ TEST_P(Launch, EmptyHandlesAreRefused) {
   EXPECT_THROW(device.supports(Kernel()), InputError);
   EXPECT_THROW(device.prepare(Kernel()), InputError);
   EXPECT_EQ(message([&] { device.replay(Graph()); }),
-            "an empty graph [Device::replay]: expected a graph that " + device.info().name + " recorded");
+            "an empty graph [Device::replay]: expected a graph recorded on " + device.info().name);
   i32 value = 0;
   EXPECT_THROW(device.read(Buffer(), &value, 4), InputError);
   EXPECT_THROW(device.copy(Buffer(), out), InputError);

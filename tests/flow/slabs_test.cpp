@@ -86,7 +86,7 @@ TEST(Slabs, WhatCannotBeDividedIsNamed) {
   const auto with = [&](const Model& model, int ranks) {
     return refusal(ranks, 60, [&](const Group& group) { Solver(device, model, {}, Storage::f32, 1, group); });
   };
-  expect_in(with(turbulence(48, 32), 2), "expected sides that are powers of two up to 4096");
+  expect_in(with(turbulence(48, 32), 2), "expected axes whose points are powers of two up to 4096");
   Model dynamic = turbulence(32, 32);
   dynamic.closure = Closure::dynamic_smagorinsky;
   expect_in(with(dynamic, 2), "no closure but Smagorinsky's");
@@ -103,7 +103,7 @@ TEST(Slabs, ARankThatFallsSilentIsNamed) {
                       if (group.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(12));
                       solver.advance(1);
                     }),
-            "rank 1 has not answered for 5 s");
+            "rank 1 has not responded for 5 s");
 }
 
 }  // namespace

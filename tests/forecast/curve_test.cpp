@@ -293,7 +293,7 @@ TEST(LearningCurves, RefusalsNameWhatIsWrong) {
   EXPECT_EQ(error(steps, broken), "the loss of row 5 is nan [a.csv]: expected finite numbers");
   broken = steps;
   broken[6] = 1;
-  EXPECT_EQ(error(broken, losses), "the step of row 7 is 1 [a.csv]: expected steps that rise from 0");
+  EXPECT_EQ(error(broken, losses), "the step of row 7 is 1 [a.csv]: expected increasing steps from 0 on");
 }
 
 TEST(LearningCurves, PlotIsDrawn) {

@@ -43,9 +43,9 @@ TEST(TrainingLogs, CsvFlawsNameTheLine) {
             "column 'loss' is 'nan' [a.csv:3]: expected a finite number");
   EXPECT_EQ(loss_of("step,loss\n1,2\n2,inf\n"), "column 'loss' is 'inf' [a.csv:3]: expected a finite number");
   EXPECT_EQ(loss_of("step,loss\n1,2\n1,3\n"),
-            "step 1 of 'loss' a second time [a.csv:3]: expected steps that rise");
+            "step 1 of 'loss' is repeated [a.csv:3]: expected increasing steps");
   EXPECT_EQ(loss_of("step,loss\n5,2\n4,3\n"),
-            "step 4 of 'loss' after step 5 [a.csv:3]: expected steps that rise");
+            "step 4 of 'loss' after step 5 [a.csv:3]: expected increasing steps");
   EXPECT_EQ(loss_of("step,loss\n5,2\n6\n"), "1 fields [a.csv:3]: expected 2 as above");
   EXPECT_EQ(loss_of("step,loss\n-5,2\n"), "the step is '-5' [a.csv:2]: expected a number from 0");
   EXPECT_EQ(loss_of(""), "no rows [a.csv]: expected a log of a training run (CSV)");
@@ -149,14 +149,14 @@ TEST(TrainingLogs, TensorBoardDamage) {
   };
   std::string damaged = file;
   damaged[first + 14] ^= 1;
-  EXPECT_TRUE(has(error(damaged), "the checksum of a record's data does not fit [f, record 2]"));
+  EXPECT_TRUE(has(error(damaged), "the checksum of a record's data is wrong [f, record 2]"));
   damaged = file;
   damaged[first + 1] ^= 1;
-  EXPECT_TRUE(has(error(damaged), "the checksum of a record's length does not fit [f, record 2]"));
+  EXPECT_TRUE(has(error(damaged), "the checksum of a record's length is wrong [f, record 2]"));
   EXPECT_TRUE(has(error(file.substr(0, file.size() - 3)), "the file ends inside of a record [f, record 2]"));
   EXPECT_TRUE(has(error(file.substr(0, first + 5)), "the file ends inside of a record's head [f, record 2]"));
   EXPECT_TRUE(has(error(file + event(2, member(1, "loss") + "\x15" + raw(2.0f))),
-                  "step 2 of 'loss' a second time [f:3]"));
+                  "step 2 of 'loss' is repeated [f:3]"));
   EXPECT_TRUE(
       has(error(file + event(3, member(1, "loss") + "\x15" + raw(NAN))), "column 'loss' is 'nan' [f:3]"));
   EXPECT_TRUE(has(error(record(std::string("\x2a\x7f") + "x")),

@@ -104,12 +104,13 @@ TEST_F(Parts, SeedsAreDealtOut) {
 
 TEST_F(Parts, Refusals) {
   TrainOptions options{.task = line_task(kAdam)};
-  EXPECT_EQ(
-      refused_over(2, options),
-      "1 part and 1 seeds for 2 ranks [--parts]: expected a part of the batches, or a seed, for each rank");
+  EXPECT_EQ(refused_over(2, options),
+            "1 part and 1 seeds for 2 ranks [--parts]: expected at least one part of the batches, or one "
+            "seed, for each rank");
   options.parts = 2;
-  EXPECT_EQ(refused_over(3, options),
-            "2 parts for 3 ranks [--parts]: expected a part of the batches, or a seed, for each rank");
+  EXPECT_EQ(
+      refused_over(3, options),
+      "2 parts for 3 ranks [--parts]: expected at least one part of the batches, or one seed, for each rank");
   options.parts = 17;
   EXPECT_NE(refused_over(1, options).find("at most the 16 examples of a batch"), std::string::npos);
   options.parts = 2, options.rate = 1e300;

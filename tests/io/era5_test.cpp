@@ -92,7 +92,7 @@ TEST_F(Era5, OfSumsFromMidnightIsRefused) {
     return sum;
   });
   const std::string text = test::refusal([&] { read_era5(folder / "land.nc", {48, 11, false, 0}); });
-  EXPECT_NE(text.find("adds up over the day, as in ERA5-Land"), std::string::npos) << text;
+  EXPECT_NE(text.find("accumulated over the day, as in ERA5-Land"), std::string::npos) << text;
   write_day(folder / "night.nc", [](int) { return 0; });
   EXPECT_EQ(read_era5(folder / "night.nc", {48, 11, false, 0}).rows.size(), 25u);
 }

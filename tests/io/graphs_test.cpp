@@ -93,7 +93,7 @@ TEST(G2o, RefusesWithTheLine) {
       "EDGE_SE2, EDGE_SE2_XY, EDGE_BEARING_SE2_XY, EDGE_POINTXY, EDGE_PRIOR_SE2, EDGE_SE3:QUAT, "
       "EDGE_SE3_TRACKXYZ, EDGE_SE3_PRIOR, PARAMS_SE3OFFSET or FIX");
   EXPECT_EQ(g2o_refusal(two + "VERTEX_SE2 1 5 5 5\n"),
-            "vertex 1 a second time [p.g2o:3]: expected each vertex once");
+            "vertex 1 is repeated [p.g2o:3]: expected each vertex once");
   EXPECT_EQ(g2o_refusal("\n" + edge("0 9 1 0 0 " + kIdentity3)),
             "vertex 9 is not in the file [p.g2o:4]: expected the id of a VERTEX line");
   EXPECT_EQ(g2o_refusal(edge("1 1 1 0 0 " + kIdentity3)),
@@ -185,7 +185,7 @@ TEST(G2o, WritesLandmarks) {
 TEST(G2o, RefusesLandmarksWithTheLine) {
   const std::string flat = "VERTEX_SE2 0 0 0 0\nVERTEX_XY 1 1 0\n", unit = " 1 0 1\n";
   EXPECT_EQ(g2o_refusal(flat + "VERTEX_XY 0 5 5\n"),
-            "vertex 0 a second time [p.g2o:3]: expected each vertex once");
+            "vertex 0 is repeated [p.g2o:3]: expected each vertex once");
   EXPECT_EQ(g2o_refusal(flat + "EDGE_SE2_XY 1 0 1 0" + unit),
             "vertex 1 is a landmark [p.g2o:3]: expected a pose");
   EXPECT_EQ(g2o_refusal(flat + "EDGE_POINTXY 1 0 1 0" + unit),
@@ -203,7 +203,7 @@ TEST(G2o, RefusesLandmarksWithTheLine) {
   EXPECT_EQ(g2o_refusal(space + "EDGE_SE3_TRACKXYZ 0 1 5 1 2 3 1 0 0 1 0 1\n"),
             "sensor 5 is not in the file [p.g2o:3]: expected the id of a PARAMS_SE3OFFSET line");
   EXPECT_EQ(g2o_refusal(space + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\nPARAMS_SE3OFFSET 0 0 0 0 0 0 0 1\n"),
-            "sensor 0 a second time [p.g2o:4]: expected each sensor once");
+            "sensor 0 is repeated [p.g2o:4]: expected each sensor once");
   EXPECT_EQ(g2o_refusal(space + "PARAMS_SE3OFFSET 0 0 0 0 0 0 0 0\n"),
             "a zero quaternion [p.g2o:3]: expected a rotation");
 }
@@ -363,7 +363,7 @@ TEST(Csv, RefusesWithTheLine) {
   EXPECT_EQ(refusal("x,y\n1,2\n1,2,3\n"), "3 fields [t.csv:3]: expected 2 as above");
   EXPECT_EQ(refusal("1,2\n1,nan\n"), "column 2 is 'nan' [t.csv:2]: expected a finite number");
   EXPECT_EQ(refusal("1,2\n,3\n"), "column 1 is empty [t.csv:2]: expected a finite number");
-  EXPECT_EQ(refusal("x,x\n1,2\n"), "column 'x' a second time [t.csv:1]: expected each name once");
+  EXPECT_EQ(refusal("x,x\n1,2\n"), "column 'x' is repeated [t.csv:1]: expected each name once");
   EXPECT_EQ(refusal("x,y\n"), "no rows of numbers [t.csv]: expected a table of numbers (CSV)");
   EXPECT_EQ(refusal("\"x,y\n"), "a quote is not closed [t.csv:1]: expected a closing quote on the same line");
 }

@@ -22,8 +22,7 @@ TEST(Json, WhatIsNoDocumentIsRefused) {
   EXPECT_EQ(error_in("{\n\"a\": tru}"), "text that is not JSON [a.json:2]: expected JSON");
   EXPECT_EQ(error_in(""), "text that is not JSON [a.json:1]: expected JSON");
   EXPECT_TRUE(has(error_in("[1e999]"), "too large"));
-  EXPECT_TRUE(
-      has(error_in("{\"a\": {\"b\": 1, \"c\": 2, \"b\": 3}}"), "the name 'b' a second time [a.json]"));
+  EXPECT_TRUE(has(error_in("{\"a\": {\"b\": 1, \"c\": 2, \"b\": 3}}"), "the name 'b' is repeated [a.json]"));
   EXPECT_EQ(error_in("[{\"a\": 1}, {\"a\": {\"a\": 2}}]"), "no InputError");
 }
 

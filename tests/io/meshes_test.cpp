@@ -157,7 +157,7 @@ TEST(Ply, BothByteOrdersAndOtherProperties) {
     EXPECT_EQ(mesh.colors, (std::vector<uint8_t>{0, 1, 2, 10, 11, 12, 20, 21, 22}));
   }
   EXPECT_EQ(error_of([&] { ply(small.substr(0, small.size() - 1)); }),
-            "a list of 3 [m.ply, face 1]: expected a whole file");
+            "a list of 3 [m.ply, face 1]: expected a complete file");
   EXPECT_EQ(error_of([&] { ply(small + "x"); }),
             "1 bytes follow the last element [m.ply]: expected the end of the file");
 }
@@ -173,7 +173,7 @@ TEST(Ply, RefusesWithThePlace) {
   EXPECT_EQ(refusal(head + "element vertex 1\nproperty real x\nend_header\n"),
             "unknown type 'real' [m.ply:4]: expected char, uchar, short, ushort, int, uint, float or double");
   EXPECT_EQ(refusal(head + "element vertex 99999999999\n" + xyz + "end_header\n0 0 0\n"),
-            "99999999999 of element 'vertex' in 6 bytes [m.ply]: expected a whole file");
+            "99999999999 of element 'vertex' in 6 bytes [m.ply]: expected a complete file");
   EXPECT_EQ(refusal(head + "element vertex 1\nproperty float x\nend_header\n0\n"),
             "no x, y and z in element 'vertex' [m.ply]: expected three properties");
   EXPECT_EQ(refusal(head + "element vertex 2\n" + xyz + "end_header\n0 0 0\n0 nan 0\n"),

@@ -171,7 +171,7 @@ TEST(Weather, WhatIsRefusedNamesFileAndLine) {
   const std::string one = csv_row("2015-06-21T12:00"), two = csv_row("2015-06-21T13:00");
   expect_refused("time,Ta,RH\n2015-06-21T12:00,1,2\n", "w:1", "no column wind, Kglobal");
   expect_refused(kHead + two + one, "w:3", "2015-06-21T12:00 after 2015-06-21T13:00");
-  expect_refused(kHead + one + one, "w:3", "a second time");
+  expect_refused(kHead + one + one, "w:3", "is repeated");
   expect_refused(kHead + csv_row("21.6.2015 12:00"), "w:2", "time is '21.6.2015 12:00'");
   expect_refused(kHead + csv_row("2015-02-29T12:00"), "w:2", "time");
   expect_refused(kHead + csv_row("2015-06-21T12:00", "20,50,2"), "w:2", "4 fields");

@@ -76,15 +76,16 @@ TEST(Throws, WithFileAndWhatToWrite) {
                 o[at] = 1;
               }),
               said("axis"));
-  EXPECT_THAT(trace_error([](At<1> at, A a, B b, O) {
-                LocalArray<f32> l(2);
-                const auto f = function("f", [&](Val<f32> x) {
-                  l[0] = x;
-                  return Val<f32>(l[0]);
-                });
-                b[at] = f(a[at]);
-              }),
-              AllOf(HasSubstr("throw_test.cpp:"), HasSubstr("an array of its own, or a plain C++ function")));
+  EXPECT_THAT(
+      trace_error([](At<1> at, A a, B b, O) {
+        LocalArray<f32> l(2);
+        const auto f = function("f", [&](Val<f32> x) {
+          l[0] = x;
+          return Val<f32>(l[0]);
+        });
+        b[at] = f(a[at]);
+      }),
+      AllOf(HasSubstr("throw_test.cpp:"), HasSubstr("arrays that it declares, or a plain C++ function")));
 }
 
 TEST(Throws, WhereControlFlowIsTooDeep) {

@@ -115,7 +115,7 @@ TEST(Group, ARankThatDoesNotAnswerIsNamedAfterTheLimit) {
       group.all_gather({});
     });
   });
-  EXPECT_TRUE(error.starts_with("rank 2 has not answered for 1.5 s [threads]")) << error;
+  EXPECT_TRUE(error.starts_with("rank 2 has not responded for 1.5 s [threads]")) << error;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
@@ -168,7 +168,7 @@ TEST(Group, AQueueWhoseRankFallsSilentEnds) {
       queue.finish();
     });
   });
-  EXPECT_TRUE(error.starts_with("rank 1 has not answered for 1.5 s")) << error;
+  EXPECT_TRUE(error.starts_with("rank 1 has not responded for 1.5 s")) << error;
 }
 
 TEST(Group, AResultThatCannotBeTakenEndsAllRanks) {

@@ -367,7 +367,7 @@ TEST(Divided, RanksThatDifferOrFallSilentAreNamed) {
                       if (group.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(4));
                       DividedLoss(system, fields.mesh, group).gather({1, {1.0}, {1.0}, "a plane"});
                     }),
-            "rank 1 has not answered for 1 s");
+            "rank 1 has not responded for 1 s");
   expect_in(message(60,
                     [&](const Group& group) {
                       if (group.rank() == 1) throw InputError("no disk", "test", "one");

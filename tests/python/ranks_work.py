@@ -286,7 +286,7 @@ def torch_refusals(rank, size, file):
     slow = hooks.ranks(wait_limit=1)
     if rank == 1:
         time.sleep(3)
-    refusal(slow.barrier, "has not answered for 1 s" if rank == 2 else "rank ")
+    refusal(slow.barrier, "has not responded for 1 s" if rank == 2 else "rank ")
     slow.close()
     last = hooks.ranks(wait_limit=60)
     last.barrier()

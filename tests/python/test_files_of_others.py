@@ -92,7 +92,7 @@ def test_a_damaged_chunk_is_found(result, tmp_path):
         byte, = file.read(1)
         file.seek(-1, 1)
         file.write(bytes([byte ^ 1]))
-    with pytest.raises(ls.InputError, match="broken values at step 1, row 0"):
+    with pytest.raises(ls.InputError, match="damaged values at step 1, row 0"):
         stats()
 
 

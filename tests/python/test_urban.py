@@ -263,6 +263,6 @@ def test_options_without_effect_are_refused(tmp_path):
                            (dict(cdsm=tmp_path / "c.npy", leaf_days=(1, 50), evergreen=True), "leaf_days and evergreen"),
                            (dict(leaf_days=(0, 50)), r"'0:50' .*argument leaf_days="),
                            (dict(wall_height=tmp_path / "h.npy", minimum_height=2.0), "argument minimum_height=.*no wall_height"),
-                           (dict(latitude=57.0), "half a place .*argument latitude=.*latitude and longitude")):
+                           (dict(latitude=57.0), "only one of latitude and longitude .*argument latitude=.*latitude and longitude")):
         with pytest.raises(ls.InputError, match=words):
             urban.run(**files, **options, device=HOST)

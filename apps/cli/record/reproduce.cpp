@@ -116,7 +116,7 @@ void check_value(const std::string& name, const std::string& value) {
     const std::string part = value.substr(begin, end - begin);
     begin = end + 1;
     if (part.starts_with("/vsi") || part.find("://") != part.npos)
-      refuse(part, "a file of this machine: only what you type may reach the network");
+      refuse(part, "a local file: only paths of the command line may refer to the network");
     std::error_code unknown;
     const fs::file_status status = fs::status(part, unknown);
     if (!part.empty() && fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))

@@ -106,7 +106,7 @@ template <int N>
 Vec<N> safe_normalize(const Vec<N>& a, double floor = 0) {
   return a * safe_rsqrt(squared_norm(a), floor);
 }
-/// The part of `a` along `b`, and the rest. `b` must not be zero.
+/// project: the component of `a` along `b`. reject: the component of `a` perpendicular to `b`. `b` must not be zero.
 template <int N>
 Vec<N> project(const Vec<N>& a, const Vec<N>& b) {
   return b * (dot(a, b) / squared_norm(b));
@@ -116,13 +116,14 @@ Vec<N> reject(const Vec<N>& a, const Vec<N>& b) {
   return a - project(a, b);
 }
 
-/// z component of the product.
+/// z component of the cross product.
 Value cross(const Vec2& a, const Vec2& b);
 Vec3 cross(const Vec3& a, const Vec3& b);
-/// `a` turned by 90 degrees counter-clockwise.
+/// `a` rotated by 90 degrees counter-clockwise.
 Vec2 perpendicular(const Vec2& a);
-/// Angle from 0 to pi by atan2(|a x b|, a . b): exact near 0 and pi; 0 with derivatives 0 where a vector is
-/// zero or both are parallel.
+/// Angle in radians from 0 to pi, by atan2(|a x b|, a . b), which is accurate near 0 and pi. If a vector is zero, the
+/// angle is 0 with derivatives 0. For parallel and opposite vectors the derivatives do not exist: Vec3 returns 0, Vec2
+/// those for a x b > 0.
 Value angle_between(const Vec2& a, const Vec2& b);
 Value angle_between(const Vec3& a, const Vec3& b);
 /// Distance of `p` from the line through `a` and `b`, which must differ.
@@ -144,15 +145,15 @@ Mat3 outer(const Vec3& a, const Vec3& b);
 Mat3 identity3(Tape& graph);
 Value trace(const Mat3& a);
 Value determinant(const Mat3& a);
-/// By cofactors; the determinant must not be 0.
+/// Inverse by cofactors. The determinant must not be 0.
 Mat3 inverse(const Mat3& a);
 
-/// Eigenvalues of a symmetric matrix (its upper triangle is read), ascending. Where all three are equal they
-/// are the mean with the mean's derivative. Derivatives of two eigenvalues that meet do not exist; there the
-/// result is that of their common limit with the derivative of the angle set to 0.
+/// Eigenvalues of a symmetric matrix in ascending order; only the upper triangle is read. If all three are equal, each
+/// has the derivative of their mean. The derivatives of two equal eigenvalues do not exist; there the derivative of the
+/// angle of the trigonometric formula is taken as 0.
 Vec3 symmetric_eigenvalues(const Mat3& a);
-/// Unit eigenvector of a symmetric matrix for a simple eigenvalue: the longest cross product of two rows of A
-/// - lambda I. The zero vector where the eigenvalue is not simple.
+/// Unit eigenvector of a symmetric matrix for a simple eigenvalue: the longest cross product of two rows of
+/// A - lambda I, normalised. The zero vector if the eigenvalue is not simple.
 Vec3 symmetric_eigenvector(const Mat3& a, const Value& eigenvalue);
 
 /// w + xi + yj + zk.
@@ -162,14 +163,14 @@ struct Quaternion {
 Quaternion operator*(const Quaternion& a, const Quaternion& b);
 Quaternion conjugate(const Quaternion& q);
 Value squared_norm(const Quaternion& q);
-/// The identity with derivatives 0 for the zero quaternion.
+/// q / |q|. For the zero quaternion: the identity, with derivatives 0.
 Quaternion safe_normalize(const Quaternion& q);
 /// q v q* for a unit quaternion.
 Vec3 rotate(const Quaternion& q, const Vec3& v);
 Mat3 rotation_matrix(const Quaternion& unit);
-/// The rotation by |v| around v; smooth at v = 0 (series below |v|^2 = 1e-6).
+/// The unit quaternion of the rotation by |v| radians about v. Smooth at v = 0 (series for |v|^2 <= 1e-6).
 Quaternion exp_map(const Vec3& v);
-/// Rotation vector of a unit quaternion, angle in [0, pi]; the inverse of exp_map. Smooth at the identity.
+/// Rotation vector of a unit quaternion, with length in [0, pi]: the inverse of exp_map. Smooth at the identity.
 Vec3 log_map(const Quaternion& unit);
 
 }  // namespace lockstep::autodiff

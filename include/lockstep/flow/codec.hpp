@@ -25,15 +25,15 @@
 namespace lockstep::flow {
 
 enum class CodecKind : uint8_t {
-  classic,  // low-pass block, ternary mask, two band energies, anchors of the first frame
-  v2,       // coefficients of one half plane by share of enstrophy, standardised; band amplitudes
+  classic,  // low-pass modes, ternary mask, energies of two bands, anchors from the first frame
+  v2,       // standardised coefficients of one half plane up to a share of the enstrophy, amplitudes of bands
 };
 enum class Decoder : uint8_t {
-  mean,        // decodes the latent only: least error
+  mean,        // decodes the latent only: smallest error
   stochastic,  // adds random modes with the energies of the bands: better spectrum, larger error
 };
-/// How the decoder of classic uses the anchors. The published decoder writes them into the spectrum after computing
-/// the field, so that they have no effect.
+/// Use of the anchors by the decoder of classic. The published decoder writes them to the spectrum after it has computed
+/// the field, so they have no effect.
 enum class Anchors : uint8_t { published, used };
 
 std::span<const Choice<CodecKind>> choices(CodecKind);
@@ -45,36 +45,36 @@ struct CodecOptions {
   BoxGrid grid;
   // classic
   double low = 8, middle = 12;  // low-pass |k| <= low; bands (low, middle] and beyond
-  double threshold = 0.35;      // of the ternary mask, in shares of the largest residual; v2 too
-  int box = 11;                 // points of the box filter, odd
-  int64_t anchor_count = 128;   // at most the modes of the middle band
+  double threshold = 0.35;      // of the ternary mask, relative to the largest residual; also used by v2
+  int box = 11;                 // width of the box filter in points, odd
+  int64_t anchor_count = 128;   // at most the number of modes of the middle band
   Anchors anchors = Anchors::published;
   // v2
-  double share =
-      0.99;  // of a frame's enstrophy that the coefficients hold: the frame that the codec is made from
-  /// Above 0: coefficients with |k| <= cut, regardless of their share.
+  double share = 0.99;  // of the enstrophy of the first frame that the coefficients contain
+  /// Above 0: use the coefficients with |k| <= cut instead of `share`.
   double cut = 0;
   uint64_t seed = 0;  // of the stochastic decoder
 };
 
-/// All data that a codec takes from its first frame; two codecs of one plan give the same bits.
+/// The data that a codec derives from its first frame. Two codecs with the same plan give the same bits.
 struct CodecPlan {
   CodecOptions options;          // with `cut` set
-  std::vector<float> scales;     // v2: of each number of the latent; all above 0
-  std::vector<int32_t> anchors;  // classic: modes iy * nx + ix of the full plane
+  std::vector<float> scales;     // v2: scale of each number of the latent, above 0
+  std::vector<int32_t> anchors;  // classic: modes, as iy * nx + ix in the full plane
 };
 
 class Codec {
  public:
-  /// `first` (ny, nx), f32, on the device, determines the cut and the scales, or the anchors; the host reads it once.
-  /// Throws InputError for invalid options, a buffer of another shape and a first frame that is not finite.
+  /// `first` (ny, nx), f32, on the device, determines the cut and the scales (v2) or the anchors (classic). The host
+  /// reads it once. Throws InputError for invalid options, a buffer of another shape and a first frame that is not
+  /// finite.
   Codec(const Device& device, const CodecOptions& options, const Buffer& first);
   Codec(const Device& device, const CodecPlan& plan);
 
   const CodecPlan& plan() const;
   int64_t latent_size() const;
-  /// frames (m, ny, nx) f32 to latent (m, D) f32, any m, and back, without copies to the host. `number` is the
-  /// position of the first of these frames in its series, on which random phases depend.
+  /// Encodes frames (m, ny, nx), f32, to latents (m, D), f32, and decodes them, for any m and without copies to the host.
+  /// `number` is the position of the first of these frames in its series; random phases depend on it.
   void encode(const Buffer& frames, const Buffer& latent) const;
   void decode(const Buffer& latent, const Buffer& frames, Decoder decoder = Decoder::mean,
               int64_t number = 0) const;
@@ -86,42 +86,44 @@ class Codec {
   std::shared_ptr<State> state_;
 };
 
-/// Encoded fields on the host, as in a file: latents, or, with a bound on the error, quantised latents and residuals
-/// as coded bytes (src/flow/codec/rans/rans_format.hpp).
+/// Encoded fields on the host, with the contents of a file. Without a bound on the error: latents. With a bound:
+/// quantised latents and residuals as entropy-coded bytes (src/flow/codec/rans/rans_format.hpp).
 struct EncodedFields {
   CodecPlan plan;
-  int64_t frames = 0;        // all members of all times
-  int64_t members = 1;       // of each time: frames = times * members
+  int64_t frames = 0;        // number of times * members
+  int64_t members = 1;       // frames of each time
   std::vector<double> time;  // of each time
   Array latent;              // (frames, D) f32; empty if they are coded
-  /// With a bound: |decoded - field| <= max_error at every point; 0: the same bits.
+  /// The bound: |decoded - field| <= max_error at every point; 0: bit-identical.
   std::optional<double> max_error;
-  double mode_step = 0;   // of quantised coefficients
-  double point_step = 0;  // of residuals
+  double mode_step = 0;   // quantisation step of the coefficients
+  double point_step = 0;  // quantisation step of the residuals
   std::vector<uint8_t> latent_code, residual_code;
-  std::vector<uint8_t> exact;  // of each frame: 1 where its residual holds bits
+  std::vector<uint8_t>
+      exact;  // for each frame: 1 if its residual contains bits instead of quantised differences
 };
 
-/// Encodes `fields` (frames, ny, nx), f32, with a codec of their first frame. The cut of v2 is the largest that
-/// `share` requires in up to 16 frames from the first to the last. With `max_error` (v2 only) the cut and the steps
-/// follow from the bound. Throws InputError for values that are not finite (with frame and point), other shapes and
-/// negative bounds. Throws UnsupportedError with `max_error` on WebGPU and in fast numerics, whose decoders would
-/// predict other values.
+/// Encodes `fields` (frames, ny, nx), f32, with a codec of their first frame. The cut of v2 is the largest that `share`
+/// requires in up to 16 frames, from the first to the last. With `max_error` (v2 only), the cut and the steps follow from
+/// the bound. Throws InputError for values that are not finite, naming frame and point, for other shapes and for negative
+/// bounds. With `max_error`, throws UnsupportedError on WebGPU and in fast numerics, because their predictions have
+/// other bits.
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& fields,
                             std::optional<double> max_error = {});
-/// (frames, ny, nx), f32. Coded fields have one decoder, `mean`; damaged ones throw InputError.
+/// The decoded fields (frames, ny, nx), f32. Fields with a bound have the decoder `mean` only. Throws InputError for
+/// damaged data.
 Array decode_fields(const Device& device, const EncodedFields& encoded, Decoder decoder = Decoder::mean);
-/// (frames, D), f32, coded or not.
+/// The latents (frames, D), f32, with or without a bound.
 Array latents_of(const Device& device, const EncodedFields& encoded);
 
-/// A file of NumPy arrays: `header` (JSON), `time`, `latent` or `latent_code`, `residual_code`, `exact`, `scales` or
-/// `anchors`, `checksum`. Written atomically; returns its size in bytes. Reading throws InputError for any file
-/// that is not complete and valid.
+/// Writes and reads a file (.npz) with the arrays `header` (JSON), `time`, `latent` or `latent_code`, `residual_code`,
+/// `exact`, `scales` or `anchors`, and `checksum`. Writing is atomic and returns the size in bytes. Reading throws
+/// InputError for a file that is incomplete or damaged.
 int64_t write_encoded(const std::filesystem::path& path, const EncodedFields& encoded);
 EncodedFields read_encoded(const std::filesystem::path& path);
 
 struct EncodeRunOptions {
-  std::filesystem::path input;   // a run (.nc, .npz with omega), or single fields (.npy, .mat)
+  std::filesystem::path input;   // a run (.nc, .npz with omega), or fields alone (.npy, .mat)
   std::filesystem::path output;  // .npz
   CodecOptions codec;            // the grid is the file's
   std::optional<double> max_error;
@@ -141,24 +143,24 @@ void describe(Schema<DecodeRunOptions>& schema);
 struct CodecErrors {
   double relative_l2 = 0, max_error = 0;
   double psnr = 0;  // dB, relative to the range of the fields; infinity if they are equal
-  double spectrum_error =
-      0;  // of the last frame: largest |log10 of the ratio| of energies of rings that hold 1e-12
-  double least_kept =
-      1;  // least share of the sum of squares kept in a frame: 1 - |decoded - field|^2 / |field|^2
-  int64_t worst_frame = 0;
+  /// Of the last frame: largest |log10(decoded / original)| over the energies of rings with at least 1e-12 of the sum.
+  double spectrum_error = 0;
+  double least_kept = 1;    // smallest value of 1 - |decoded - field|^2 / |field|^2 over the frames
+  int64_t worst_frame = 0;  // the frame with least_kept
 };
 struct CodecRunResult {
   CodecPlan plan;
   int64_t frames = 0, latent_size = 0;
   int64_t bytes = 0;          // of the encoded file
   double bits_per_point = 0;  // of that file
-  double ratio = 0;           // of the fields in f32 against it
+  double ratio = 0;           // compression ratio: bytes of the fields in f32 divided by those of the file
   std::optional<double> bound;
   std::optional<CodecErrors> errors;
-  std::vector<std::string> warnings;  // frames that lose far more than `share` allows
+  std::vector<std::string> warnings;  // a frame that loses far more enstrophy than `share` allows
   std::filesystem::path file;
 };
-/// Stages "flow.encode" and "flow.decode" (the check of the file's own error; and `decode_run`'s work).
+/// Stages "flow.encode" and, for the error of the encoded file and for decode_run(), "flow.decode". Throw InputError for
+/// invalid files and options.
 CodecRunResult encode_run(Context& context, const EncodeRunOptions& options);
 CodecRunResult decode_run(Context& context, const DecodeRunOptions& options);
 /// Members of the program's JSON, in one object.

@@ -1,11 +1,11 @@
-// Memory of a simulation on a device, known before it is created.
+// The memory that a simulation needs on a device, computed before it is created.
 #pragma once
 
 #include "lockstep/flow/run.hpp"
 
 namespace lockstep::flow {
 
-/// Bytes that a Solver with these settings takes on such a device. Throws as check() does.
+/// Bytes that a Solver with these settings allocates on such a device. Throws as check().
 int64_t memory_bytes(const Model& model, const Stepping& stepping, Storage precision, int64_t members,
                      const DeviceInfo& device);
 

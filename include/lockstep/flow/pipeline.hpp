@@ -1,5 +1,5 @@
-// Simulates, encodes, learns, rolls out, decodes and draws in one process and on one device; the same from files, as
-// `lockstep flow learn` and `rollout`.
+// Simulates, encodes, learns, rolls out, decodes and draws in one process and on one device. Learning and rolling out
+// are also available from files, as in `lockstep flow learn` and `flow rollout`.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace lockstep::flow {
 
-/// Where the stages run.
+/// The devices of the stages.
 enum class Place : uint8_t {
   device,  // all on the context's device
   mixed,   // the simulation on the CPU, the rest on the device
@@ -24,9 +24,9 @@ enum class Place : uint8_t {
 std::span<const Choice<Place>> choices(Place);
 
 struct PipelineOptions {
-  /// Model, stepping without cfl, precision, initial field, seed, steps, folder, pictures, video. One member.
+  /// Uses model, stepping without cfl, precision, initial field, seed, steps, folder, pictures and video. One member.
   RunOptions run;
-  int64_t stride = 10;  // steps from a frame to the next; a multiple of them are the steps
+  int64_t stride = 10;  // steps from a frame to the next; must divide the number of steps
   CodecOptions codec;   // the grid is that of the run
   /// v2: bound on the error of the codec's fields at any point, as in encode_fields(); the surrogate learns the
   /// quantised latents. `codec.share` is then not used. Decoder::mean.
@@ -35,8 +35,8 @@ struct PipelineOptions {
   SurrogateOptions surrogate;
   RolloutMode rollout = RolloutMode::doubling;
   Place place = Place::device;
-  /// Whether stages run concurrently where their data allow: encoding during the simulation, decoding and drawing
-  /// while the model learns. Affects times only. Default: on CUDA.
+  /// Whether stages run concurrently: encoding during the simulation, decoding and drawing while the model learns. Affects
+  /// times only. Default: true on CUDA.
   std::optional<bool> overlap;
 };
 
@@ -58,14 +58,14 @@ struct Transfer {
   int64_t bytes = 0;
   std::string reason;
 };
-/// A buffer, or the memory of a part, on the device.
+/// Memory on the device: of a buffer, or of a part of the pipeline.
 struct MemoryUse {
   std::string name, shape;
   int64_t bytes = 0;
-  std::string stages;  // that need it
+  std::string stages;  // stages that use it
 };
-/// A stage as counted by the engine. Its seconds are the time from its start to its end, including waits for other
-/// stages, so with concurrent stages their sum exceeds the time of the pipeline.
+/// A stage as counted by the engine. `seconds` is the time from its start to its end, including waits for other stages.
+/// With concurrent stages, the sum of these times exceeds the time of the pipeline.
 struct StageUse {
   std::string stage, device;
   double seconds = 0;
@@ -73,28 +73,30 @@ struct StageUse {
 };
 /// Fields compared with those of the simulation, over the held-out frames.
 struct FieldScore {
-  double relative_l2 = 0, correlation = 0;       // of all frames; of the last one
-  double last_relative_l2 = 0;                   // of the last one
-  double energy_drift = 0, enstrophy_drift = 0;  // of the last one, relative
-  double anomaly_correlation = 0;  // of the last one: correlation of the differences from climatology
+  double relative_l2 = 0;                        // over all frames
+  double correlation = 0;                        // of the last frame
+  double last_relative_l2 = 0;                   // of the last frame
+  double energy_drift = 0, enstrophy_drift = 0;  // of the last frame, relative
+  double anomaly_correlation = 0;  // of the last frame: correlation of the differences from climatology
   std::vector<double> l2_by_frame, correlation_by_frame, anomaly_correlation_by_frame;
 };
-/// All values except the codec's own error and the free baselines are those of rollouts.
+/// Scores of the rollout of the surrogate, of the codec alone, and of baselines.
 struct FieldScores {
   FieldScore surrogate, codec, persistence, climatology;
   FieldScore linear,
-      quadratic;         // polynomials through the last two and three training frames; empty where these lack
-  FieldScore in_sample;  // through the training frames
-  /// Frames in which the surrogate has skill: it is closer to the truth than persistence, climatology, both
-  /// polynomials and the zero field, and its anomaly correlation is at least 0.6.
+      quadratic;         // polynomials through the last 2 and 3 training frames; empty if there are fewer
+  FieldScore in_sample;  // rollout of the surrogate through the training frames
+  /// Number of first frames in which the surrogate has skill: it is closer to the truth than persistence, climatology,
+  /// both polynomials and the zero field, and its anomaly correlation is at least 0.6.
   int64_t horizon = 0;
   double turnover_time = 0;  // 1 / root mean square of the vorticity at the end
 };
 
 /// Frames with a bound on their error, as in a file.
 struct CodedFrames {
-  double bound = 0, max_error = 0;  // requested; found in the held-out frames
-  int64_t bytes = 0;                // of all frames
+  double bound = 0;      // requested
+  double max_error = 0;  // largest error in the held-out frames
+  int64_t bytes = 0;     // of all frames
   double bits_per_point = 0;
 };
 
@@ -107,7 +109,7 @@ struct PipelineResult {
   Decoder decoder = Decoder::mean;
   SurrogateMethod method = SurrogateMethod::ridge;
   int64_t steps = 0, stride = 1, frames = 0, train_frames = 0, latent_size = 0, state_size = 0;
-  double frame_time = 0;  // between frames
+  double frame_time = 0;  // simulated time between frames
   SurrogateScores latents;
   FieldScores fields;
   std::optional<CodedFrames> coded;
@@ -121,28 +123,29 @@ struct PipelineResult {
 };
 
 /// Stages "flow.simulate", "flow.encode", "flow.learn", "flow.rollout", "flow.decode", "flow.plot", "flow.video".
-/// If a stage falls back to the CPU, the stages before it are repeated there, because their results are on the device
-/// only. Throws InputError for invalid options, dt above the limit and a flow that blew up.
+/// If a stage falls back to the CPU, earlier stages are repeated there, because their results are on the device only.
+/// Throws InputError for invalid options, a dt above the stability limit and a flow that blows up.
 PipelineResult run_pipeline(Context& context, const PipelineOptions& options);
 struct SweepResult {
   std::vector<PipelineResult> runs;
-  std::vector<std::filesystem::path> files;  // metrics.json, report.md, the log's
+  std::vector<std::filesystem::path> files;  // metrics.json, report.md, and those of log_metrics()
 };
-/// Runs pipelines one after the other, each in a separate folder if there are several; all are checked before the
-/// first one runs. `fallback`: as in the context.
+/// Runs pipelines one after the other, each in its own folder if there are several. All are checked before the first one
+/// runs. `fallback`: that of the context. Throws as run_pipeline().
 SweepResult run_sweep(Context& context, const PipelineSweep& sweep, bool fallback = true);
 std::string to_json(const SweepResult& result);
-/// Throws as run_pipeline() would for invalid options, frames that cannot be learnt and latents that are too long,
-/// without running.
+/// Checks a pipeline without running it. Throws as run_pipeline() for invalid options, too few frames to learn from and
+/// latents that are too long.
 void check_pipeline(Context& context, const PipelineOptions& options);
 
-/// The program's JSON of several runs, their report, and the entry of one run in a log of metrics.
+/// The JSON of the program for several runs, and their report.
 std::string to_json(const std::vector<PipelineResult>& runs);
 std::string to_markdown(const std::vector<PipelineResult>& runs);
-/// `metrics.json` and `report.md` in a folder.
+/// Writes `metrics.json` and `report.md` to a folder and returns their paths.
 std::vector<std::filesystem::path> write_report(const std::filesystem::path& folder,
                                                 const std::vector<PipelineResult>& runs);
-/// `pipeline_<time>.json` in a folder, and `summary.json` with a line for each run that was written there.
+/// Writes `pipeline_<time>.json` to a folder and returns its path. Updates `summary.json`, which has a line for each run
+/// in the folder.
 std::filesystem::path log_metrics(const std::filesystem::path& folder,
                                   const std::vector<PipelineResult>& runs);
 
@@ -171,12 +174,13 @@ void describe(Schema<RolloutRunOptions>& schema);
 struct RolloutRunResult {
   int64_t steps = 0, latent_size = 0, state_size = 0;
   double seconds = 0, steps_per_second = 0;
-  std::string scores;  // JSON of the model's scores, as learn_run found them
+  std::string scores;  // JSON of the scores of the model, as computed by learn_run()
   std::filesystem::path file;
 };
 RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options);
 
-/// The commands' options: flow.run, flow.encode, flow.decode, flow.learn, flow.rollout, flow.pipeline; and flow.simulation.
+/// The options of the commands flow.run, flow.encode, flow.decode, flow.learn, flow.rollout and flow.pipeline, and of
+/// flow.simulation.
 std::vector<NamedSchema> schemas();
 
 std::string to_json(const LearnRunResult& result);

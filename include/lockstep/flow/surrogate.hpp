@@ -1,5 +1,5 @@
-// Linear models of series of latents (any matrix, one frame per row): learnt by ridge regression or dynamic mode
-// decomposition, rolled out on a device, and scored on held-out frames.
+// Linear models of series of latents, which may be any matrix with one frame per row. They are learnt by ridge regression
+// or dynamic mode decomposition, rolled out on a device, and scored on held-out frames.
 //
 //   const flow::Surrogate model = flow::learn(latents, {.delays = 2});       // latents: (T, D) on the host
 //   flow::Rollout rollout(device, model);
@@ -24,30 +24,30 @@
 namespace lockstep::flow {
 
 enum class SurrogateMethod : uint8_t {
-  ridge,  // singular vectors of all training frames, weights by (X'X + lambda)^-1 X'Y
-  dmd,    // singular vectors of all training frames but the last, weights of least squares
+  ridge,  // singular vectors of all training frames; weights (X'X + lambda I)^-1 X'Y
+  dmd,    // singular vectors of all training frames except the last; weights by least squares
 };
 std::span<const Choice<SurrogateMethod>> choices(SurrogateMethod);
 
 struct SurrogateOptions {
   SurrogateMethod method = SurrogateMethod::ridge;
-  /// Share of the frames that is learnt, the first ones; the others are held out. Above 0 and below 1.
+  /// Share of the frames used for learning, from the first one; the others are held out. Above 0 and below 1.
   double train_share = 0.5;
-  int64_t delays = 1;  // frames in a state
-  int64_t rank = 0;    // singular vectors to keep; 0: as many as contain `share` of the sum of squares
-  double share = 1;    // 1: all above rounding
-  double lambda = 1e-3;
+  int64_t delays = 1;    // frames in a state
+  int64_t rank = 0;      // number of singular vectors; 0: as many as contain `share` of the sum of squares
+  double share = 1;      // 1: all singular values above rounding
+  double lambda = 1e-3;  // of ridge
 };
 
 void describe(Schema<SurrogateOptions>& schema);
 
-inline constexpr int64_t kMaxLatent = 1 << 20, kMaxState = 2048;  // numbers of a latent; of a state
+inline constexpr int64_t kMaxLatent = 1 << 20, kMaxState = 2048;  // most numbers of a latent and of a state
 
 struct Surrogate {
   SurrogateOptions options;
   int64_t latent_size = 0;   // D
   int64_t rank = 0;          // r
-  int64_t train_frames = 0;  // the first ones
+  int64_t train_frames = 0;  // number of training frames
   Array basis;               // (r, D) f64, orthonormal rows
   Array step;  // (delays r, delays r) f64: states hold the coordinates of `delays` frames, oldest first
   Array climatology;  // (D) f64, mean of the training frames
@@ -56,50 +56,51 @@ struct Surrogate {
   int64_t state_size() const { return options.delays * rank; }
 };
 
-/// latents (T, D), f32 or f64. Throws InputError for another rank, frames that are not finite, D above kMaxLatent,
-/// delays times rank above kMaxState, invalid options, and too few frames: `delays` + 1 for learning and one held
-/// out.
+/// Learns from latents (T, D), f32 or f64. Throws InputError for another number of axes, frames that are not finite, D
+/// above kMaxLatent, delays times rank above kMaxState, invalid options, and too few frames: at least `delays` + 1 for
+/// learning and one held out.
 Surrogate learn(const Array& latents, const SurrogateOptions& options = {});
-/// A surrogate whose long arrays are on a device; the model on the host lacks basis, climatology and last frames.
+/// A surrogate whose long arrays are on a device. `model` lacks basis, climatology and last frames.
 struct LearntOnDevice {
   Surrogate model;
-  Buffer
-      basis;  // (D, r), the columns are the rows of Surrogate::basis; f64, or f32 where the device has no f64
+  Buffer basis;        // (D, r): the transpose of Surrogate::basis; f64, or f32 if the device has no f64
   Buffer climatology;  // (1, D)
 };
-/// The same for latents (T, D) on a device. The host reads only matrices of the size frames × frames: products over
-/// the numbers of frames are computed on the device in f64, with the same bits on every device. Small singular values
-/// come from Gram matrices of the remainders of the larger ones. On WebGPU, which has no f64, and with more than
+/// The same for latents (T, D) on a device. The device computes the Gram matrices of the frames in f64, with the same
+/// bits on every device, and the host reads only these matrices of size frames × frames. Small singular values are
+/// computed from the remainder after the larger ones are removed. On WebGPU, which has no f64, and with more than
 /// kMaxState training frames, the host computes everything.
 LearntOnDevice learn(const Device& device, const Buffer& latents, const SurrogateOptions& options = {});
-/// As returned by learn() of an array.
+/// The surrogate that learn() returns for an array.
 Surrogate to_host(const Device& device, const LearntOnDevice& learnt, const Buffer& latents);
-/// Eigenvalues of `step`, from one frame to the next, largest first.
+/// Eigenvalues of `step`, the operator from one frame to the next, in descending order of magnitude.
 std::vector<std::complex<double>> eigenvalues(const Surrogate& model);
 
 enum class RolloutMode : uint8_t {
   steps,     // one product per step
-  doubling,  // n states times step^n give the next n: log2(steps) products
+  doubling,  // n states times step^n give the next n states: log2(steps) products
 };
 std::span<const Choice<RolloutMode>> choices(RolloutMode);
 
-/// States of a surrogate on a device, bit-identical on CPU, interpreter and CUDA; the modes differ by rounding.
+/// States of a surrogate on a device. Results are bit-identical on the CPU, the interpreter and CUDA; those of the two
+/// modes differ by rounding.
 class Rollout {
  public:
   /// `precision`: f32 or f64. Throws UnsupportedError for f64 on a device without it.
   Rollout(const Device& device, const Surrogate& model, Storage precision = Storage::f32);
   Rollout(const Device& device, const LearntOnDevice& learnt, Storage precision = Storage::f32);
 
-  /// latents (members delays, D) in the precision: each member's last frames, oldest first. One member or more.
+  /// Sets the states of one or more members from latents (members * delays, D), in the precision of the rollout: the last
+  /// frames of each member, oldest first.
   void start(const Buffer& latents);
-  /// out (steps members, D): frame s of member m is row s members + m. Continues from the last start; returns before
-  /// completion.
+  /// Writes the next frames to out (steps * members, D); frame s of member m is row s * members + m. Every call begins at
+  /// the last start(). Returns before completion.
   void run(const Buffer& out, RolloutMode mode = RolloutMode::steps);
-  /// The frames `steps` after the start, out (members, D), by products with the powers step^1, 2, 4 … of its binary
-  /// representation. Powers are cached.
+  /// Writes the frames `steps` after the start to out (members, D). They are computed with the powers step^1, step^2,
+  /// step^4 … of the binary digits of `steps`; the powers are cached.
   void jump(int64_t steps, const Buffer& out);
 
-  /// Bytes of operator, basis, states and powers.
+  /// Bytes on the device of operator, basis, states and powers.
   int64_t bytes() const;
   const Device& device() const;
   struct State;
@@ -108,7 +109,7 @@ class Rollout {
   std::shared_ptr<State> state_;
 };
 
-/// Relative L2 of latents, frame by frame: |predicted - true| / |true|.
+/// Relative L2 errors of latents, frame by frame: |predicted - true| / |true|.
 struct RolloutScore {
   std::vector<double> surrogate, persistence, climatology;
   /// The same over all frames together.
@@ -125,20 +126,21 @@ RolloutScore score_rollout(const Array& predicted, const Array& truth, const Arr
 /// part, and from its end through the held-out part.
 struct SurrogateScores {
   RolloutScore in_sample, held_out;
-  /// Mean over the frames of the part, each predicted from the true frames before it.
-  double one_step_in_sample = 0, one_step_held_out = 0, one_step_persistence = 0;  // the last: held out
-  Buffer predicted_in_sample, predicted_held_out;                                  // (n, D), on the device
+  /// Mean relative L2 error over the frames of a part, each predicted from the true frames before it.
+  double one_step_in_sample = 0, one_step_held_out = 0;
+  double one_step_persistence = 0;                 // of persistence, over the held-out frames
+  Buffer predicted_in_sample, predicted_held_out;  // (n, D), on the device
 };
-/// `latents` (T, D) and `climatology` (1, D) on the rollout's device and in its precision. The host reads sums: in the
-/// precision over runs of kScoreChunk numbers, in f64 beyond.
+/// Scores latents (T, D), with climatology (1, D), on the device of the rollout and in its precision. Sums over chunks of
+/// kScoreChunk numbers are computed in that precision; the host adds them in f64.
 SurrogateScores score(Rollout& rollout, const Surrogate& model, const Buffer& latents,
                       const Buffer& climatology, RolloutMode mode = RolloutMode::steps);
 inline constexpr int64_t kScoreChunk = 8192;
-/// The same of latents on the host.
+/// The same for latents on the host.
 SurrogateScores score(const Device& device, const Surrogate& model, const Array& latents,
                       Storage precision = Storage::f32, RolloutMode mode = RolloutMode::steps);
 
-/// As arrays for files, and back; throws InputError for others.
+/// Conversion to named arrays for files, and back. Throws InputError for arrays that are not those of a surrogate.
 std::vector<std::pair<std::string, Array>> to_arrays(const Surrogate& model);
 Surrogate surrogate_from(const std::vector<std::pair<std::string, Array>>& arrays, std::string_view where);
 

@@ -1,4 +1,4 @@
-// Results of forecast as trees of JSON, for programs with nlohmann's library; to_json() gives their texts.
+// Results of forecast as JSON trees of the nlohmann library, if a program has it. to_json() returns the same as text.
 #pragma once
 
 #if __has_include(<nlohmann/json_fwd.hpp>)

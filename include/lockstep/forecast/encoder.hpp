@@ -1,11 +1,12 @@
-// The state of a training as 64 numbers: the input of a recurrent forecaster, a bandit or a monitor.
+// The state of a training as 64 numbers, the features: input of a recurrent forecaster, a bandit or a monitor.
 //
 //   forecast::StateEncoder encoder(device, 1000);
-//   encoder.push(signals);                               // one row of the training, kSignals numbers
+//   encoder.push(signals);                               // the kSignals numbers of a training step
 //   encoder.launch();                                    // features() and normalised(), on the device
 //
-// The first 26 follow tzervas/hybrid-predict-trainer-rs (src/state.rs) with the optimiser's summary supplied; the others
-// are averages at several scales, slopes, curvatures, noise and alignments. Table: docs/forecast.md.
+// The first 26 features are those of tzervas/hybrid-predict-trainer-rs (src/state.rs), with the summary of the optimiser
+// filled in. The others are averages at several scales, slopes, curvatures, noise and alignments. docs/forecast.md has a
+// table.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ namespace lockstep::forecast {
 inline constexpr int kFeatures = 64, kSignals = 23, kParameterGroups = 4;
 inline constexpr int64_t kMostHistory = 1000;
 
-/// Signals of a training step, in this order; logs have columns of these names.
+/// Signals of a training step, in the order of the numbers. Logs have columns with these names.
 enum class Signal : uint8_t {
   step,
   loss,
@@ -38,12 +39,12 @@ enum class Signal : uint8_t {
   beta1_t,
   beta2_t,
   phase,       ///< 0 warm-up, 1 full, 2 predict, 3 correct
-  phase_step,  ///< since the start of the phase
-  grad_var,    ///< trace of the covariance of single examples' gradients
+  phase_step,  ///< steps since the start of the phase
+  grad_var,    ///< trace of the covariance of the gradients of single examples
   align_0,
   align_1,
   align_2,
-  align_3,  ///< cosine of update and negative gradient, by parameter group
+  align_3,  ///< cosine between update and negative gradient, by parameter group
   grad_norm_0,
   grad_norm_1,
   grad_norm_2,
@@ -51,7 +52,7 @@ enum class Signal : uint8_t {
 };
 struct SignalInfo {
   std::string_view name;
-  std::string_view filling;  ///< replacement if a log lacks it
+  std::string_view filling;  ///< replacement if a log lacks the signal
 };
 std::span<const SignalInfo> signal_table();  // kSignals
 
@@ -60,18 +61,18 @@ struct FeatureInfo {
 };
 std::span<const FeatureInfo> feature_table();  // kFeatures
 
-/// Features of a training whose last `history` rows are stored on the device. Storage f32 or f64.
+/// Computes the features of a training from its last `history` rows, which are on the device, in f32 or f64.
 class StateEncoder {
  public:
   /// Throws InputError for a history outside 1 … kMostHistory and other storage types.
   StateEncoder(const Device& device, int64_t history = kMostHistory, Storage storage = Storage::f32);
   /// Appends a row of kSignals finite numbers; throws InputError for others, naming the signal.
   void push(std::span<const double> row);
-  /// Launches the computation of the features after the last row and one step of the running normaliser. Throws
+  /// Launches the computation of the features after the last row, and one update of the running normaliser. Throws
   /// InputError before the first row.
   void launch();
   Buffer features() const { return features_; }  ///< (1, kFeatures)
-  /// (1, kFeatures): (x - mean) / sqrt(variance + 1e-8) by Welford's running moments of all states so far.
+  /// (1, kFeatures): (x - mean) / sqrt(variance + 1e-8), with Welford's running moments over all states so far.
   Buffer normalised() const { return normalised_; }
   int64_t rows() const { return rows_; }
 
@@ -95,14 +96,15 @@ struct SignalTable {
   std::vector<std::string> filled;  ///< "lr: …": missing signals and their replacements
   int64_t rows() const { return int64_t(steps.size()); }
 };
-/// Rows of the column `loss`. Other columns keep their last value between their steps and are filled before their
-/// first one, so no row depends on later rows of the log. Throws InputError if the column is missing or empty.
+/// The signals at the rows of the column `loss`. Other columns keep their last value between their steps and are filled
+/// before their first one, so no row depends on later rows of the log. Throws InputError if the column `loss` is missing
+/// or empty; `where` names the log.
 SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view loss, std::string_view where);
 
 struct EncodedStates {
   Array features, normalised;  ///< (rows, kFeatures)
 };
-/// The states after each row, in one launch and one of the normaliser.
+/// The features after each row, by one launch for all rows and one for the normaliser. Throws as StateEncoder.
 EncodedStates encode_states(const Device& device, const SignalTable& table, int64_t history = kMostHistory,
                             Storage storage = Storage::f32);
 /// The same as the stage "forecast.encode".

@@ -1,5 +1,5 @@
-// `lockstep forecast` for programs: files in, forecasts, files out. to_json() returns the members of the program's
-// JSON.
+// The commands `lockstep forecast` as functions: they read files, forecast and write files. to_json() returns the JSON of
+// the program.
 //
 //   Context context;
 //   forecast::EncodeRunOptions options;
@@ -24,7 +24,7 @@
 
 namespace lockstep::forecast {
 
-/// A log (.csv, .jsonl, tfevents) and the column of its loss; empty: the first of the usual names.
+/// A log (.csv, .jsonl, tfevents) and the column of its loss; empty: the first column with one of the usual names.
 struct LoggedLoss {
   std::filesystem::path file;
   std::string column;
@@ -50,7 +50,7 @@ struct EncodeRunOptions {
   int64_t history = kMostHistory;
   Storage precision = Storage::f32;
   bool normalised = false;
-  std::filesystem::path out;  // "step" and an array for each feature (.npz)
+  std::filesystem::path out;  // .npz with the array "step" and an array for each feature
 };
 struct EncodeRun {
   std::string column;
@@ -65,7 +65,7 @@ EncodeRun run_encode(Context& context, const EncodeRunOptions& options);
 
 struct ObserveRunOptions {
   LoggedLoss log;
-  std::filesystem::path model;  // initial weights; empty: random ones
+  std::filesystem::path model;  // file of the initial weights; empty: random ones
   RandomModelOptions random{.hidden = 128, .features = kFeatures};
   ObserveOptions observe;
   int64_t history = kMostHistory;
@@ -85,7 +85,7 @@ struct RolloutRunOptions {
   std::optional<RolloutModel> given;  // instead of `model`
   RandomModelOptions random;
   RolloutOptions rollout;
-  int64_t batch = 0;           // starting points, of one row of features; 0: the model's
+  int64_t batch = 0;           // number of starting points, all with the same features; 0: those of the model
   std::filesystem::path plot;  // members, mean and bands of the first starting point (.png)
 };
 struct ModelRollout {
@@ -97,28 +97,28 @@ struct ModelRollout {
 ModelRollout run_rollout(Context& context, const RolloutRunOptions& options);
 
 struct SweepRunOptions {
-  std::filesystem::path log;  // with a column of losses for each run, or
-  int64_t synthetic = 0;      // number of synthetic sweeps
-  int64_t runs = 16;          // of a synthetic sweep
-  uint64_t seed = 1;          // of the first one
+  std::filesystem::path log;  // file with a column of losses for each run
+  int64_t synthetic = 0;      // instead of `log`: number of synthetic sweeps
+  int64_t runs = 16;          // runs of a synthetic sweep
+  uint64_t seed = 1;          // of the first synthetic sweep
   SweepOptions sweep;
   std::filesystem::path checkpoint;  // file of finished fits (.npz); a run resumes from an existing one
 };
 struct SweepRun {
   std::vector<SweepRow> rows;
   int64_t sweeps = 0;
-  int64_t computed = 0, resumed = 0;  // number of fits, and of those from the checkpoint
+  int64_t computed = 0, resumed = 0;  // fits that were computed, and fits from the checkpoint
   std::vector<StageRecord> host_stages;
 };
-/// Host stage "forecast.sweep". Throws InputError if the steps of runs differ. Fits are distributed over the ranks;
-/// rank 0 has the rows, whose bits do not depend on the number of ranks, and the checkpoint.
+/// Host stage "forecast.sweep". Fits are distributed over the ranks. Rank 0 returns the rows, whose bits do not depend on
+/// the number of ranks, and writes the checkpoint. Throws InputError if the steps of runs differ.
 SweepRun run_sweep(const SweepRunOptions& options, const parallel::Group& group = parallel::Group());
 
 enum class Trainer : uint8_t { plain, predictive };
 struct TrainRunOptions {
-  TrainOptions train;  // without its policy, which follows from the others
+  TrainOptions train;  // leave `policy` empty: `policy` and `trainer` are set from the members below
   Trainer trainer = Trainer::plain;
-  PredictOptions predict;  // of the predictive one
+  PredictOptions predict;  // of Trainer::predictive
 };
 TrainResult run_train(Context& context, const TrainRunOptions& options,
                       const parallel::Group& group = parallel::Group());

@@ -1,5 +1,5 @@
-// Training as in `lockstep forecast train`: task, loop, log and checkpoints, with stages and CPU fallback. A
-// StepPolicy makes the steps, so other trainers can use the same loop, data and log.
+// Training as in `lockstep forecast train`: task, loop, log and checkpoints, with stages and CPU fallback. A StepPolicy
+// makes the steps, so that other trainers can use the same loop, data and log.
 //
 //   Context context;
 //   forecast::TrainOptions options{.task = "mnist", .data = "data", .folder = "out"};
@@ -23,64 +23,67 @@
 
 namespace lockstep::forecast {
 
-/// A training as seen by a policy. Buffers and references do not change during its lifetime.
+/// The parts of a training that a policy uses. Buffers and references do not change during its lifetime.
 struct TrainingView {
   nn::TrainableModel& model;
   nn::Optimizer& optimizer;
-  std::function<nn::Batch(int64_t step)> batch;  // of a step, 0 for the first; the next call overwrites it
+  std::function<nn::Batch(int64_t step)> batch;  // of a step, from 0; the next call overwrites it
   nn::Batch held;  // training examples that are in no batch, for forward-only checks
   int64_t batch_size = 0;
   uint64_t seed = 1;  // of this run
 };
 
-/// A policy of making training steps. Calls are in the order of steps, from one thread.
+/// Makes the training steps. Calls are in the order of steps and from one thread.
 class StepPolicy {
  public:
   virtual ~StepPolicy() = default;
-  /// Makes step `step` (0 for the first) and writes its training loss to loss[0], in the storage of the parameters.
-  /// May wait for the device.
+  /// Makes step `step`, from 0, and writes its training loss to loss[0], in the storage of the parameters. May wait for
+  /// the device.
   virtual void step(TrainingView& view, int64_t step, const Buffer& loss) = 0;
   /// Runs `work`, an evaluation, with the parameters that this trainer returns.
   virtual void evaluate(const std::function<void()>& work) { work(); }
-  /// Jumps in weight space tried and kept so far.
+  /// Number of jumps in weight space so far, and of those that were kept.
   virtual int64_t jumps() const { return 0; }
   virtual int64_t accepted() const { return 0; }
   /// Additional figures by name, for the result only.
   virtual std::vector<std::pair<std::string, double>> figures() const { return {}; }
-  /// All state besides parameters and optimiser that affects later steps, as host arrays by name, for checkpoints; a
+  /// The state, apart from parameters and optimiser, that affects later steps, as host arrays by name, for checkpoints. A
   /// new policy with this state continues bit for bit.
   virtual std::vector<std::pair<std::string, Array>> state() const { return {}; }
   virtual void restore(const std::vector<std::pair<std::string, Array>>&) {}
 };
-/// A gradient and a step of the optimiser.
+/// Each step computes a gradient and makes a step of the optimiser.
 std::unique_ptr<StepPolicy> plain_policy();
 using PolicyFactory = std::function<std::unique_ptr<StepPolicy>(const TrainingView& view)>;
-/// Steps of a PredictiveTrainer, which evaluates jumps on the view's held-out examples; the view must outlive them.
+/// Each step is one of a PredictiveTrainer, which evaluates jumps on the held-out examples of the view. The view must
+/// outlive the policy.
 PolicyFactory predictive_policy(const PredictOptions& options);
 
 struct TrainOptions {
   std::string task = "xor";      // xor, mnist, charlm, or a .toml file
-  std::string model;             // mnist: mlp or cnn; charlm: transformer or gru; empty: the first
-  std::filesystem::path data;    // folder of the task's files, and of a .toml file's relative paths
+  std::string model;             // mnist: mlp or cnn; charlm: transformer or gru; empty: the first of these
+  std::filesystem::path data;    // folder of the files of the task, and of the relative paths in a .toml file
   std::filesystem::path folder;  // results; empty: no files
-  /// Written at every evaluation; a run resumes from an existing one. Names of further seeds contain their number.
+  /// A file that is written at every evaluation; a run resumes from an existing one. File names for further seeds contain
+  /// their number.
   std::filesystem::path checkpoint;
   int64_t seeds = 1;
   uint64_t first_seed = 1;
   int64_t steps = 0, batch = 0, evaluate_every = 0;  // 0: those of the task
-  /// Parts into which each batch is divided; the gradient is the sum over them, along a tree. Affects the bits.
+  /// Number of parts into which each batch is divided. The gradient is the sum over the parts along a tree, so the number
+  /// of parts affects the bits.
   int64_t parts = 1;
   std::optional<nn::Schedule::Decay> decay;  // of the learning rate, instead of that of the task
   std::optional<double> rate;                // instead of that of the task
   std::optional<double> target_loss;         // a run ends at the first evaluation at or below it
   Storage precision = Storage::f32;
-  std::string trainer = "plain";                                 // name of `policy` in logs and checkpoints
+  std::string trainer = "plain";                                 // name of the policy in logs and checkpoints
   PolicyFactory policy;                                          // empty: plain_policy
   std::function<void(int64_t done, int64_t total)> on_progress;  // over the steps of all seeds
 };
 void describe(Schema<TrainOptions>& schema);
 
-/// After `step` steps.
+/// The state after `step` steps.
 struct LogRow {
   int64_t step = 0;
   double train_loss = 0;                         // of the batch, before the step; NaN at step 0
@@ -112,14 +115,14 @@ struct TrainResult {
 /// Stage "forecast.train". Writes log.csv, log.jsonl and loss.png. Throws InputError for unknown tasks, missing or
 /// malformed data, a checkpoint with other settings, and a loss that is not finite, with its step.
 TrainResult train(Context& context, const TrainOptions& options);
-/// The same over ranks, collectively: with parts, the parts of each batch are distributed over the ranks, otherwise
-/// the seeds. Bit-identical to one rank. Rank 0 has the result and writes all files except the checkpoints of other
-/// ranks' seeds. Throws GroupError for more ranks than parts or seeds, and if a device fails during a batch with
-/// parts.
+/// The same over ranks. Collective. If there are several parts, the parts of each batch are distributed over the ranks,
+/// otherwise the seeds. Results are bit-identical to those of one rank. Rank 0 returns the result and writes all files
+/// except the checkpoints of the seeds of other ranks. Throws GroupError for more ranks than parts or seeds, and if a
+/// device fails during a batch with parts.
 TrainResult train(Context& context, const TrainOptions& options, const parallel::Group& group);
 
-/// Members of the program's JSON, in one object: val_loss, accuracy, steps, seconds, jumps and accepted are means over
-/// the runs, which are listed in "runs".
+/// The JSON of the program. val_loss, accuracy, steps, seconds, jumps and accepted are means over the runs, which "runs"
+/// lists.
 std::string to_json(const TrainResult& result);
 
 }  // namespace lockstep::forecast

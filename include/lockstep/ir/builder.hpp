@@ -1,4 +1,4 @@
-// Appends instructions to a function. The kernel language and the passes build through it.
+// Appends instructions to a function. The kernel language and the passes use it to build functions.
 #pragma once
 
 #include <bit>
@@ -21,8 +21,7 @@ class Builder {
   const Instruction& operator[](Id id) const { return function_[id]; }
   Type type(Id id) const { return function_[id].type; }
 
-  /// The instructions that follow come from this line of the author's source. Lines of the language's own headers
-  /// change nothing.
+  /// Sets the source line of the instructions that follow. Lines of the language's own headers are ignored.
   void at(const std::source_location& where);
   void at(Place place) { place_ = place; }
   Place place() const { return place_; }
@@ -33,7 +32,8 @@ class Builder {
   Id append(Instruction instruction);
   Id emit(Op op, Type type, std::initializer_list<Id> args = {}, uint64_t imm = 0, uint8_t flags = 0);
 
-  /// An elementary or math op: checks arity and operand types, gives the result's type.
+  /// Appends an elementary or math operation after checking its arity and operand types, and infers the type of the
+  /// result.
   Id op(Op op, std::initializer_list<Id> args, uint8_t flags = 0);
 
   Id constant(Type type, uint64_t bits);
@@ -49,17 +49,17 @@ class Builder {
   Id convert(Type to, Id value);
   Id bitcast(Type to, Id value);
 
-  /// A value with a statement about it: Op::uniform or Op::rounded.
+  /// A value with a property stated by the author: Op::uniform or Op::rounded.
   Id keep(Op op, Id value) { return emit(op, type(value), {value}); }
 
-  /// A moment of the trace: behind the last instruction of a block.
+  /// A moment of the trace: the position after the last instruction of a block.
   struct Moment {
     uint32_t block;
     Id last;
     Place place;
   };
   Moment here() const;
-  /// The element that `load` gives as of that moment, also where it was stored to since.
+  /// The element that `load` would have read at this moment, even if it was stored to since.
   Id load_as_of(const Moment& moment, Op load, Type type, Id index, uint64_t array);
 
   Id variable(Id initial);
@@ -70,20 +70,20 @@ class Builder {
   void for_(Id begin, Id end, int64_t step, const std::function<void(Id)>& body);
   void loop(const std::function<void()>& body);
 
-  /// Runs `fill` with a new block as the current one; gives the block's number. Throws InputError where control flow is
-  /// nested deeper than kDeepestFlow.
+  /// Runs `fill` with a new block as the current one and returns the number of the block. Throws InputError if control
+  /// flow is nested deeper than kDeepestFlow.
   uint32_t block(const std::function<void()>& fill);
-  /// A call of Function::functions[number]. Throws InputError for other types than it takes. Several results are
-  /// components of the value, for `extract`.
+  /// A call of Function::functions[number]. Throws InputError for arguments of other types. `extract` selects one of
+  /// several results.
   Id call(uint32_t number, std::span<const Id> values);
-  /// Numbers of the functions that were traced for this one, by their identity and the C++ types they were given.
+  /// Numbers of the functions that were traced for this one, by their identity and the C++ types of their arguments.
   std::map<std::pair<uint64_t, std::type_index>, uint32_t> traced;
 
   uint32_t current() const { return current_; }
   void set_current(uint32_t block) { current_ = block; }
 
  private:
-  /// Throws InputError where so many further levels of control flow are too many.
+  /// Throws InputError if this many further levels of control flow exceed kDeepestFlow.
   void nest(int levels) const;
   Function& function_;
   uint32_t current_ = 0;

@@ -38,7 +38,7 @@ constexpr OpTypes types_of(Op op) {
       {0, 0}};
   return kTable[size_t(op)];
 }
-/// True where an elementary operation takes operands of this type.
+/// True if an elementary operation accepts operands of this type.
 constexpr bool takes(Op op, Type type) {
   switch (types_of(op).domain) {
     case 'F': return is_float(type);
@@ -47,17 +47,17 @@ constexpr bool takes(Op op, Type type) {
     default: return false;
   }
 }
-/// Type of an elementary operation's result for operands of a type.
+/// Type of the result of an elementary operation for operands of a type.
 constexpr Type result_type(Op op, Type operand) {
   return types_of(op).result == 'B' ? Type::boolean : operand;
 }
-/// The types that an elementary operation takes, for messages: "f32 or f64".
+/// The operand types that an elementary operation accepts, for messages: "f32 or f64".
 std::string_view operand_types(Op op);
 /// Operands of an elementary operation (not structural): 1 to 3; 0 for structural ones.
 int arity(Op op);
 bool is_elementary(Op op);  // a row LOCKSTEP_OP
 bool is_math(Op op);        // a row LOCKSTEP_MATH
-/// No effect, no dependence on memory or variables: may be moved, merged and removed.
+/// True for operations without effects that do not depend on memory or variables. They may be moved, merged and removed.
 bool is_pure(Op op);
 
 using Id = uint32_t;
@@ -65,12 +65,12 @@ inline constexpr Id kNone = 0xffffffffu;
 inline constexpr uint32_t kNoBlock = 0xffffffffu;
 
 inline constexpr int kMostArgs = 8;
-/// Levels of control flow, calls included.
+/// Largest number of nested levels of control flow, including calls.
 inline constexpr int kDeepestFlow = 200;
 
 enum Flag : uint8_t {
-  kStreaming = 1,  // load, store: this datum is touched once
-  kNoWrap = 2,     // integer arithmetic that the engine knows not to overflow
+  kStreaming = 1,  // load, store: the datum is accessed once
+  kNoWrap = 2,     // integer arithmetic that does not overflow
 };
 
 enum class Reduction : uint8_t { add, min, max };
@@ -85,7 +85,7 @@ struct AtomicTarget {
   }
 };
 
-/// A line of an author's source: number of the file << 20 | line. 0: not known.
+/// A line of an author's source: number of the file << 20 | line. 0: unknown.
 using Place = uint32_t;
 inline constexpr int kLineBits = 20;
 
@@ -97,7 +97,7 @@ struct Instruction {
   std::array<Id, kMostArgs> args = operands({});
   uint64_t imm = 0;
   std::array<uint32_t, 2> blocks{kNoBlock, kNoBlock};
-  Place place = 0;  // near which the author wrote it
+  Place place = 0;  // approximate source line
 
   int arg_count() const {
     int n = 0;
@@ -123,12 +123,14 @@ struct BufferParam {
   Access access;
   bool by_point = false;  // indexed by the domain's own point: its shape must cover the extent
   bool atomic = false;
-  bool ruled = false;  // read by explicit coordinates under a boundary rule: may be empty, and then gives 0
-  int32_t reach = 0;   // the farthest shift of a point's coordinate to the end of an axis
-  int position = -1;   // among the arguments of a launch; -1: buffers and scalars bind in their own order
-  Place place = 0;     // of the declaration
+  bool ruled =
+      false;  // read by explicit coordinates with a boundary rule: may be empty, and reads then give 0
+  int32_t reach = 0;  // largest shift of a point's coordinate towards the end of an axis
+  int position = -1;  // among the arguments of a launch; -1: buffers and scalars bind in their own order
+  Place place = 0;    // of the declaration
 };
-/// A launch's requirement on a buffer's shape: a size along an axis (slowest first), or that of another buffer's axis.
+/// A requirement of launches on the shape of a buffer: its size along an axis (slowest first) is a given number, or that
+/// of an axis of another buffer.
 struct ShapeRule {
   uint32_t buffer;
   int axis;
@@ -142,11 +144,11 @@ struct ScalarParam {
   Type type;
   Place place = 0;
 };
-/// A host struct that may be a parameter (kernel/structure.hpp): its numbers, those of nested structs and arrays
-/// included.
+/// A host struct that may be a parameter (kernel/structure.hpp), with its numbers, including those of nested structs and
+/// arrays.
 struct StructType {
   struct Field {
-    std::string name;  // of nested ones with underscores: "wind_x", "weights_2"
+    std::string name;  // nested fields are joined by underscores: "wind_x", "weights_2"
     Type type;
     size_t offset;  // bytes
   };
@@ -173,44 +175,45 @@ struct Report {
   Type type;     // of the value that is shown; none: no value
   Place place;
 };
-/// Words of the report buffer: how many reports there were, then kReportSlots records of number, x, y, z of the
-/// point or group, lane, value (two words) and an unused one.
+/// The report buffer consists of the number of reports and kReportSlots records of kReportWords words: number of the
+/// report; x, y, z of the point or group; lane; value (two words); one unused word.
 inline constexpr int kReportSlots = 64, kReportWords = 8;
 
-/// values: no domain, but a function that kernels call. Its scalars are what it takes; it ends with `result`.
+/// points, groups: the domain of a kernel. values: a function that kernels call. Its scalars are its parameters, and it
+/// ends with `result`.
 enum class Domain : uint8_t { points, groups, values };
 
-/// One kernel, or a function that kernels call. blocks[0] is the body. Each instruction is in exactly one block; a value is used in its
-/// own block after its definition, or in blocks nested there.
+/// A kernel, or a function that kernels call. blocks[0] is the body. Each instruction is in exactly one block. A value is
+/// used after its definition, in its own block or in blocks nested there.
 struct Function {
   std::string name;
   Domain domain = Domain::points;
   int rank = 1;  // axes of the domain, 1 to 3
-  std::array<int32_t, 3> group{0, 0,
-                               0};  // lanes of a group along x, y, z; 0 = the back end chooses (points only)
-  int32_t min_blocks = 0;           // requested resident groups per multiprocessor; 0 = none
-  Type index_type = Type::i32;      // of element offsets; i64 where a buffer has 2^31 elements or more
+  std::array<int32_t, 3>
+      group{};             // lanes of a group along x, y, z; 0: the back end chooses (points kernels only)
+  int32_t min_blocks = 0;  // requested resident groups per multiprocessor; 0: no request
+  Type index_type = Type::i32;  // of element offsets; i64 if a buffer has 2^31 elements or more
   bool long_axes = false;  // axes may end within kLongAxis of 2^31: shifts and strides of loops can pass it
   std::vector<Instruction> instructions;
   std::vector<Block> blocks{Block{}};
-  bool contract = true;  // a product that one sum takes becomes part of it, as fma
+  bool contract = true;  // a product with a sum as its only user is contracted into an fma
   std::vector<BufferParam> buffers;
   std::vector<ShapeRule> shapes;
   std::vector<ScalarParam> scalars;
   std::vector<StructParam> structs;  // in the order of their scalars
   std::vector<ArrayDecl> shared;
   std::vector<ArrayDecl> locals;
-  std::vector<Report> reports;      // of check and print_if
-  bool reporting = false;           // the last buffer is theirs: the engine binds it, no argument
+  std::vector<Report> reports;  // of check and print_if
+  bool reporting = false;       // the last buffer is for the reports; the engine binds it, not an argument
   std::vector<Function> functions;  // that it calls
-  std::vector<std::string> files;   // of places
+  std::vector<std::string> files;   // names of the files of places
   Place place = 0;                  // of the kernel
 
-  /// Buffers that a launch gives.
+  /// Number of buffers among the arguments of a launch.
   size_t argument_buffers() const { return buffers.size() - (reporting ? 1 : 0); }
-  /// Numbers and structs that a launch gives.
+  /// Number of numbers and structs among the arguments of a launch.
   size_t argument_numbers() const;
-  /// The struct that the scalars from this one on belong to; null for a number of its own.
+  /// The struct that contains this scalar; null for a separate number.
   const StructParam* struct_at(size_t scalar) const;
   const Instruction& operator[](Id id) const { return instructions[id]; }
   Instruction& operator[](Id id) { return instructions[id]; }
@@ -219,12 +222,13 @@ struct Function {
   bool uses(Type type) const;
 };
 
-/// Axes that end at least this far from 2^31 let a counter make a step of this size past their end.
+/// A counter can exceed the end of an axis by this much without overflow if the axis ends at least this far below 2^31.
 inline constexpr int64_t kLongAxis = int64_t(1) << 20;
 
-/// Levels of control flow inside of a block, with those of the functions called there.
+/// Nested levels of control flow in a block, including those of the functions called there.
 int depth_of(const Function& function, uint32_t block = 0);
-/// False where a for_ never comes within a step of the end of its counter's type: step 1, -1, or a bound that is known.
+/// False if the counter of a for_ cannot come within a step of the end of its type: the step is 1 or -1, or the bound is
+/// known.
 bool may_overstep(const Function& function, const Instruction& loop);
 
 /// The `result` that ends a verified function of values.
@@ -235,14 +239,14 @@ std::string print(const Function& function);
 /// One instruction as in print(), for messages.
 std::string print(const Function& function, Id id);
 
-/// "life.cpp:23", or nothing where it is not known.
+/// "life.cpp:23", or empty if unknown.
 std::string place_text(const Function& function, Place place);
 /// "kernel life, near life.cpp:23" for messages.
 std::string where_of(const Function& function, Place place);
 
-/// Throws InternalError naming the kernel and the place for what no pass may produce, InputError for what an
-/// author wrote wrongly (barrier in divergent flow, value used outside its block, break outside a loop, types
-/// that differ …).
+/// Throws InputError for an error of the author, such as a barrier in divergent control flow, a value used outside its
+/// block, a break outside a loop or operands of different types. Throws InternalError for an invalid result of a pass.
+/// Both name the kernel and the place.
 void verify(const Function& function);
 
 /// 128-bit content hash of the printed form, as 32 hexadecimal digits.

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 namespace detail {
-/// Bodies run for their effects; a returned value would be lost.
+/// Rejects bodies that return a value, because it would be lost.
 template <class Body, class... Arguments>
 constexpr void expect_no_value() {
   static_assert(std::is_void_v<std::invoke_result_t<Body&, Arguments...>>,
@@ -42,9 +42,9 @@ void count_loop(ir::Id first, ir::Id last, int step, Body& body, const std::sour
 }
 }  // namespace detail
 
-/// for (i = begin; i < end; i += step), or i > end if step < 0: ceil((end - begin) / step) iterations, so the counter
-/// never overflows its type. Bounds are evaluated once; the counter is a value. The step precedes the body and
-/// defaults to 1.
+/// for (i = begin; i < end; i += step), or i > end if step < 0. The number of iterations, ceil((end - begin) / step), is
+/// fixed at the start, so the counter never overflows its type. The bounds are evaluated once, and the counter is a
+/// value. The step precedes the body and defaults to 1.
 #define LOCKSTEP_FOR(KindA, TakenA, KindB, TakenB, T)                           \
   template <KindA A, KindB B, class Body>                                       \
   void for_(TakenA begin, TakenB end, detail::Whole<int> step, Body body,       \
@@ -65,7 +65,7 @@ LOCKSTEP_FOR(detail::Number, A, detail::Number, B, i32)
 #undef LOCKSTEP_FOR
 
 namespace detail {
-/// An axis of a domain of that rank, 0 = x. Throws InputError if there is no such axis.
+/// An axis of a domain of this rank, 0 = x. Throws InputError if there is no such axis.
 uint64_t axis_of(int rank, int axis);
 
 inline void jump(ir::Op op, const std::source_location& where) {
@@ -80,7 +80,7 @@ inline void break_(std::source_location where = std::source_location::current())
 inline void continue_(std::source_location where = std::source_location::current()) {
   detail::jump(ir::Op::continue_, where);
 }
-/// Ends the lane.
+/// Ends the lane: it executes nothing further in the kernel.
 inline void return_(std::source_location where = std::source_location::current()) {
   detail::jump(ir::Op::return_, where);
 }
@@ -132,9 +132,9 @@ uint32_t declare_array(bool shared, Storage storage, int64_t count);
 ir::Id atomic(bool shared, uint64_t array, ir::AtomicOp op, ir::Id index, ir::Id value,
               ir::Id compare = ir::kNone);
 
-/// An element of an array or a buffer, as returned by `a[i]`: it can be read, assigned and combined. Only the
-/// expression `a[i]` itself can be written to. A named copy, `auto t = a[i]`, is the value of the element at that
-/// moment. `load` and `store` are the operations of the IR.
+/// An element of an array or a buffer, as returned by `a[i]`. It can be read, assigned and combined. Only the expression
+/// `a[i]` itself can be written to. A named copy, `auto t = a[i]`, is the value of the element at that moment. `kLoad`
+/// and `kStore` are the operations of the IR.
 template <class T, ir::Op kLoad, ir::Op kStore>
 class Element {
   static constexpr bool kReached = kLoad != ir::Op::local_load;
@@ -196,7 +196,7 @@ class Element {
   LOCKSTEP_ATOMIC(atomic_xor, xor_)
   LOCKSTEP_ATOMIC(atomic_exchange, exchange)
 #undef LOCKSTEP_ATOMIC
-  /// Stores `desired` if the element equals `expected`.
+  /// Stores `desired` if the element equals `expected`. Returns the old value.
  Val<T> atomic_compare_exchange(const Val<T>& expected, const Located<T>& desired) &&
      requires(kIntegers) {
        return Val<T>::from(atomic_op(ir::AtomicOp::compare_exchange, desired.value().id(), expected.id()));
@@ -219,7 +219,8 @@ class Element {
 };
 }  // namespace detail
 
-/// Array of one lane. Compile-time indices use registers; run-time indices use memory.
+/// Array of one lane, initially undefined. Elements are in registers if all indices are known during tracing, otherwise
+/// in memory.
 template <class T>
 class LocalArray {
  public:
@@ -250,12 +251,12 @@ class SharedArray {
   {
     return (*this)[index].atomic_add(value);
   }
-  /// Its number. Throws InputError while another kernel is traced.
+  /// Number of the array in its kernel. Throws InputError while another kernel is traced.
   uint32_t id() const {
     made_.check("an array");
     return array_;
   }
-  /// The array with that number in this kernel.
+  /// The array with this number in the kernel that is being traced.
   static SharedArray numbered(uint32_t array) { return SharedArray(array, 0); }
 
  private:
@@ -264,7 +265,8 @@ class SharedArray {
   detail::OfTrace made_;
 };
 
-/// Waits for all lanes of the group; makes earlier writes visible. Never in divergent control flow.
+/// Waits for all lanes of the group and makes their earlier writes visible to each other. Not allowed in divergent
+/// control flow.
 inline void barrier(std::source_location where = std::source_location::current()) {
   detail::jump(ir::Op::barrier, where);
 }
@@ -277,8 +279,8 @@ Val<T> reduce_group(ir::Reduction how, ir::Id value, const std::source_location&
 }
 }  // namespace detail
 
-/// Value of a balanced tree over the lanes of the group, returned to all lanes: for s = lanes/2 … 1: v[i] = v[i] op
-/// v[i+s]. The lane count must be a power of two. Never in divergent control flow.
+/// Sum, minimum or maximum over the lanes of the group, returned to all lanes. It is computed along a balanced tree: for
+/// s = lanes/2 … 1: v[i] = v[i] op v[i+s]. The lane count must be a power of two. Not allowed in divergent control flow.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> group_sum(const A& a, std::source_location where = std::source_location::current()) {
   using T = detail::expr_t<A>;
@@ -297,8 +299,7 @@ Val<detail::expr_t<A>> group_max(const A& a, std::source_location where = std::s
 
 /// Closes a stage of asynchronous copies (Grid::copy_async).
 inline void async_commit() { detail::builder().emit(ir::Op::async_commit, Type::none); }
-/// Waits until at most `open` stages of this lane are unfinished; a barrier then makes the data visible to other
-/// lanes.
+/// Waits until at most `open` stages of this lane are unfinished. A barrier then makes the data visible to other lanes.
 inline void async_wait(detail::Whole<int> open) {
   detail::builder().emit(ir::Op::async_wait, Type::none, {}, uint64_t(int(open)));
 }

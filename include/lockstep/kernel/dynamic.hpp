@@ -27,9 +27,9 @@ AnyVal any_value(ir::Id id);
 ir::Id id_of(const AnyVal& value);
 }  // namespace detail
 
-/// A value of one lane whose type is known during tracing: that of a Val, or kIndexType. Operators and functions are
-/// those of Val. A C++ number takes the type of the other operand; operands of different types throw InputError.
-/// Empty until it is assigned.
+/// A value of one lane whose type is known only during tracing. The type is one of Val, or kIndexType. Operators and
+/// functions are those of Val. A C++ number takes the type of the other operand; operands of different types throw
+/// InputError. A default-constructed AnyVal is empty until it is assigned.
 class AnyVal {
  public:
   AnyVal() = default;
@@ -61,7 +61,7 @@ class AnyVal {
     require(detail::kType<T>);
     return Val<T>::from(traced_.id());
   }
-  /// As cast<To>: float to integer truncates and saturates, NaN gives 0.
+  /// The value converted as by cast<To>: float to integer truncates and saturates, NaN gives 0.
   AnyVal convert(Type to) const;
   /// The same bits as another type of the same size.
   AnyVal bitcast(Type to) const;
@@ -77,7 +77,8 @@ class AnyVal {
   detail::Traced traced_;
 };
 
-/// A mutable variable of one lane of a type known during tracing. A copy is a separate variable, also for C++ moves.
+/// A mutable variable of one lane whose type is known only during tracing. A copy, also by a C++ move, is a separate
+/// variable.
 class AnyVar {
  public:
   AnyVar(const AnyVal& initial);
@@ -146,7 +147,7 @@ AnyVal any_operand(Type type, const X& x) {
 
 }  // namespace detail
 
-// Templates, so that a Val does not convert to call them: it has the functions of its own type.
+// These are templates so that no Val converts implicitly to AnyVal to call them: Val has functions of its own.
 #define LOCKSTEP_ANY1(word, floats, integers)               \
   template <detail::Any A>                                  \
   detail::AnyResult<floats> word(const A& a) {              \
@@ -192,7 +193,7 @@ AnyVal any_operand(Type type, const X& x) {
 #undef LOCKSTEP_ANY2
 #undef LOCKSTEP_ANY3
 
-/// As powi of Val: by squaring to |n| = 64, by pow beyond.
+/// a to an integer power, as powi of Val: by squaring up to |n| = 64, by pow beyond.
 AnyVal powi(const AnyVal& a, detail::Whole<int> n);
 /// To the nearest integer, halves away from zero.
 AnyVal round(const AnyVal& a);
@@ -201,7 +202,7 @@ template <class L, class H>
 AnyVal clamp(const AnyVal& a, const L& low, const H& high) {
   return min(max(a, low), high);
 }
-/// x after its own rounding: no sum contracts the product into an fma.
+/// x rounded before it is used: a product x is not contracted with a sum into an fma.
 AnyVal rounded(const AnyVal& x);
 template <class A, class B>
   requires detail::AnyPair<A, B>
@@ -222,14 +223,14 @@ Val<To> cast(const AnyVal& a) {
 }
 /// Asserts that all lanes of a group have the same value, so that a back end may compute it once.
 AnyVal uniform(const AnyVal& a);
-/// Value of a balanced tree over the group's lanes, as for Val.
+/// Sum, minimum or maximum over the lanes of the group along a balanced tree, as for Val.
 inline AnyVal group_sum(const AnyVal& a) { return detail::any_reduce(ir::Reduction::add, a); }
 inline AnyVal group_min(const AnyVal& a) { return detail::any_reduce(ir::Reduction::min, a); }
 inline AnyVal group_max(const AnyVal& a) { return detail::any_reduce(ir::Reduction::max, a); }
 
-/// An integer far from overflow: a coordinate, a count or an array index (i32), or an element offset (kIndexType).
-/// Sums, differences and products pass this on to the back ends; with one i32 operand and one offset, they are
-/// offsets.
+/// An integer that is far from overflow: a coordinate, a count or an array index (i32), or an element offset
+/// (kIndexType). Sums, differences and products are marked for the back ends as free of overflow. The result of one i32
+/// operand and one offset is an offset.
 class Index {
  public:
   Index() = default;  // empty
@@ -243,7 +244,7 @@ class Index {
   operator AnyVal() const { return value_; }
   const AnyVal& value() const { return value_; }
   bool empty() const { return value_.empty(); }
-  /// As an element offset.
+  /// Converted to an element offset.
   Index offset() const;
 
   friend Index operator+(const Index& a, const Index& b);
@@ -269,7 +270,7 @@ class Index {
   friend Index select(const Val<bool>& condition, const Index& yes, const Index& no) {
     return Index(lockstep::select(AnyVal(condition), yes.value_, no.value_));
   }
-  /// max(0, min(a, n - 1)): a coordinate moved into an axis of n cells. Fast where most lanes are inside.
+  /// max(0, min(a, n - 1)): a coordinate clamped to an axis of n cells. Fast if most lanes are inside.
   friend Index clamp_index(const Index& a, const Index& n);
 
  private:
@@ -279,7 +280,7 @@ class Index {
 namespace detail {
 void for_index(const Index& begin, const Index& end, int step, const std::function<void(const Index&)>& body);
 }
-/// As for_ over values; the counter is an Index.
+/// The same as for_ with values; the counter is an Index.
 template <class A, class B, class Body>
   requires(std::same_as<A, Index> || std::same_as<B, Index>)
 void for_(const A& begin, const B& end, detail::Whole<int> step, Body body,
@@ -288,7 +289,7 @@ void for_(const A& begin, const B& end, detail::Whole<int> step, Body body,
   detail::for_index(begin, end, step, [&](const Index& at) { body(at); });
 }
 
-/// Array of one lane or of a group, of a type known during tracing; its initial contents are undefined.
+/// Array of one lane or of a group whose type is known only during tracing. Its initial contents are undefined.
 class AnyArray {
  public:
   Type type() const { return value_type(storage_); }
@@ -299,7 +300,7 @@ class AnyArray {
 
  protected:
   AnyArray(bool shared, Storage storage, int64_t count);
-  /// Its number. Throws InputError while another kernel is traced.
+  /// Number of the array in its kernel. Throws InputError while another kernel is traced.
   uint32_t array() const {
     made_.check("an array");
     return array_;
@@ -312,11 +313,12 @@ class AnyArray {
   int64_t count_;
   detail::OfTrace made_;
 };
+/// Array of one lane.
 class AnyLocal : public AnyArray {
  public:
   AnyLocal(Storage storage, detail::Whole<int64_t> count) : AnyArray(false, storage, count) {}
 };
-/// Groups kernels only.
+/// Array shared by the lanes of a group. Groups kernels only.
 class AnyShared : public AnyArray {
  public:
   AnyShared(Storage storage, detail::Whole<int64_t> count) : AnyArray(true, storage, count) {}
@@ -325,8 +327,8 @@ class AnyShared : public AnyArray {
   uint32_t id() const { return array(); }
 };
 
-/// A buffer whose element type and rank are known during tracing. The slowest coordinate comes first; coordinates
-/// must be inside.
+/// A buffer whose element type and rank are known only during tracing. The slowest coordinate comes first. Coordinates
+/// must be inside the buffer.
 class AnyGrid : public detail::BufferRef {
  public:
   Storage storage() const { return storage_; }
@@ -336,14 +338,15 @@ class AnyGrid : public detail::BufferRef {
 
   AnyVal load(std::initializer_list<Index> at) const { return load_at(place(at)); }
   AnyVal load_as(Type type, std::initializer_list<Index> at) const { return load(at).convert(type); }
-  /// By element offset, for kernels whose buffers are contiguous and have the same layout.
+  /// Loads by element offset, for kernels whose buffers are contiguous and have the same layout.
   AnyVal load_at(const Index& offset) const;
   /// Converts the value to the buffer's type.
   void store(std::initializer_list<Index> at, const AnyVal& value) const { store_at(place(at), value); }
   void store_at(const Index& offset, const AnyVal& value) const;
   /// Element offset of coordinates.
   Index place(std::initializer_list<Index> at) const;
-  /// Starts copying `lanes` elements (4, 8 or 16 bytes) from an element offset to shared[to].
+  /// Starts an asynchronous copy of `lanes` elements (4, 8 or 16 bytes in all) from an element offset to shared[to].
+  /// async_commit() and async_wait() complete it.
   void copy_async(const AnyShared& shared, const Index& to, const Index& offset, int lanes = 1) const;
 
   /// Atomic operations on i32 and u32 at an element offset; each returns the old value.
@@ -363,7 +366,7 @@ class AnyGrid : public detail::BufferRef {
     return atomic(ir::AtomicOp::and_, offset, v);
   }
 
-  /// Accesses through the returned grid bypass the caches, for data that is used once.
+  /// The same buffer with accesses that bypass the caches, for data that is used once.
   AnyGrid streaming(bool on = true) const;
 
  private:
@@ -394,7 +397,7 @@ class Parameters {
   }
   AnyVal scalar(const std::string& name, Type type, const Where& where = Where::current());
 
-  /// Typed ones.
+  /// The same with types known at compile time.
   template <detail::Stored E, int R>
   Grid<E, R> read(const std::string& name, const Where& where = Where::current()) {
     return Grid<E, R>(declare(name, detail::kStorage<E>, R, ir::Access::read, where));

@@ -1,8 +1,8 @@
 // Vectors and complex numbers as elements of buffers and shared arrays.
 //
-//   const auto place = elements<Vec3<f32>>(places);            // Grid<f32, 2> of n x 3: its last axis are the components
+//   const auto place = elements<Vec3<f32>>(places);            // Grid<f32, 2> of shape (n, 3): components in the last axis
 //   const Vec3<f32> next = place[at.x(+1)] - place[at];
-//   elements<Complex<f32>>(spectrum)(row, k) = a * b;          // Out<f32, 3>; InOut takes += -= *= /= too
+//   elements<Complex<f32>>(spectrum)(row, k) = a * b;          // Out<f32, 3>; InOut also supports += -= *= /=
 //   const SharedElements<Complex<f32>> s(256);
 #pragma once
 
@@ -31,7 +31,7 @@ struct Complex {
   friend Complex operator*(const Complex& a, const Complex& b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
-  /// By ratios to the larger part of b, whose square neither overflows nor vanishes.
+  /// Scaled by the larger part of b (Smith 1962), so that squares neither overflow nor underflow.
   friend Complex operator/(const Complex& a, const Complex& b) {
     const Val<bool> steep = abs(b.re) < abs(b.im);
     const Val<T> large = select(steep, b.im, b.re), ratio = select(steep, b.re, b.im) / large;
@@ -55,7 +55,7 @@ struct Complex {
 
 namespace detail {
 
-/// One element that can be written: V::kSize consecutive numbers.
+/// An element that can be written and consists of V::kSize numbers.
 template <class V, class Part>
 class Composed {
  public:
@@ -100,7 +100,7 @@ class Composed {
 
 }  // namespace detail
 
-/// A buffer of rank R as a buffer of rank R - 1 of vectors, as returned by elements<V>(buffer).
+/// A buffer of rank R, seen as a buffer of rank R - 1 whose elements are vectors, as returned by elements<V>(buffer).
 template <class V, class G>
 class Elements : private G {
   static constexpr int kPlaces = G::kRank - 1;
@@ -111,7 +111,7 @@ class Elements : private G {
  public:
   explicit Elements(const G& buffer) : G(buffer) { buffer.require(kPlaces, V::kSize); }
 
-  /// At explicit coordinates, slowest first, under the boundary rule of the buffer, if any.
+  /// The element at explicit coordinates, slowest first, by the boundary rule of the buffer, if any.
   template <class... I>
     requires(sizeof...(I) == kPlaces && (detail::Coordinate<I> && ...))
   auto operator()(const I&... i) const {
@@ -122,7 +122,8 @@ class Elements : private G {
   {
     return at(static_cast<const G&>(*this), Val<i32>::from(i.id()));
   }
-  /// At a point of the domain. Reads beyond the boundary use the nearest cell unless the buffer names another rule.
+  /// The element at a point of the domain. Reads beyond the boundary use the nearest cell unless the buffer has another
+  /// rule.
   auto operator[](const Position<kPlaces>& p) const {
     const auto& buffer = static_cast<const G&>(*this);
     if constexpr (kReads) {
@@ -159,8 +160,8 @@ Elements<V, G> elements(const G& buffer) {
   return Elements<V, G>(buffer);
 }
 
-/// Vectors or complex numbers shared by the lanes of a group, stored component after component, so that neighbouring
-/// lanes access neighbouring numbers.
+/// An array of vectors or complex numbers shared by the lanes of a group. All first components are stored first, then
+/// all second ones and so on, so that neighbouring lanes access neighbouring numbers.
 template <class V>
 class SharedElements {
  public:

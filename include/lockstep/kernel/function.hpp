@@ -1,5 +1,5 @@
-// Functions that are not inlined: traced once for all calls in a kernel, whereas a C++ function of Vals is traced at
-// each call. Functions with a LocalArray are traced at each call, too.
+// Functions that are not inlined. A kernel traces such a function once for all calls, whereas it traces a C++ function
+// of Vals at each call. Functions that declare a LocalArray are traced at each call, too.
 //
 //   const auto soft = function("soft", [](Val<f32> x, Val<f32> width) { return x / (abs(x) + width); });
 //   const Kernel k = kernel("k", [&](At<1> at, Grid<f32, 1> a, Out<f32, 1> out) {
@@ -21,7 +21,7 @@ namespace lockstep {
 
 namespace detail {
 
-/// Numbers of which a C++ type of the language consists.
+/// The numbers that a C++ type of the language consists of.
 template <class P>
 struct Parts;
 template <Value T>
@@ -46,7 +46,7 @@ struct Parts<Vec<T, N>> {
 template <class P>
 concept OfParts = requires { Parts<P>::kCount; };
 
-/// An argument of a generic function as a value: of a variable, an element or a number.
+/// The value type of an argument of a generic function, which may be a variable, an element or a number.
 template <class A>
 struct Given {
   using type = A;
@@ -69,7 +69,7 @@ struct Given<VarVec<T, N>> {
   using type = Vec<T, N>;
 };
 
-/// Parameters of a lambda as declared; those of a generic lambda as given by a call.
+/// Parameters of a lambda as declared. For a generic lambda, they follow from the arguments of the call.
 template <class L, class... A>
 struct Taken {
   using type = std::tuple<typename Given<A>::type...>;
@@ -87,7 +87,7 @@ struct Taken<L, A...> {
 };
 
 uint64_t new_function_identity();
-/// A function of a kernel's trace, and its results for the ids of its parameters.
+/// A function to be traced: `body` returns the ids of its results for the ids of its parameters.
 struct FunctionTrace {
   uint64_t identity;
   std::type_index types;
@@ -95,7 +95,8 @@ struct FunctionTrace {
   std::span<const Type> parameters;
   std::function<std::vector<ir::Id>(std::span<const ir::Id>)> body;
 };
-/// The `count` results for these values. The body is traced if the current kernel does not contain it yet.
+/// Calls the function with these values and returns the ids of its `count` results. The body is traced if the current
+/// kernel does not contain it yet.
 std::vector<ir::Id> call_function(const FunctionTrace& function, std::span<const ir::Id> values, int count);
 
 }  // namespace detail
@@ -107,7 +108,7 @@ class KernelFunction {
   KernelFunction(std::string name, L body)
       : name_(std::move(name)), body_(std::move(body)), identity_(detail::new_function_identity()) {}
 
-  /// The result of the body for these values; it is traced when a kernel first calls it with these types.
+  /// The result of the body for these values. The body is traced when a kernel first calls it with these types.
   template <class... A>
   auto operator()(const A&... arguments) const {
     using P = typename detail::Taken<L, A...>::type;
@@ -154,9 +155,9 @@ class KernelFunction {
   uint64_t identity_;
 };
 
-/// A function of up to 8 numbers, as values and vectors, that returns a value or a vector. It may declare a
-/// LocalArray, but cannot access buffers, arrays, positions and barriers of the kernel except through its parameters.
-/// Products and sums are contracted to fma inside it, not across a call.
+/// A function of values and vectors, up to 8 numbers in all, that returns a value or a vector. It may declare a
+/// LocalArray. It cannot use buffers, arrays, positions or barriers of the kernel; pass it their values. Products and
+/// sums are contracted to fma inside the function, but not across a call.
 template <class L>
 KernelFunction<L> function(std::string name, L body) {
   return KernelFunction<L>(std::move(name), std::move(body));

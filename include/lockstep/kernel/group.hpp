@@ -1,6 +1,6 @@
-// Communication between the lanes of a group: votes, shuffles, scans and reductions of any operation. They use shared
-// arrays and barriers in a fixed order, so that every device gives the same bits, with or without subgroups; each
-// costs at least 2 barriers. Groups kernels only, never in divergent control flow, with lanes in the order of
+// Communication between the lanes of a group: votes, shuffles, scans, and reductions by any operation. They use shared
+// arrays and barriers in a fixed order, so every device gives the same bits, with or without subgroups. Each costs at
+// least 2 barriers. They are for groups kernels only and not allowed in divergent control flow. Lanes have the order of
 // Group::lane().
 #pragma once
 
@@ -13,7 +13,7 @@ namespace detail {
 int group_lanes(const char* word);
 /// Throws InputError for a lane count that is not a power of two.
 [[noreturn]] void refuse_lanes(const char* word, int lanes);
-/// Number of the shared array of that many elements that the functions below share. Each function ends with a
+/// Number of the shared array of `count` elements that the functions below use in common. Each function ends with a
 /// barrier, so the array is free afterwards.
 uint32_t group_scratch(Storage storage, int64_t count);
 template <class T>
@@ -26,7 +26,8 @@ template <class A>
 concept GroupValue = HasValue<A> && !std::same_as<expr_t<A>, bool>;
 }  // namespace detail
 
-/// Whether the condition holds in any lane; in all lanes; in how many. The lane count is a power of two.
+/// Whether the condition is true in any lane, whether it is true in all lanes, and the number of lanes in which it is
+/// true. The lane count must be a power of two.
 inline Val<bool> group_any(const Val<bool>& condition,
                            std::source_location where = std::source_location::current()) {
   return group_max(cast<u32>(condition), where) != 0u;
@@ -40,11 +41,11 @@ inline Val<u32> group_count(const Val<bool>& condition,
   return group_sum(cast<u32>(condition), where);
 }
 
-/// Bit k is the condition in lane 32 (lane / 32) + k; bits of lanes that do not exist are 0.
+/// The condition in the 32 lanes around this one: bit k is that of lane 32 (lane / 32) + k, and 0 if there is none.
 Val<u32> group_ballot(const Val<bool>& condition,
                       std::source_location where = std::source_location::current());
 
-/// The value of lane `from`, 0 to lanes - 1, which may differ from lane to lane.
+/// The value of lane `from`, from 0 to lanes - 1. `from` may differ between lanes.
 template <detail::GroupValue A, class I>
 Val<detail::expr_t<A>> group_shuffle(const A& value, const I& from,
                                      std::source_location where = std::source_location::current()) {
@@ -79,7 +80,7 @@ Val<detail::expr_t<A>> group_scan(const A& value, Op op,
   barrier(where);
   return v;
 }
-/// v[0] + … + v[lane], in that order of the tree.
+/// v[0] + … + v[lane], added in the order of group_scan.
 template <detail::GroupValue A>
 Val<detail::expr_t<A>> group_scan_sum(const A& value,
                                       std::source_location where = std::source_location::current()) {
@@ -87,8 +88,8 @@ Val<detail::expr_t<A>> group_scan_sum(const A& value,
   return group_scan(value, [](const Val<T>& a, const Val<T>& b) { return a + b; }, where);
 }
 
-/// The tree of group_sum for any operation, returned to all lanes: for s = lanes/2 … 1: v[l] = op(v[l], v[l + s]).
-/// The lane count is a power of two.
+/// Reduction by any operation along the tree of group_sum, returned to all lanes: for s = lanes/2 … 1:
+/// v[l] = op(v[l], v[l + s]). Throws InputError unless the lane count is a power of two.
 template <detail::GroupValue A, class Op>
 Val<detail::expr_t<A>> group_reduce(const A& value, Op op,
                                     std::source_location where = std::source_location::current()) {

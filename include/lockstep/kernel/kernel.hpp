@@ -6,13 +6,13 @@
 //   device.launch(heat, extent, t, next, 0.1f);
 //
 // Parameters of the lambda, in the order of the launch's arguments:
-//   At<N>        first: one lane per point of an N-D domain (N = 1, 2, 3); the engine adds the bounds check
-//   Group<N>     or first: one lane per member of a group; shared arrays and barriers; the extent counts groups
+//   At<N>        first parameter of a points kernel: one lane per point of a domain of N = 1, 2 or 3 axes, bounds checked
+//   Group<N>     first parameter of a groups kernel, with shared arrays and barriers: the extent is a number of groups
 //   Grid<E, R>   a read-only buffer of rank R (1 to 4) and element type E
-//   Out, InOut   a written buffer, a read and written one
+//   Out, InOut   a buffer that is written, or read and written
 //   Param<T>     a number, or a registered struct of numbers (structure.hpp)
-// The lambda runs once, inside kernel(), and may capture by reference. Extents, shapes and coordinates of buffers
-// have the slowest axis first; axes of At and Group count from x, the fastest. dynamic.hpp has kernels whose
+// The lambda runs once, inside kernel(), and may capture by reference. Extents, shapes and coordinates of buffers have
+// the slowest axis first. Axes of At and Group are numbered from x = 0, the fastest. dynamic.hpp has kernels whose
 // parameters are known only at run time.
 #pragma once
 
@@ -37,8 +37,8 @@ enum class Boundary : uint8_t { clamp, periodic, zero, unchecked };
 template <int N>
 class Position;
 
-/// One coordinate of a position. Used as a value it is the coordinate (i32); called with an integer it is the shifted
-/// position.
+/// One coordinate of a position. As a value, it is the coordinate (i32). Called with an integer, it returns the position
+/// shifted along its axis.
 template <int N>
 class Axis {
  public:
@@ -152,19 +152,19 @@ namespace detail {
 template <class I>
 concept Coordinate = std::convertible_to<const I&, Coord>;
 
-/// The buffer behind a Grid, Out or InOut during tracing.
+/// A buffer during tracing: the base of Grid, Out and InOut.
 class BufferRef {
  public:
   BufferRef(uint32_t buffer, int rank) : rank_(rank), buffer_(buffer) {}
   /// Extent of an axis (slowest first) as i32.
   Val<i32> size(int axis) const;
-  /// Its number. Throws InputError while another kernel is traced.
+  /// Number of the buffer in its kernel. Throws InputError while another kernel is traced.
   uint32_t index() const {
     made_.check("a buffer");
     return buffer_;
   }
-  /// The launch rejects a buffer of another size along an axis (slowest first), or of another size than `other` has
-  /// along one of its axes.
+  /// Makes launches reject (InputError) a buffer whose size along `axis` (0 = slowest) is not `size`, or not the size of
+  /// `other` along `other_axis`.
   void require(int axis, int64_t size,
                const std::source_location& where = std::source_location::current()) const;
   void require(int axis, const BufferRef& other, int other_axis,
@@ -176,8 +176,8 @@ class BufferRef {
   ir::Id offset(std::initializer_list<ir::Id> coordinates) const {
     return offset(std::span<const ir::Id>(coordinates.begin(), coordinates.size()));
   }
-  /// Element offset of explicit coordinates, each mapped inside by the boundary rule if the author named one.
-  /// `inside`: whether all were inside, for the rule zero.
+  /// Element offset of explicit coordinates. If the author named a boundary rule, it maps each of them inside. `inside`:
+  /// whether all were inside, for the rule zero.
   ir::Id offset_by_rule(std::initializer_list<ir::Id> coordinates, ir::Id* inside) const;
   /// Element offset of a point plus leading coordinates; marks the buffer as indexed by the points of the domain.
   ir::Id offset_at(std::initializer_list<ir::Id> leading, const int* offsets, int n, Boundary boundary,
@@ -204,9 +204,10 @@ struct Wide {
   const Val<T>& operator[](int k) const { return v[k]; }
 };
 
-/// A read-only buffer. Reads through a shifted position clamp at the edge of the buffer, or wrap
-/// (`periodic()`), or give 0 outside (`zero()`); reads by explicit coordinates must lie inside, but where a rule
-/// is named (`clamped()`, `periodic()`, `zero()`), which then holds for each coordinate.
+/// A read-only buffer. Reads through a shifted position beyond the boundary use the nearest element by default. With
+/// `periodic()` they wrap, with `zero()` they give 0, and with `unchecked()` they must be inside. Reads by explicit
+/// coordinates must be inside, unless a rule is named (`clamped()`, `periodic()`, `zero()`), which applies to each
+/// coordinate.
 template <class E, int R>
 class Grid : public detail::BufferRef {
   using Where = std::source_location;
@@ -267,13 +268,13 @@ class Grid : public detail::BufferRef {
     return loaded(at, inside);
   }
 
-  /// Reads data that is used once, bypassing the caches.
+  /// The same buffer with reads that bypass the caches, for data that is used once.
   Grid streaming() const {
     Grid g = *this;
     g.flags_ = ir::kStreaming;
     return g;
   }
-  /// K = 2 or 4 neighbours along the last axis in one access; the element offset must be a multiple of K.
+  /// Reads K = 2 or 4 neighbours along the last axis in one access. The element offset must be a multiple of K.
   template <int K, class... I>
     requires(sizeof...(I) == R)
   Wide<T, K> wide(const I&... i) const {
@@ -283,7 +284,8 @@ class Grid : public detail::BufferRef {
           {Val<T>::from(detail::builder().emit(ir::Op::extract, detail::kType<T>, {all}, uint64_t(k)))...}};
     }(std::make_integer_sequence<int, K>{});
   }
-  /// Starts copying `K` elements (4, 8 or 16 bytes) from explicit coordinates into `shared[at]`.
+  /// Starts an asynchronous copy of `K` elements (4, 8 or 16 bytes in all) from explicit coordinates to `shared[at]`.
+  /// async_commit() and async_wait() complete it.
   template <int K = 1, class S, class... I>
     requires(sizeof...(I) == R)
   void copy_async(const SharedArray<T>& shared, const S& at, const I&... i) const {
@@ -344,7 +346,7 @@ class WritableGrid : public detail::BufferRef {
   {
     return element_at({lead.id()}, p);
   }
-  /// The element at explicit coordinates, slowest first, which must lie inside.
+  /// The element at explicit coordinates, slowest first, which must be inside.
   auto operator()(detail::Coord a, Where where = Where::current()) const
     requires(R == 1)
   {
@@ -372,7 +374,7 @@ class WritableGrid : public detail::BufferRef {
     return detail::BufferElement<E>(this->index(), offset({i.id()}));
   }
 
-  /// Writes K = 2 or 4 neighbours along the last axis; the element offset must be a multiple of K.
+  /// Writes K = 2 or 4 neighbours along the last axis in one access. The element offset must be a multiple of K.
   template <int K, class... I>
     requires(sizeof...(I) == R)
   void store_wide(const Wide<T, K>& values, const I&... i) const {
@@ -383,7 +385,7 @@ class WritableGrid : public detail::BufferRef {
     for (int k = 0; k < K; ++k) store.args[1 + k] = values[k].id();
     detail::builder().append(store);
   }
-  /// Writes that bypass the caches.
+  /// Writes one element, bypassing the caches.
   template <class... I>
     requires(sizeof...(I) == R)
   void store_streaming(const Val<T>& value, const I&... i) const {
@@ -394,8 +396,8 @@ class WritableGrid : public detail::BufferRef {
     store.args[1] = value.id();
     detail::builder().append(store);
   }
-  /// Atomic operations at a coordinate; all of them, at any place and of any rank, are those of elements:
-  /// `counts(y, x).atomic_add(1u)`.
+  /// Atomic operations at a coordinate; each returns the old value. For buffers of any rank and for all operations, use
+  /// those of elements: `counts(y, x).atomic_add(1u)`.
   Val<T> atomic_add(detail::Coord i, const Val<T>& v) const
     requires(R == 1)
   {
@@ -448,16 +450,16 @@ using InOut = WritableGrid<E, R, ir::Access::read_write>;
 
 /// Options of a kernel.
 struct KernelOptions {
-  /// Lanes of a group along x, y, z. Groups kernels need it; points kernels let the back end choose where it
-  /// is 0.
+  /// Lanes of a group along x, y, z. Required for groups kernels. For points kernels, 0 lets the back end choose.
   std::array<int32_t, 3> group{0, 0, 0};
-  /// Requested resident groups per multiprocessor (bounds the registers on CUDA); 0 = none.
+  /// Requested number of resident groups per multiprocessor, which limits the registers on CUDA; 0: no request.
   int32_t min_blocks = 0;
-  /// False: products are rounded before they are added, as in plain C++ without fma; for one product use rounded(x).
+  /// False: products are rounded before they are added, as in plain C++ without fma. For a single product use
+  /// rounded(x).
   bool contract = true;
 };
 
-/// All buffers have the same shape; a launch rejects others by name.
+/// Makes launches reject (InputError, naming the buffer) buffers whose shape differs from that of `first`.
 template <class First, class... More>
 void require_same_shape(const First& first, const More&... more) {
   const auto same = [&](const auto& other) {
@@ -467,13 +469,13 @@ void require_same_shape(const First& first, const More&... more) {
   (same(more), ...);
 }
 
-/// An alternative to the portable kernel on CUDA, as CUDA C++ for NVRTC. Same arguments, same case.
+/// An alternative to the portable kernel on CUDA, in CUDA C++ for NVRTC, with the same arguments.
 struct NativeCuda {
   std::string source;
   std::string entry;
 };
 
-/// A parameter of a kernel, as a launch binds it.
+/// A parameter of a kernel for launches: a buffer, a number or a struct.
 struct KernelParameter {
   std::string name;
   bool buffer = true;
@@ -484,16 +486,15 @@ struct KernelParameter {
   const ir::StructType* structure = nullptr;
 };
 
-/// A traced kernel: a cheap handle to shared, immutable state. One that holds no kernel throws InputError
-/// when it is used.
+/// A traced kernel: a cheap handle to shared, immutable state. Using an empty handle throws InputError.
 class Kernel {
  public:
   Kernel() = default;
   const std::string& name() const;
-  /// The traced IR, unoptimised. `index` is the type of element offsets (i32 or i64). With `long_axes`, shifted
-  /// coordinates may pass 2^31 - 1.
+  /// The traced, unoptimised IR. `index` is the type of element offsets (i32 or i64). With `long_axes`, shifted
+  /// coordinates may exceed 2^31 - 1.
   const ir::Function& function(Type index = Type::i32, bool long_axes = false) const;
-  /// Buffers in the order of declaration, then numbers. Kernels with typed parameters name them b0, b1 … and
+  /// Buffers in the order of declaration, then numbers. In kernels with typed parameters their names are b0, b1 … and
   /// p0, p1 …
   std::vector<KernelParameter> parameters() const;
   /// Unique for each traced kernel of the process.

@@ -1,6 +1,5 @@
-// Functions of the kernel language: the words and elementary functions of ir/ops.def under their names (abs,
-// min, fma, sqrt, exp, sin, atan2 …), and what is made of them. Error bounds and special values:
-// docs/numerics.md.
+// Functions of the kernel language: the functions of ir/ops.def under their names (abs, min, fma, sqrt, exp, sin,
+// atan2 …), and functions composed of them. Error bounds and special values: docs/numerics.md.
 #pragma once
 
 #include "lockstep/kernel/value.hpp"
@@ -28,10 +27,10 @@ Val<detail::expr_t<A>> clamp(const A& a, L low, H high) {
   return min(max(a, low), high);
 }
 
-/// Largest exponent that powi writes as products.
+/// Largest exponent that powi computes by products.
 inline constexpr int kProductPower = 64;
 namespace detail {
-/// base^n for n > 0 by squaring: product(x, y) makes one product.
+/// base^n for n > 0 by squaring. product(x, y) returns one product.
 template <class X, class Product>
 X power_by_squaring(X base, uint64_t n, Product product) {
   for (; n % 2 == 0; n /= 2) base = product(base, base);
@@ -43,8 +42,8 @@ X power_by_squaring(X base, uint64_t n, Product product) {
   return result;
 }
 }  // namespace detail
-/// a to an integer power known during tracing. Floats: by squaring up to |n| = 64, by pow beyond. Integers: wraps; a
-/// negative power is 1 divided by the positive one.
+/// a to an integer power that is known during tracing. Floats: by squaring up to |n| = 64, by pow beyond. Integers:
+/// products wrap, and a negative power is 1 divided by the positive one.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> powi(const A& a, detail::Whole<int> power) {
   const int n = power;
@@ -63,7 +62,7 @@ template <class T>
 struct SinCos {
   Val<T> sin, cos;
 };
-/// sin(a) and cos(a) with the same bits; in exact numerics the argument is reduced once for both.
+/// sin(a) and cos(a), bit-identical to the separate functions. In exact numerics the argument is reduced once for both.
 template <detail::HasValue A>
 SinCos<detail::expr_t<A>> sincos(const A& a) {
   const Val<detail::expr_t<A>> angle = a;

@@ -68,7 +68,7 @@ struct FieldOf<std::array<F, N>> {
 template <class F, size_t N>
 struct FieldOf<F[N]> : FieldOf<std::array<F, N>> {};
 
-/// One for each struct of the process.
+/// The description of a struct, one per C++ type and process.
 template <Structure S>
 const ir::StructType& struct_type() {
   static const ir::StructType type = [] {
@@ -79,7 +79,7 @@ const ir::StructType& struct_type() {
   return type;
 }
 
-/// Declares the scalars of a struct; returns them as the kernel's view of it.
+/// Declares the scalars of a struct and returns them as the fields that the kernel uses.
 template <Structure S>
 typename StructOf<S>::Values bind_struct(ir::Builder& b, const std::string& name) {
   ir::Function& f = b.function();

@@ -31,7 +31,7 @@ class TraceScope {
   uint32_t outer_trace_;
 };
 
-/// The trace that made a handle of the language. Numbers of arrays, buffers and values mean something in their own trace
+/// The trace that created a handle of the language. Numbers of arrays, buffers and values are valid in their own trace
 /// only.
 class OfTrace {
  public:
@@ -43,9 +43,9 @@ class OfTrace {
   uint32_t trace_;
 };
 
-/// Base of the language's C++ variables: the number of a value in the trace that made it. A value is valid in that
-/// trace only, and a C++ variable may be assigned only in the block where it was made: inside an if_ or a loop, the
-/// assignment would apply to the rest of the trace and not to the branch or the iterations.
+/// Base of the C++ variables of the language: the number of a value in the trace that created it. A value is valid in
+/// that trace only. A C++ variable may be assigned only in the block where it was created, because inside an if_ or a
+/// loop the assignment would affect the rest of the trace instead of the branch or the iterations.
 class Traced {
  public:
   Traced() = default;  // empty
@@ -160,8 +160,8 @@ T operand(C number) {
   if (!holds<T>(number)) refuse_number(kType<T>, Widest(number));
   return static_cast<T>(number);
 }
-/// A C++ number combined with an operand of type T: as `operand`, but no floating-point number is converted to an integer,
-/// because in C++ it makes the operation floating-point (i / 2.0).
+/// A C++ number combined with an operand of type T. The same as `operand`, except that a floating-point number is not
+/// converted to an integer, because in C++ the operation would be in floating point (i / 2.0).
 template <class T, class C>
 T number_beside(C number) {
   if constexpr (std::is_integral_v<T> && std::is_floating_point_v<C>) refuse_floating(kType<T>, number);
@@ -170,8 +170,8 @@ T number_beside(C number) {
 
 }  // namespace detail
 
-/// A value of one lane. Its C++ variable may be reassigned in the block where it was made; use a Var for variables
-/// that if_ and loops change.
+/// A value of one lane. Its C++ variable may be assigned again in the block where it was created. Use a Var for
+/// variables that if_ and loops change.
 template <class T>
 class Val {
   static_assert(detail::Value<T>, "a value is bool, f32, f64, i32, u32, i64 or u64");
@@ -186,7 +186,8 @@ class Val {
       : traced_(
             detail::builder().constant(detail::kType<T>, detail::bits_of<T>(detail::operand<T>(constant)))) {}
   Val(const Val&) = default;
-  Val& operator=(const Val&) & = default;  // not of what a read-only buffer gives
+  Val& operator=(const Val&) & =
+      default;  // lvalues only: an element of a read-only buffer cannot be assigned
   static Val from(ir::Id id) { return Val(detail::Traced(id)); }
   ir::Id id() const { return traced_.id(); }
 
@@ -201,8 +202,8 @@ namespace detail {
 /// A C++ number. Operators take it by value, so that a local `constexpr` needs no capture.
 template <class C>
 concept Number = std::is_arithmetic_v<C>;
-/// An integer of the host known during tracing: a step, a shift, a size. Throws InputError for a fraction and for
-/// numbers that I cannot represent. By value, as with Number.
+/// An integer of the host that is known during tracing: a step, a shift, a size. Throws InputError for a fraction and
+/// for numbers that I cannot represent. Passed by value, as Number is.
 template <class I>
 class Whole {
  public:
@@ -221,13 +222,13 @@ class Whole {
   }
   I number_;
 };
-/// Anything that is read as a value: a Param, a coordinate, an element; not a value or a number.
+/// Anything that converts to a value, such as a Param, a coordinate or an element, but neither a value nor a number.
 template <class X, class T>
 concept Gives = std::convertible_to<const X&, T> && !std::same_as<X, T> && !Number<X>;
 }  // namespace detail
 
-/// A mutable variable of one lane. Reading it gives its current value. A copy is a separate variable, also for C++
-/// moves: std::swap, std::exchange and the algorithms work as for T.
+/// A mutable variable of one lane. Reading it gives its current value. A copy, also by a C++ move, is a separate
+/// variable, so std::swap, std::exchange and the standard algorithms work as for T.
 template <class T>
 class Var {
  public:
@@ -281,7 +282,7 @@ class Var {
 
 namespace detail {
 
-/// A value about to be assigned, and the source line of the assignment.
+/// A value to be assigned, with the source line of the assignment.
 template <class T>
 class Located {
  public:
@@ -356,8 +357,8 @@ template <class T, ir::Op kFloats, ir::Op kIntegers>
 using Result = Val<
     std::conditional_t<ir::result_type(op_on<T>(kFloats, kIntegers), kType<T>) == Type::boolean, bool, T>>;
 
-/// Throws InputError for a shift by a C++ number below 0 or not below the width of the type; traced counts are modulo
-/// the width.
+/// Throws InputError for a shift by a C++ number that is negative or at least the width of the type. Traced shift counts
+/// are taken modulo the width.
 template <ir::Op kOp, class T, class B>
 void check_shift(const B& count) {
   if constexpr (std::is_arithmetic_v<B> && (kOp == ir::Op::shl || kOp == ir::Op::shr))
@@ -441,7 +442,7 @@ auto apply(std::initializer_list<ir::Id> operands) {
 #include "lockstep/ir/ops.def"
 #undef LOCKSTEP_COMPARE_OF
 
-/// Both operands are evaluated, without short circuit. Use nested if_ for an operand that must not be evaluated.
+/// Both operands are always evaluated. Use a nested if_ for an operand that must be evaluated conditionally.
 template <class A, class B>
   requires std::same_as<detail::common_t<A, B>, bool>
 Val<bool> operator&&(const A& a, const B& b) {
@@ -461,7 +462,7 @@ Val<bool> operator!(const A& a) {
 template <detail::HasValue A>
   requires detail::Takes<detail::expr_t<A>, ir::Op::none, ir::Op::bnot> &&
                std::same_as<detail::expr_t<A>, bool>
-Val<bool> operator~(const A&) = delete;  // C++ makes -2 of ~true: write !a
+Val<bool> operator~(const A&) = delete;  // in C++, ~true is -2: write !a
 
 /// Conversion between number types. Float to integer truncates and saturates, NaN gives 0; bool gives 0 or 1.
 template <class To, detail::HasValue A>
@@ -494,7 +495,7 @@ Val<A> select(const C& condition, A yes, A no) {
       detail::builder().select(detail::id_of<bool>(condition), detail::id_of<A>(yes), detail::id_of<A>(no)));
 }
 
-/// x after its own rounding: no sum contracts the product into an fma.
+/// x rounded before it is used: a product x is not contracted with a sum into an fma.
 template <detail::HasValue A>
 Val<detail::expr_t<A>> rounded(const A& x) {
   using T = detail::expr_t<A>;
@@ -504,7 +505,7 @@ Val<detail::expr_t<A>> rounded(const A& x) {
 
 namespace detail {
 
-/// A coordinate or an array index: a C++ number, or anything read as a Val<i32>, which is read when id() is called.
+/// A coordinate or an array index: a C++ number, or anything that converts to Val<i32>, which id() reads.
 class Coord {
  public:
   template <Number C>

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 namespace detail {
-/// Throws InputError: number `k` of `count` variables or components.
+/// Throws InputError for an index `k` that is not below `count`.
 [[noreturn]] void refuse_place(int count, int k);
 inline size_t place_in(int count, int k) {
   if (k < 0 || k >= count) refuse_place(count, k);
@@ -131,8 +131,8 @@ class VarVec {
   std::array<Var<T>, N> v_;
 };
 
-/// N mutable variables of one lane in registers, indexed by C++ numbers during tracing; a LocalArray indexed by
-/// values is in memory. `VarArray<f32, 8> sum(0.0f); sum[k] += x;` with a C++ number k.
+/// N mutable variables of one lane, kept in registers and indexed by C++ numbers during tracing:
+/// `VarArray<f32, 8> sum(0.0f); sum[k] += x;` with a C++ number k. Use a LocalArray for indices that are values.
 template <class T, int N>
 class VarArray {
  public:
@@ -165,7 +165,7 @@ class VarArray {
   std::array<Var<T>, N> v_;
 };
 
-/// a b + c per component, one rounding each.
+/// a b + c for each component, with one rounding.
 template <class T, int N>
 Vec<T, N> fma(const Vec<T, N>& a, const Vec<T, N>& b, const Vec<T, N>& c) {
   return Vec<T, N>::make([&](int k) { return fma(a[k], b[k], c[k]); });
@@ -198,7 +198,7 @@ Vec<T, N> select(const Val<bool>& condition, const A& yes, const Vec<T, N>& no) 
   return select(condition, Vec<T, N>::splat(yes), no);
 }
 
-/// a0 b0 + a1 b1 + …, from the first component on, by fma.
+/// a0 b0 + a1 b1 + …, added in this order; floats by fma.
 template <class T, int N>
 Val<T> dot(const Vec<T, N>& a, const Vec<T, N>& b) {
   Val<T> sum = a[0] * b[0];
@@ -225,8 +225,8 @@ Vec<T, N> normalize(const Vec<T, N>& a) {
   return a / length(a);
 }
 
-/// Sorts ascending, or by a comparator of two values that returns Val<bool>, by exchanges of (i, k), k > i, in a
-/// fixed order. Stable if the comparator is strict.
+/// Sorts ascending, or by a comparator of two values that returns Val<bool>. The method is an odd-even transposition
+/// sort: N passes that compare adjacent elements, so it suits small N. Stable if the comparator is strict.
 template <class T, int N, class Less>
 void sort(VarArray<T, N>& array, Less less) {
   for (int pass = 0; pass < N; ++pass)

@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-/// K = 2 or 4 elements from `index` on, which must be a multiple of K.
+/// K = 2 or 4 elements from `index` on. `index` must be a multiple of K.
 template <int K, class T, class I>
 Wide<T, K> wide(const SharedArray<T>& shared, const I& index) {
   ir::Instruction load{ir::Op::shared_load};

@@ -1,7 +1,8 @@
-// A model that can be trained: a loss of parameters in one flat buffer on a device, with the gradient in another.
+// A model that can be trained: a loss as a function of parameters. Parameters and gradient are one flat buffer each on a
+// device.
 //
 //   nn::TrainableModel& model = …;
-//   model.launch_gradient(batch, loss);                  // gradient() and loss[0]; launches only
+//   model.launch_gradient(batch, loss, step);            // gradient() and loss[0]; launches only
 //   device.download<float>(loss);
 #pragma once
 
@@ -25,13 +26,12 @@ struct ParameterTensor {
 struct Batch {
   Buffer inputs, targets;
   int64_t size = 0;  // B
-  /// Of a part of a batch: the position of its first example in the batch, and the size of the batch. Loss and
-  /// gradient are then the contributions of the part to those of the batch, which are sums over its parts. 0: the
-  /// whole batch.
+  /// For a part of a batch: the position of its first example in the batch, and the size of the batch. Loss and gradient
+  /// are then the contributions of the part; those of the batch are the sums over its parts. 0: the whole batch.
   int64_t first = 0, whole = 0;
 };
 
-/// Launches use the default stream and return before completion; the buffers do not change.
+/// Launches use the default stream and return before completion. Each function returns the same buffer in every call.
 class TrainableModel {
  public:
   virtual ~TrainableModel() = default;
@@ -42,7 +42,7 @@ class TrainableModel {
   virtual Buffer gradient() const = 0;    // (n) of the parameters' storage
   /// loss[0] = mean loss of the batch at parameters(); forward only, no dropout.
   virtual void launch_loss(const Batch& batch, const Buffer& loss) = 0;
-  /// The same with dropout, and its gradient. `step` numbers the random draws: equal steps give equal bits.
+  /// The same with dropout, and its gradient. The random draws depend on `step`: equal steps give equal bits.
   virtual void launch_gradient(const Batch& batch, const Buffer& loss, uint64_t step) = 0;
 };
 

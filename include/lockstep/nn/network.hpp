@@ -1,14 +1,14 @@
-// Feed-forward networks on a device: a description of layers and a loss is compiled to kernels, with parameters and
-// gradients in one flat buffer each.
+// Networks on a device: a description of layers and a loss is compiled to kernels. Parameters and gradient are one flat
+// buffer each.
 //
 //   nn::NetworkSpec spec{.input = {784}, .layers = {nn::Dense{128, nn::Activation::relu}, nn::Dense{10}}};
 //   nn::Network network(device, spec, {.seed = 1});
 //   network.launch_gradient({images, labels, 64}, loss, step);   // exact adjoints in network.gradient()
 //   network.accuracy({images, labels, 2000});
 //
-// An example is an array of 1 to 3 axes: features (n), a sequence (t, n) or an image (h, w, c), and B of them are
-// consecutive. Every sum has an order that depends on sizes only, so CPU, interpreter and CUDA give the
-// same bits.
+// An example is an array of 1 to 3 axes: features (n), a sequence (t, n) or an image (h, w, c). The examples of a batch
+// are stored one after the other. The order of every sum depends on sizes only, so the CPU, the interpreter and CUDA
+// give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ std::string_view name(Activation activation);
 /// Throws InputError for an unknown name.
 Activation parse_activation(std::string_view text);
 
-/// Uniform in (-a, a): glorot a = sqrt(6 / (in + out)), he a = sqrt(6 / in). automatic: he for relu and gelu,
-/// else glorot.
+/// Initial weights, uniform in (-a, a). glorot: a = sqrt(6 / (in + out)) (Glorot and Bengio 2010). he: a = sqrt(6 / in)
+/// (He et al. 2015). automatic: he for relu and gelu, otherwise glorot.
 enum class Initial : uint8_t { automatic, glorot, he };
 
 /// y = activation(x W + b) along the last axis; tensors weight (in, units) and bias (units).
@@ -40,15 +40,16 @@ struct Dense {
   Initial initial = Initial::automatic;
 };
 
-/// Cross-correlation of images (h, w, c) with windows of height by width, zeros beyond the edge: (h', w', channels) with
-/// h' = (h + 2 padding - height) / stride + 1. Tensors weight (height, width, c, channels) and bias (channels).
+/// Cross-correlation of images (h, w, c) with windows of height by width, with zeros beyond the edge. The result is
+/// (h', w', channels) with h' = floor((h + 2 padding - height) / stride) + 1. Tensors weight (height, width, c, channels)
+/// and bias (channels).
 struct Conv2d {
   int64_t channels = 0, height = 3, width = 3, stride = 1, padding = 0;
   Activation activation = Activation::identity;
   Initial initial = Initial::automatic;
 };
 
-/// Maximum of size by size windows of images (h, w, c), for each channel separately; the first of equal elements
+/// Maximum of size by size windows of images (h, w, c), for each channel separately. The first of equal elements
 /// receives the gradient. Incomplete windows are dropped.
 struct MaxPool2d {
   int64_t size = 2, stride = 2;
@@ -63,42 +64,45 @@ struct LayerNorm {
   double epsilon = 1e-5;
 };
 
-/// Sequences of integers below `vocabulary`, i32 (t), to rows of the table (t, width); with `positions`, a row for
-/// each position is added. Tensors table (vocabulary, width), positions (t, width), both normal with standard
-/// deviation 0.02. Only as the first layer; other numbers give NaN.
+/// Maps sequences (t) of integers, i32 from 0 to vocabulary - 1, to rows of the table (t, width). With `positions`, a row
+/// for each position is added. Tensors table (vocabulary, width) and positions (t, width), both initially uniform with
+/// standard deviation 0.02. Must be the first layer. Integers out of range give NaN.
 struct Embedding {
   int64_t vocabulary = 0, width = 0;
   bool positions = false;
 };
 
-/// During training, sets a share `rate` of the elements to 0 and divides the others by 1 - rate. The selection
-/// follows from the seed, the layer and the step.
+/// During training, sets each element to 0 with probability `rate` and divides the others by 1 - rate (Srivastava et al.
+/// 2014). The selection depends on the seed, the layer and the step only.
 struct Dropout {
   double rate = 0.5;
 };
 
-/// Position of the reset gate: on the state before the product (Cho et al. 2014) or on the product (cuDNN, PyTorch).
+/// The reset gate multiplies the state before the product (Cho et al. 2014) or the product (cuDNN, PyTorch).
 enum class GruForm : uint8_t { reset_before, reset_after };
 
-/// Sequences (t, in) to states (t, units), from a state of 0: z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r +
-/// b_r). reset_before: n = tanh(x W_n + (r h) U_n + b_n), h' = (1 - z) h + z n. reset_after, with recurrent biases c added to
-/// each product with U: n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h. Tensors weight (in, 3 units), bias
-/// (3 units), recurrent (units, 3 units), for reset_after recurrent_bias (3 units), in the order z, r, n.
+/// Maps sequences (t, in) to states (t, units), from the state 0, by a gated recurrent unit:
+/// z = sigmoid(x W_z + h U_z + b_z), r = sigmoid(x W_r + h U_r + b_r).
+/// reset_before: n = tanh(x W_n + (r h) U_n + b_n), h' = (1 - z) h + z n.
+/// reset_after: n = tanh(x W_n + b_n + r (h U_n + c_n)), h' = (1 - z) n + z h. Recurrent biases c are added to each
+/// product with U.
+/// Tensors weight (in, 3 units), bias (3 units), recurrent (units, 3 units) and, for reset_after, recurrent_bias
+/// (3 units), with the gates in the order z, r, n.
 struct Gru {
   int64_t units = 0;
   GruForm form = GruForm::reset_before;
 };
 
-/// Self-attention of sequences (t, c) in `heads` heads of c / heads, softmax(q k / sqrt(c / heads)) v over positions
-/// up to the current one, or over all (Vaswani et al. 2017). Tensors qkv.weight (c, 3 c), qkv.bias, out.weight (c,
-/// c), out.bias.
+/// Self-attention of sequences (t, c) in `heads` heads of width c / heads: softmax(q k / sqrt(c / heads)) v (Vaswani et
+/// al. 2017). The softmax is over the positions up to the current one if `causal`, otherwise over all positions. Tensors
+/// qkv.weight (c, 3 c), qkv.bias (3 c), out.weight (c, c), out.bias (c).
 struct Attention {
   int64_t heads = 1;
   bool causal = true;
 };
 
 struct LayerSpec;
-/// x + f(x), where f is the layers in order, which preserve the shape.
+/// x + f(x), where f applies the layers in order. Together they must preserve the shape.
 struct Residual {
   std::vector<LayerSpec> layers;
 };
@@ -112,9 +116,9 @@ struct LayerSpec : LayerVariant {
 
 /// Outputs are rows along the last axis.
 enum class Loss : uint8_t {
-  cross_entropy,  // targets i32, one class per row: mean over rows of -log softmax(y)[class]
-  mean_squared,   // targets of the outputs' storage and count: mean over elements of (y - t)^2
-  two_hot,        // targets of the outputs' storage, one number per row: cross-entropy with two adjacent bins
+  cross_entropy,  // mean over rows of -log softmax(y)[class]; targets: i32, one class per row
+  mean_squared,   // mean over elements of (y - t)^2; targets: storage and number of the outputs
+  two_hot,        // cross-entropy with two adjacent bins; targets: storage of the outputs, one number per row
 };
 std::string_view name(Loss loss);
 
@@ -136,10 +140,11 @@ struct NetworkOptions {
   uint64_t seed = 1;               // of initial parameters and random draws
 };
 
-/// Activations are kept between calls, sized by the largest batch so far; not thread-safe.
+/// A network with its parameters. Memory for activations is kept between calls and grows to the largest batch so far.
+/// Not thread-safe.
 class Network final : public TrainableModel {
  public:
-  /// Initialises the parameters. Throws InputError, with the layer, for sizes that do not fit.
+  /// Initialises the parameters. Throws InputError, naming the layer, for sizes that do not fit.
   Network(const Device& device, const NetworkSpec& spec, const NetworkOptions& options = {});
   ~Network() override;
   Network(Network&&) noexcept;
@@ -158,10 +163,10 @@ class Network final : public TrainableModel {
   Storage target_storage() const;
   /// Shape of the outputs of one example; the last axis is that of the classes of cross_entropy.
   const Shape& output_shape() const;
-  /// Outputs (rows, last axis) of `count` examples, without dropout, in a buffer that the next call overwrites.
+  /// Outputs (rows, last axis) of `count` examples, without dropout. The next call overwrites the buffer.
   Buffer launch_outputs(const Buffer& inputs, int64_t count);
-  /// Share of rows whose largest output (the first of equal ones) is the target's; waits. Throws InputError if
-  /// targets are not classes.
+  /// Share of rows whose largest output (the first of equal ones) is that of the target class. Waits. Throws InputError
+  /// if targets are not classes.
   double accuracy(const Batch& batch);
 
   const NetworkSpec& spec() const;
@@ -172,7 +177,7 @@ class Network final : public TrainableModel {
   std::unique_ptr<State> state_;
 };
 
-/// Initialises the parameters from a seed, as the constructor does. Equal on every machine.
+/// The initial parameters for a seed, as set by the constructor. They are the same on every computer.
 std::vector<double> initial_parameters(const NetworkSpec& spec, uint64_t seed);
 int64_t parameter_count(const NetworkSpec& spec);
 

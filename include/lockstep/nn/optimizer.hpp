@@ -16,14 +16,14 @@
 
 namespace lockstep::nn {
 
-/// A learning rate by step number, 0 for the first. Over the first `warmup` steps it rises linearly, rate (step + 1)
-/// / warmup; then `decay` applies.
+/// A learning rate as a function of the step, from 0. Over the first `warmup` steps it is rate (step + 1) / warmup; then
+/// `decay` applies.
 struct Schedule {
   enum class Decay : uint8_t {
     constant,
-    cosine,  // to rate * final_share at `total` steps (Loshchilov and Hutter 2017, without restarts)
-    linear,  // to the same, linearly
-    step,    // times `factor` every `every` steps
+    cosine,  // to rate * final_share at step `total`, as a half cosine (Loshchilov and Hutter 2017, without restarts)
+    linear,  // to rate * final_share at step `total`, linearly
+    step,    // multiplied by `factor` every `every` steps
   };
   double rate = 1e-3;
   int64_t warmup = 0;
@@ -45,35 +45,37 @@ Schedule::Decay parse_decay(std::string_view text);
 struct OptimizerOptions {
   optimize::Method method = optimize::Method::adam;  // or sgd, adamw
   Schedule schedule;
-  double momentum = 0;      // sgd
-  double weight_decay = 0;  // adamw: decoupled (Loshchilov and Hutter 2019), times the rate of the step
-  double clip_norm = 0;     // gradients beyond this 2-norm are scaled down to it; 0: none
+  double momentum = 0;  // sgd
+  double weight_decay =
+      0;                 // adamw: decoupled (Loshchilov and Hutter 2019), multiplied by the rate of the step
+  double clip_norm = 0;  // gradients with a larger 2-norm are scaled to this norm; 0: no clipping
 };
 void describe(lockstep::Schema<OptimizerOptions>& schema);
 
-/// Launches only; not thread-safe.
+/// The state of an optimiser. Functions launch work without waiting. Not thread-safe.
 class Optimizer {
  public:
   /// `parameters` (n), f32 or f64, are updated by steps. Throws InputError for invalid options.
   Optimizer(const Device& device, const Buffer& parameters, const OptimizerOptions& options);
 
-  /// Moves the parameters by the step that belongs to `gradient` (n), which clipping scales in place. A NaN in it
-  /// stays one.
+  /// Updates the parameters by one step for `gradient` (n), which clipping scales in place. NaN in the gradient gives
+  /// NaN in the parameters.
   void launch_step(const Buffer& gradient);
   /// The same with a given learning rate.
   void launch_step(const Buffer& gradient, double rate);
 
   const OptimizerOptions& options() const { return options_; }
   double next_rate() const { return options_.schedule.at(steps_); }
-  /// Steps so far, which determine the rate; and steps since the moments were zero, which Adam's bias corrections
-  /// use.
+  /// steps: number of steps so far, which determines the rate. moment_steps: number of steps since the moments were zero,
+  /// which Adam's bias correction uses.
   int64_t steps() const { return steps_; }
   int64_t moment_steps() const { return moment_steps_; }
   void set_steps(int64_t steps, int64_t moment_steps) { steps_ = steps, moment_steps_ = moment_steps; }
   /// Resets the moments to zero; the schedule continues.
   void forget_moments();
-  /// (n) each, in the storage of the parameters: Adam's mean of gradients or the velocity; Adam's mean of squares
-  /// (SGD: zeros); the last update. With the parameters and the counts they determine the next step.
+  /// Buffers (n) in the storage of the parameters. first: Adam's mean of gradients, or the velocity of SGD. second:
+  /// Adam's mean of squared gradients; zeros for SGD. move: the last update. Together with the parameters and the counts
+  /// they determine the next step.
   const Buffer& first() const { return first_; }
   const Buffer& second() const { return second_; }
   const Buffer& move() const { return move_; }

@@ -14,7 +14,8 @@ struct CheckOptions {
 /// One comparison.
 struct CheckRow {
   std::string what;
-  double error;  // the difference over the sum of the sizes of the terms; infinite if a term is not finite
+  double
+      error;  // difference divided by the sum of the magnitudes of the terms; infinite if a term is not finite
   double bound;
   bool passed() const { return error <= bound; }
 };
@@ -24,17 +25,17 @@ struct CheckResult {
 };
 
 /// Compares, at the given data and along random directions of all fields, parameters and profiles:
-/// - residuals and loss with those of plain C++ that fills in the cells beyond the grid,
-/// - J v (Loss::jvp) and the slope of the loss (its gradients, by each field, level, parameter and profile) with complex
-///   steps of the same,
+/// - residuals and loss with those of a plain C++ reference that stores the cells beyond the grid,
+/// - J v (Loss::jvp) and the directional derivatives of the loss (from its gradients, for each field, level, parameter and
+///   profile) with complex steps of the reference,
 /// - <J v, w> with <v, J^T w> (Loss::vjp, Loss::number_vjp).
-/// Uses inputs of f64 if the device supports f64, because f32 hides errors of its size; the bound is 4096 roundings.
-/// The reference takes microseconds per cell and operation. Throws InputError for rows and several members, and as
-/// Loss::bind.
+/// Uses inputs in f64 if the device supports f64, because f32 would hide errors of the size of its rounding. The bound is
+/// 4096 roundings. The reference takes microseconds per cell and operation. Throws InputError for rows and several
+/// members, and as Loss::bind.
 CheckResult check(const System& system, const Mesh& mesh, const Device& device, const Inputs& inputs,
                   const CheckOptions& options = {});
 
-/// The same for the transport equations of named arrays: stage "pde.check". Arrays and options as of run_loss.
+/// The same for the transport equations with named arrays: stage "pde.check". Arrays and options are those of run_loss.
 CheckResult run_check(Context& context, const NamedArrays& arrays, const RunOptions& options, uint32_t seed);
 /// {"passed": …, "checks": [{"what", "error", "bound", "passed"} …]}.
 std::string to_json(const CheckResult& result);

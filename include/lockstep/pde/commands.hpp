@@ -1,4 +1,5 @@
-// `lockstep pde` for programs: arrays of a file in, losses, files out. to_json() has the members of the program's JSON.
+// The commands `lockstep pde` as functions: they read a file of arrays, compute losses and write files. to_json() returns
+// the JSON of the program.
 #pragma once
 
 #include <filesystem>
@@ -28,8 +29,8 @@ struct FileRun {
   std::filesystem::path out, residuals;  // as requested
   std::vector<StageRecord> host_stages;  // "read" and "write"
 };
-/// Arrays of types that nothing here has a use for are left out with a warning. Stages as of run_loss() and run_trajectory().
-/// Over ranks every rank reads the file, and rank 0 writes and has the result.
+/// Arrays with types that are not supported are skipped with a warning. Stages and errors are those of run_loss() and
+/// run_trajectory(). With several ranks, every rank reads the file; rank 0 returns the result and writes the files.
 FileRun run(Context& context, const LossRunOptions& options, const parallel::Group& group = {});
 FileRun run(Context& context, const TrajectoryRunOptions& options, const parallel::Group& group = {});
 

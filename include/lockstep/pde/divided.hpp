@@ -1,19 +1,20 @@
-// A loss over ranks: each computes the loss and the gradients of some planes along z.
+// A loss divided over ranks: each rank computes the loss and the gradients of some planes along z.
 //
 //   const pde::DividedLoss loss(system, mesh, group);
 //   pde::BoundLoss bound = loss.bind(device, inputs);         // arrays of loss.held() planes
 //   bound.run();
 //   loss.terms(bound);                                        // every rank: the terms of the whole grid
 //   loss.own_planes(bound.gradient("t", 0));                  // of loss.own() planes
-// every rank: what neighbours changed
+//   loss.refresh(device, arrays);                             // every rank: gets the planes that its neighbours own
 //
-// Arrays of the own planes alone are bound by
+// bind_planes() binds arrays that contain only the rank's own planes:
 //
 //   const pde::BoundPlanes bound = loss.bind_planes(device, inputs);
-//   bound.run();                                              // every rank: fetches what it needs of its neighbours
+//   bound.run();                                              // every rank: gets the planes of its neighbours first
 //
-// Terms and gradients have the same bits for any number of ranks: gradients those of Loss, terms too by the two-kernel
-// and two-sweep paths. The fused path sums blocks of planes that the grid alone decides about.
+// Terms and gradients have the same bits for any number of ranks. Gradients are bit-identical to those of Loss, and so
+// are the terms of the two-kernel and two-sweep paths. The fused path sums over blocks of planes, which depend on the
+// grid only.
 #pragma once
 
 #include "lockstep/parallel.hpp"
@@ -26,7 +27,7 @@ struct Discretisation;
 /// A divided loss on arrays with only the planes of this rank.
 class BoundPlanes {
  public:
-  /// Fetches the planes of neighbours, launches everything and adds the terms of all ranks. Collective.
+  /// Gets the planes of neighbours, launches the computation and adds the terms of all ranks. Collective.
   void run() const;
   /// Terms of the whole grid at the last run.
   const std::vector<double>& terms() const;
@@ -44,11 +45,11 @@ class BoundPlanes {
 
 class DividedLoss {
  public:
-  /// Every rank has the same system and mesh. Throws as Loss, UnsupportedError for fewer than three dimensions, and
+  /// Every rank passes the same system and mesh. Throws as Loss(), UnsupportedError for fewer than three dimensions, and
   /// GroupError on every rank for more ranks than blocks of planes.
   DividedLoss(const System& system, const Mesh& mesh, const parallel::Group& group);
 
-  /// Of the whole grid.
+  /// The mesh of the whole grid.
   const Mesh& mesh() const;
   /// The planes that a rank computes.
   parallel::Range own(int rank) const;
@@ -57,18 +58,18 @@ class DividedLoss {
   /// 0 and end beyond the grid.
   parallel::Range held() const;
 
-  /// As Loss::bind, with fields, mask and gradients of the held planes; profiles are those of the boundaries of the
-  /// whole grid. Gradients are those of the whole loss, valid only in this rank's planes. terms() returns the value
-  /// of the loss. Throws UnsupportedError for several members and for rows.
+  /// As Loss::bind, with fields, mask and gradients of the held planes and profiles of the whole grid. Gradients are
+  /// those of the whole loss and valid in this rank's own planes only. The value of the loss is that of
+  /// DividedLoss::terms(). Throws as Loss::bind, and UnsupportedError for several members and for rows.
   BoundLoss bind(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
-  /// As Loss::bind_trajectory, by the two-kernel path.
+  /// As Loss::bind_trajectory, with the two-kernel path.
   BoundLoss bind_trajectory(const Device& device, const TrajectoryInputs& inputs,
                             const LossOptions& options = {}) const;
   /// As Loss::residuals, for this rank's planes.
   Buffer residuals(const Device& device, const Inputs& inputs) const;
 
-  /// The same for fields and masks of this rank's planes. Collective: throws GroupError on every rank if systems,
-  /// meshes, options, types or levels differ, or if a rank throws.
+  /// The same for fields and masks that contain only this rank's own planes. Collective. Throws GroupError on every rank
+  /// if systems, meshes, options, types or levels differ, or if a rank throws.
   BoundPlanes bind_planes(const Device& device, const Inputs& inputs, const LossOptions& options = {}) const;
   BoundPlanes bind_planes(const Device& device, const TrajectoryInputs& inputs,
                           const LossOptions& options = {}) const;
@@ -79,32 +80,33 @@ class DividedLoss {
 
   /// Sums of parts of the planes, from which the terms are computed.
   struct Sums {
-    int64_t rows = 0;                   // residuals, level by level
-    std::vector<double> values, scale;  // (rows, parts); by row, to the weighted mean square
-    std::string order;                  // of the sums within a part
+    int64_t rows = 0;            // residuals, level by level
+    std::vector<double> values;  // (rows, parts)
+    std::vector<double> scale;   // (rows): factor from the sum to the weighted mean square
+    std::string order;           // the order of the sums within a part
   };
-  /// Those of this rank's planes, after a run.
+  /// The sums of this rank's planes, after a run.
   Sums sums(const BoundLoss& bound) const;
-  /// Those of every rank: collective. Throws GroupError on every rank if devices or paths of the ranks use different
+  /// The sums of every rank. Collective. Throws GroupError on every rank if devices or paths of the ranks use different
   /// orders of summation.
   Sums gather(Sums mine) const;
   /// The terms from the sums of all planes.
   std::vector<double> terms(const Device& device, const Sums& all) const;
-  /// Collective: all three.
+  /// The three steps above in one call. Collective.
   std::vector<double> terms(const BoundLoss& bound) const;
 
-  /// Contributions of this rank's planes to the derivatives by boundary values, for fields of the held planes:
-  /// numbers of each part of a boundary. With those of every rank they give the bits of Loss::boundary_gradients:
-  /// collective.
+  /// side_cells: contributions of this rank's planes to the derivatives with respect to boundary values, for fields of
+  /// the held planes, as numbers for each part of a boundary. boundary_gradients: combines those of every rank,
+  /// bit-identical to Loss::boundary_gradients. Collective.
   using SideCells = std::vector<std::vector<double>>;
   SideCells side_cells(const Device& device, const Inputs& inputs) const;
   std::vector<Loss::BoundaryGradient> boundary_gradients(const SideCells& mine) const;
 
   /// This rank's planes of an array (…, held planes, ny, nx).
   Buffer own_planes(const Buffer& array) const;
-  /// Overwrites all other planes of such arrays by those of the ranks that own them. Collective.
+  /// Overwrites the planes of such arrays that other ranks own with the values of these ranks. Collective.
   void refresh(const Device& device, std::span<const Buffer> arrays) const;
-  /// The same, while the host continues: later work of the device runs after it, and terms() waits for it.
+  /// The same without blocking the host. Later work of the device runs after it, and terms() waits for it.
   void begin_refresh(const Device& device, std::span<const Buffer> arrays) const;
 
  private:

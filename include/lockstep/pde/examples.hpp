@@ -1,4 +1,4 @@
-// Shipped equations, written with pde::System as a user would.
+// Equations that the library contains as examples, written with pde::System like those of a user.
 #pragma once
 
 #include <filesystem>
@@ -14,9 +14,10 @@
 
 namespace lockstep::pde {
 
-/// How an equation advances a field f by its time derivative r: f(n+1) = f(n) + dt r, f(n-1) + 2 dt r, or
-/// 2 f(n) - f(n-1) + dt^2 r. A diagnostic field has no derivative and follows from the others at each level (a
-/// pressure); a constant one stays as it starts. An example whose fields are all steady has no time.
+/// How an equation advances a field f from its time derivative r. forward: f(n+1) = f(n) + dt r. central:
+/// f(n+1) = f(n-1) + 2 dt r. second: f(n+1) = 2 f(n) - f(n-1) + dt^2 r. diagnostic: the field has no time derivative and
+/// follows from the others at each level, such as a pressure. constant: the field keeps its initial value. steady: the
+/// problem does not depend on time; then all fields are steady.
 enum class Advance { forward, central, second, diagnostic, constant, steady };
 
 /// An equation with all data of a problem on a grid.
@@ -27,37 +28,38 @@ struct Example {
   std::map<std::string, double> parameters;
   std::vector<std::pair<std::string, Advance>> fields;  // in the order of the system
   std::string shown;                                    // field whose first component is drawn
-  int windows =
-      12;  // default number of windows of 8 levels; for steady fields the number of grids, each twice as fine
+  /// Default number of windows of 8 levels. For steady fields: number of grids, each twice as fine as the previous one.
+  int windows = 12;
   /// Initial values of a field at a point of the unit box.
   std::function<double(const std::string& field, int component, double x, double y, double z)> start;
   bool steady() const { return !fields.empty() && fields[0].second == Advance::steady; }
   double tolerance = 1e-6;  // a window has converged when its loss is this share of that of the initial state
   int iterations = 500;     // maximum of L-BFGS iterations per window
-  std::map<std::string, double> units;  // of the box in which steady fields are searched, 1 if none is given
+  std::map<std::string, double> units;  // scales of the unknowns of steady fields, by name; missing: 1
 };
 
 /// heat, advection_diffusion, burgers, wave, navier_stokes, maxwell, gray_scott, shallow_water, cavity, channel.
 std::vector<std::string> example_names();
-/// Throws InputError for an unknown name. `cells` along each axis; 0: the default of the example.
+/// `cells`: number of cells along each axis; 0: the default of the example. Throws InputError for an unknown name.
 Example make_example(std::string_view name, int64_t cells = 0);
 
-/// How an example's fields are found: windows of levels, each minimised over all levels but its first two.
+/// How the fields of an example are computed: window by window, each minimised over all its levels except the first two.
 struct TrainOptions {
-  int levels = 0;        // of a window, 4 or more; 0: 8, and none where there is no time
-  int windows = 0;       // 0: the default of the example; grids for steady fields
+  int levels = 0;        // of a window, 4 or more; 0: 8; not used for steady fields
+  int windows = 0;       // windows, or grids for steady fields; 0: the default of the example
   int iterations = 0;    // maximum of L-BFGS iterations per window; 0: the default of the example
   double tolerance = 0;  // 0: the default of the example
 };
 struct TrainResult {
-  std::vector<double> losses_first, losses_last;  // of each window, with all rates 0 and at the end
+  std::vector<double> losses_first,
+      losses_last;  // of each window: with all time derivatives 0, and at the end
   int iterations = 0;
   int windows = 0, converged = 0;
   std::map<std::string, std::vector<double>> fields;  // at the end, component by component
 };
-/// Solves an example by minimising the trajectory loss in f64. The unknowns of a window are the rates of its
-/// fields, from which their levels follow, and the diagnostic fields themselves; only gradients of the loss
-/// move them. `progress` is called after each window.
+/// Solves an example by minimising the trajectory loss in f64. The unknowns of a window are the time derivatives of its
+/// fields, from which the levels are computed, and the diagnostic fields. They are changed by L-BFGS steps on the
+/// gradients of the loss only. `progress` is called after each window.
 TrainResult train(const Device& device, const Example& example, const TrainOptions& options = {},
                   const std::function<void()>& progress = {});
 

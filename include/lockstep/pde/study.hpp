@@ -1,5 +1,5 @@
-// Studies of the losses of pde, as `lockstep pde convergence` and `pde study`: convergence of residuals of exact
-// solutions with the cell size, and times over sizes, boundaries, kernels and orders.
+// Studies of the losses of pde, as in `lockstep pde convergence` and `pde study`: convergence of the residuals of exact
+// solutions with the cell size, and times for sizes, boundaries, kernels and orders.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace lockstep::pde {
 
-/// Residuals of exact solutions: "wave", sigma = sin(x + y + z) advected by u = (1, 1, 1), and "vortices", the steady
-/// Taylor-Green vortices with their pressure; orders 2, 4, 6, 8 in f64 on (2 pi)^3, periodic.
+/// Residual of an exact solution, in f64 on the periodic box (2 pi)^3. "wave": sigma = sin(x + y + z) advected by
+/// u = (1, 1, 1). "vortices": the steady Taylor-Green vortices with their pressure.
 struct ConvergencePoint {
   std::string field;
-  int order = 0;
+  int order = 0;        // of the differences: 2, 4, 6 or 8
   int64_t cells = 0;    // along each axis
-  double residual = 0;  // root of the mean square
+  double residual = 0;  // root mean square
 };
 struct ConvergenceOptions {
   std::vector<int64_t> sizes{12, 16, 24, 32, 48, 64};  // cells along each axis, 10 to 512
@@ -29,7 +29,7 @@ struct ConvergenceOptions {
 struct ConvergenceSlope {
   std::string field;
   int order = 0;
-  double observed = 0;  // observed order of the last two sizes
+  double observed = 0;  // order of convergence between the last two sizes
 };
 struct ConvergenceResult {
   std::vector<ConvergencePoint> points;
@@ -39,19 +39,20 @@ struct ConvergenceResult {
 /// Stage "pde.convergence". Throws InputError for sizes out of range.
 ConvergenceResult run_convergence(Context& context, const ConvergenceOptions& options);
 
-/// Rows: all combinations of the lists, f32, random fields on cubes.
+/// Measures all combinations of the lists, with random fields in f32 on cubes.
 struct StudyOptions {
-  std::vector<int64_t> sizes;  // cells along each axis, 4 to 1024; empty: by the device
+  std::vector<int64_t> sizes;  // cells along each axis, 4 to 1024; empty: chosen for the device
   std::vector<std::string> boundaries{"periodic", "clamp", "x=free_slip,y=dirichlet_face:1,z=no_slip"};
-  std::vector<std::string> kernels{"two-kernel", "fused"};  // also two-sweep, trajectory (time of a level)
-  std::vector<int> orders{2};
-  std::vector<std::string> gradients{"all"};  // also t1, t1t2, none
-  std::vector<std::string> tiles{""};  // LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]; empty: by the device
-  bool flow = false;                   // incompressible_flow() instead of transport()
-  bool graph = false;                  // time the replay of a recording
-  int64_t iterations = 0;              // of each row; 0: half a second, 5 to 50
-  int64_t levels = 16;                 // of a trajectory
-  std::filesystem::path csv;           // the table; empty: none
+  std::vector<std::string> kernels{"two-kernel", "fused"};  // also two-sweep and trajectory (time per level)
+  std::vector<int> orders{2};                               // 2, 4, 6 or 8
+  std::vector<std::string> gradients{"all"};                // also t1, t1t2, none
+  std::vector<std::string> tiles{
+      ""};                    // LANESxLANESxROWS[xPLANES[xGROUPS[xLEVELS]]]; empty: chosen for the device
+  bool flow = false;          // incompressible_flow() instead of transport()
+  bool graph = false;         // time the replay of a recording
+  int64_t iterations = 0;     // runs per row; 0: as many as take half a second, 5 to 50
+  int64_t levels = 16;        // of a trajectory
+  std::filesystem::path csv;  // the table; empty: none
 };
 struct StudyRow {
   std::string size, boundary, kernel, tile, gradients;
@@ -59,8 +60,10 @@ struct StudyRow {
   std::vector<double> ms;  // of each run
   double bytes = 0;        // each datum counted once
   std::string skipped;     // reason why there are no times
-  double mean_ms = 0, median_ms = 0, p95_ms = 0, gbps = 0, share_of_copy = 0;
-  double speedup_over_two_kernel = 0;  // 0: that row is missing
+  double mean_ms = 0, median_ms = 0, p95_ms = 0;
+  double gbps = 0;                     // `bytes` per median time
+  double share_of_copy = 0;            // gbps divided by StudyResult::copy_gbps
+  double speedup_over_two_kernel = 0;  // 0: the study has no such row of the two-kernel path
 };
 struct StudyResult {
   std::string device;

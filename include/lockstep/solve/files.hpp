@@ -1,5 +1,6 @@
-// Problems from the usual files: pose graphs of g2o, bundle adjustment of BAL, models of COLMAP, trajectories of TUM.
-// Files may be compressed by gzip or bzip2. Errors name file and line; files are written atomically.
+// Problems from common file formats: pose graphs (g2o), bundle adjustment (BAL), models (COLMAP), trajectories (TUM).
+// Files may be compressed by gzip or bzip2. Reading throws InputError for an invalid file, naming file and line. Files
+// are written atomically.
 #pragma once
 
 #include <array>
@@ -14,14 +15,15 @@
 
 namespace lockstep::solve {
 
-/// A g2o file as a problem: blocks of se2() or se3(), landmarks Euclidean; docs/solve.md has the tags and errors.
-/// If the file has no poses, the start is the tree of its edges.
+/// A g2o file as a problem: poses are blocks of se2() or se3(), landmarks are Euclidean. docs/solve.md lists the tags and
+/// errors. If the file has no poses, the start is computed along a spanning tree of its edges.
 struct PoseGraphFile {
   int dimension = 3;
-  std::vector<int64_t> pose_ids, landmark_ids;  // the file's numbers, block by block
+  std::vector<int64_t> pose_ids, landmark_ids;  // ids in the file, block by block
   Problem problem;
-  BlockSet poses, landmarks;                          // id -1 where there are none
-  std::map<std::string, std::vector<int64_t>> lines;  // by term type: of its instances in the file, from 1
+  BlockSet poses, landmarks;  // id -1 if there are none
+  std::map<std::string, std::vector<int64_t>>
+      lines;  // by term type: lines of its instances in the file, from 1
 };
 PoseGraphFile read_pose_graph(const std::filesystem::path& file, const RobustLoss& loss = {});
 
@@ -33,7 +35,7 @@ struct BundleFile {
 };
 BundleFile read_bundle(const std::filesystem::path& file, const RobustLoss& loss = {});
 
-/// Poses over time, as the TUM RGB-D benchmark writes them: a line "seconds tx ty tz qx qy qz qw" each.
+/// Poses over time in the format of the TUM RGB-D benchmark, with lines "seconds tx ty tz qx qy qz qw".
 struct Trajectory {
   std::vector<double> seconds;
   std::vector<double> poses;  // (n, 7): translation, unit quaternion (w, x, y, z)
@@ -52,7 +54,7 @@ struct ColmapModel {
   struct Image {
     int64_t id = 0;
     std::array<double, 7> pose =
-        {};              // of the world in the camera's frame: translation, quaternion (w, x, y, z)
+        {};              // world in the frame of the camera: translation, quaternion (w, x, y, z)
     int32_t camera = 0;  // index in `cameras`
     std::string name;
     std::vector<double> pixels;   // (k, 2)
@@ -62,14 +64,14 @@ struct ColmapModel {
     int64_t id = 0;
     std::array<double, 3> position = {};
     std::array<int, 3> color = {};
-    double error = 0;  // as the file has it
+    double error = 0;  // mean reprojection error in pixels, as in the file
   };
   std::vector<Camera> cameras;
   std::vector<Image> images;
   std::vector<Point> points;
 };
 ColmapModel read_colmap(const std::filesystem::path& folder);
-/// Into a folder that exists; tracks of points follow from the images.
+/// Writes a model to an existing folder. The tracks of points follow from the images.
 void write_colmap(const std::filesystem::path& folder, const ColmapModel& model);
 
 /// The bundle adjustment of the model: residuals in pixels, poses se3(), a set of intrinsics for each camera.

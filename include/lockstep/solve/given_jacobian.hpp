@@ -1,4 +1,4 @@
-// Residuals with derivatives of one's own, in place of those that are derived from their expression.
+// Residuals with user-defined derivatives instead of those derived from their expression.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 
 namespace lockstep::solve {
 
-/// (residuals, numbers of all slots one after the other), row-major, made of the same arguments as the residuals.
+/// The Jacobian (residuals, numbers of all slots one after the other), row-major, from the arguments of the residuals.
 using GivenJacobian = std::function<std::vector<Value>(const TermArguments&)>;
 
-/// The type with these derivatives to the numbers of its blocks; those of manifolds are chained with them. Its residuals are
-/// the same, and may be without a slope of their own (a table of steps, stop_gradient). Energies are rejected when terms are added.
+/// The term type with these derivatives with respect to the numbers of its blocks, which are chained with those of the
+/// manifolds. The residuals are unchanged. Their own derivatives are not used, so they may be a table of steps or contain
+/// stop_gradient. Adding energies with a Jacobian throws InputError.
 TermType with_jacobian(const TermType& type, const GivenJacobian& jacobian);
 
-/// Problem::add_terms() of it. Throws InputError, and leaves the problem as it is, where differences contradict the Jacobian near
-/// the values of the first instances, as check_derivatives() compares them.
+/// Problem::add_terms() for such a type. Compares the Jacobian with differences near the values of the first instances,
+/// as check_derivatives(). If they disagree, throws InputError and leaves the problem unchanged.
 TermSet add_terms_with_jacobian(Problem& problem, const TermType& type, const GivenJacobian& jacobian,
                                 std::span<const BlockSet> sets, std::span<const int32_t> indices,
                                 std::span<const double> data);

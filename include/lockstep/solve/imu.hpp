@@ -15,33 +15,34 @@
 
 namespace lockstep::solve {
 
-/// Densities of white noise: rad / s / sqrt(Hz) and m / s^2 / sqrt(Hz).
+/// Densities of white noise: of the gyroscope in rad / s / sqrt(Hz), of the accelerometer in m / s^2 / sqrt(Hz).
 struct ImuNoise {
   double gyroscope = 0, accelerometer = 0;
 };
 
-/// The integrated rates and accelerations of a body between two poses: rotation, velocity and position in the frame
-/// of the first, without gravity, with covariance and derivatives with respect to the biases. Each sample is constant
-/// over its duration; the integration is exact for it.
+/// The integrated rates and accelerations of a body between two poses: rotation, velocity and position in the frame of
+/// the first pose, without gravity, with their covariance and their derivatives with respect to the biases. Samples are
+/// taken as constant over their durations, for which the integration is exact.
 class ImuPreintegration {
  public:
-  /// `bias`: 6 numbers of gyroscope and accelerometer that are subtracted from samples. Throws InputError if
-  /// densities are not positive or numbers are not finite, as do the following functions.
+  /// `bias`: 6 numbers, of the gyroscope and of the accelerometer, that are subtracted from samples; empty: zeros. Throws
+  /// InputError if densities are not positive. This and the following functions throw InputError for numbers that are not
+  /// finite.
   explicit ImuPreintegration(const ImuNoise& noise, std::span<const double> bias = {});
-  /// rad / s and m / s^2 in the body frame, and their duration.
+  /// Adds a sample in rad / s and m / s^2 in the frame of the body, with its duration.
   void add(std::span<const double> gyroscope, std::span<const double> accelerometer, double seconds);
 
   double seconds() const { return seconds_; }
   const std::array<double, 4>& rotation() const { return rotation_; }  // quaternion w x y z
   const std::array<double, 3>& velocity() const { return velocity_; }
   const std::array<double, 3>& position() const { return position_; }
-  /// (9, 9) of (rotation vector, velocity, position), row-major, and (9, 6) with respect to the biases. Rotations are
-  /// perturbed on the right.
+  /// covariance: (9, 9), row-major, of (rotation vector, velocity, position). bias_jacobian: (9, 6), row-major,
+  /// derivatives of these with respect to the biases. Rotations are perturbed on the right.
   std::vector<double> covariance() const { return {covariance_.begin(), covariance_.end()}; }
   std::vector<double> bias_jacobian() const { return {to_bias_.begin(), to_bias_.end()}; }
 
-  /// The row of data of imu_preintegrated(). Throws InputError for fewer than two samples, which determine no
-  /// covariance.
+  /// The row of data of imu_preintegrated(), with `gravity` (3) in m / s^2 in the world. Throws InputError for fewer than
+  /// two samples, because their covariance is singular.
   std::vector<double> data(std::span<const double> gravity) const;
 
  private:
@@ -55,12 +56,14 @@ class ImuPreintegration {
   std::array<double, 54> to_bias_{};
 };
 
-/// W (rotation vector, velocity, position): 9 residuals. Slots: pose, velocity (3), biases (6: gyroscope, accelerometer) at the
-/// beginning, pose and velocity at the end. Poses are of se3(); velocities and gravity are in the world.
+/// W (rotation vector, velocity, position): 9 residuals. Slots: pose, velocity (3) and biases (6: gyroscope,
+/// accelerometer) at the start, pose and velocity at the end. Poses are of se3(); velocities and gravity are in the
+/// world.
 TermType imu_preintegrated(const RobustLoss& loss = {});
-/// W (b2 - b1): the biases' random walk. Slots: two blocks of 6. Data: W, 21 numbers.
+/// W (b2 - b1): the random walk of the biases. Slots: two blocks of 6 numbers. Data: W, 21 numbers.
 TermType imu_bias_walk(const RobustLoss& loss = {});
-/// The row of data, from densities in rad / s^2 / sqrt(Hz) and m / s^3 / sqrt(Hz).
+/// The row of data of imu_bias_walk() for a time in seconds. `walk`: densities in rad / s^2 / sqrt(Hz) and
+/// m / s^3 / sqrt(Hz).
 std::vector<double> imu_bias_walk_data(double seconds, const ImuNoise& walk);
 
 }  // namespace lockstep::solve

@@ -1,5 +1,5 @@
-// `lockstep solve` for programs: a file in, a minimisation, files out, with stages, CPU fallback and telemetry.
-// to_json() returns the members of the program's JSON, to_text() its text.
+// The commands `lockstep solve` as functions: they read a file, minimise and write files, with stages, CPU fallback and
+// telemetry. to_json() returns the JSON of the program, to_text() its text.
 //
 //   Context context;
 //   solve::PoseGraphRun run;
@@ -26,28 +26,29 @@ namespace lockstep::solve {
 /// Options of all runs. Folders of output files must exist.
 struct RunOptions {
   Options options;
-  RobustLoss loss;   // of every residual; none of NIST's datasets and of sketches
-  std::string plot;  // picture of cost and gradient over the iterations; empty: none
+  RobustLoss loss;   // of every residual; not used for NIST datasets and sketches
+  std::string plot;  // file for a picture of cost and gradient over the iterations; empty: none
 };
 void describe(Schema<RunOptions>& schema);
 
 /// Results of all runs.
 struct RunResult {
   Summary summary;
-  std::vector<StageRecord> host_stages;                    // reading, building, writing
-  std::vector<std::pair<std::string, std::string>> files;  // written: "out", "picture", "plot", "ply"
+  std::vector<StageRecord> host_stages;  // reading, building, writing
+  std::vector<std::pair<std::string, std::string>>
+      files;  // written files by kind: "out", "picture", "plot", "ply"
 };
 /// Members of every result: costs, counts, termination, linear solver given and used, batches, trace.
 std::string to_json(const Summary& summary);
-/// report(summary), which shows ten iterations, with at most `rows` of them: the first and the last ones.
+/// As report(summary), which shows up to ten iterations, with at most `rows`: the first and the last ones.
 std::string report(const Summary& summary, int rows);
 
 // ── reference datasets of NIST ──
 
 struct NistRun : RunOptions {
-  NistRun();  // tolerances of rounding, dense QR
+  NistRun();  // tolerances at rounding level, dense QR
   std::string file;
-  int start = 1;  // 1 or 2
+  int start = 1;  // starting values 1 or 2 of the file
 };
 void describe(Schema<NistRun>& schema);
 struct NistRunResult : RunResult {
@@ -55,7 +56,7 @@ struct NistRunResult : RunResult {
   int start = 1;
   std::vector<std::string> names;  // of the parameters
   std::vector<double> parameters, certified;
-  double lre = 0;  // agreeing digits, least of all parameters
+  double lre = 0;  // log relative error: number of correct digits, smallest over the parameters
   double residual_sum_of_squares = 0, certified_residual_sum_of_squares = 0;
 };
 NistRunResult run(Context& context, const NistRun& options);
@@ -72,51 +73,54 @@ struct FitTable {
 /// A model and the data to which it is fitted.
 struct FitModel {
   std::string file;                 // CSV with a header
-  std::vector<std::string> others;  // further data sets
+  std::vector<std::string> others;  // files of further data sets
   std::vector<FitTable> given;      // all data sets, instead of files
-  std::string model;                // over columns and parameters
-  std::string y, sigma;
-  std::vector<std::string> x;  // columns in the model; empty: all of them
+  std::string model;                // an expression of columns and parameters
+  std::string y, sigma;        // columns of the measured values and, if any, of their standard deviations
+  std::vector<std::string> x;  // columns that the model uses; empty: all that it contains
   std::map<std::string, double> initial;
   std::map<std::string, std::pair<double, double>> bounds;
   std::map<std::string, std::string> constraints;  // parameters as formulas of others
   std::vector<std::string> shared;                 // parameters that all data sets have in common
 };
 struct FitRun : RunOptions, FitModel {
-  bool absolute_sigma = false;  // sigma is absolute: errors are not scaled
+  bool absolute_sigma = false;  // sigma is absolute: standard errors are not scaled by the residuals
   bool correlations = false, profile = false, bands = false;
-  std::string at;  // CSV with the columns of x: points at which curve and bands are evaluated
-  std::optional<FitTable> at_given;  // instead of a file
-  std::string curve;                 // CSV: these points with the curve and its bands
-  std::string out;                   // CSV: the table, fitted values, residuals
-  std::string picture;               // data and model
-  std::string report;                // HTML: parameters, statistics, picture
+  std::string at;  // CSV file with the columns of x: points at which curve and bands are evaluated
+  std::optional<FitTable> at_given;  // these points, instead of a file
+  std::string curve;                 // CSV file for these points with the curve and its bands
+  std::string out;                   // CSV file for the table with fitted values and residuals
+  std::string picture;               // file for a picture of data and model
+  std::string report;                // HTML file for parameters, statistics and picture
 };
 void describe(Schema<FitRun>& schema);
 
 /// Tests of weighted residuals.
 struct FitResidualTests {
-  int64_t runs = 0;          // of equal signs along the first column of x (Wald and Wolfowitz 1940)
-  double runs_expected = 0;  // expected if signs are independent
-  std::optional<double> runs_probability;                  // of a number of runs as far from the expected one
-  std::optional<double> normality, normality_probability;  // D'Agostino and Pearson 1973; from 20 rows on
-  std::optional<double> akaike, bayes;  // n log(S / n) + 2 p, and + p log(n); no loss, S above 0
+  int64_t runs = 0;          // runs of equal signs along the first column of x (Wald and Wolfowitz 1940)
+  double runs_expected = 0;  // number of runs that is expected for independent signs
+  std::optional<double> runs_probability;  // of a number of runs at least as far from the expected number
+  std::optional<double> normality, normality_probability;  // D'Agostino and Pearson 1973; for 20 rows or more
+  /// n log(S / n) + 2 p (AIC) and n log(S / n) + p log(n) (BIC) for n rows, p parameters and the sum of squares S > 0; not
+  /// set with a robust loss.
+  std::optional<double> akaike, bayes;
 };
-/// Probabilities of one, two and three standard deviations of a normal number.
+/// Probabilities that a normal number is within one, two and three standard deviations.
 std::array<double, 3> profile_levels();
-/// Limits at which the least sum of squares with this parameter fixed fails an F test at profile_levels() (with
-/// absolute sigma a chi-squared test); infinite if there is none.
+/// Limits of a parameter from its profile: the values at which the least sum of squares with the parameter fixed fails an
+/// F test at profile_levels(), or a chi-squared test with absolute sigma. Infinite: there is no limit.
 struct FitProfile {
   std::string parameter;
   std::array<double, 3> lower{}, upper{};
 };
-/// Half widths by row, of the curve and of a further measurement, at the probability `level`.
+/// Half widths of the bands at each row, at the probability `level`: of the curve (confidence) and of a further
+/// measurement (prediction).
 struct FitBands {
   double level = 0.95;
   std::vector<double> confidence, prediction;
 };
-/// The model of each data set at the `rows` requested points, data set after data set; half widths are empty if no
-/// bands are known, those of measurements also if the data have a sigma and the points do not.
+/// The model of each data set at the `rows` requested points, data set after data set. The half widths are empty if no
+/// bands are known. Those of measurements are also empty if the data have a sigma and the points do not.
 struct FitCurve {
   int64_t rows = 0;
   std::vector<double> fitted, confidence, prediction;
@@ -153,13 +157,13 @@ struct PoseGraphRun : RunOptions {
   std::string file;
   PoseStart start = PoseStart::file;  // tree if the file has no poses
   std::string out;
-  std::string residuals;  // CSV by instance at the end: term, instance, norm, weight
+  std::string residuals;  // CSV file with a row per instance at the end: term, instance, norm, weight
 };
 void describe(Schema<PoseGraphRun>& schema);
 struct PoseGraphResult : RunResult {
   int dimension = 3;
   int64_t vertices = 0, landmarks = 0, edges = 0, fixed = 0;
-  PoseStart start = PoseStart::file;  // used
+  PoseStart start = PoseStart::file;  // the start that was used
   bool has_poses = true;              // in the file
 };
 PoseGraphResult run(Context& context, const PoseGraphRun& options);
@@ -168,16 +172,16 @@ std::string to_text(const PoseGraphResult& result);
 
 // ── bundle adjustment ──
 
-/// A ring of cameras around a column, with known truth; no cameras: none.
+/// A synthetic scene with known truth: a ring of cameras around a column. `cameras` 0: no scene.
 struct SyntheticScene {
   int64_t cameras = 0, observations = 0;
   uint64_t seed = 1;
   double noise_px = 0.5, disturbance = 1;
 };
 struct BundleRun : RunOptions {
-  BundleRun();               // function tolerance 1e-6, as is usual
-  std::string file;          // BAL's text format, or
-  SyntheticScene synthetic;  // this scene
+  BundleRun();               // function tolerance 1e-6, as is usual for bundle adjustment
+  std::string file;          // in BAL's text format
+  SyntheticScene synthetic;  // instead of a file
   std::string out, ply;
   std::string residuals;  // as PoseGraphRun::residuals
 };
@@ -185,7 +189,7 @@ void describe(Schema<SyntheticScene>& schema);
 void describe(Schema<BundleRun>& schema);
 struct BundleResult : RunResult {
   int64_t cameras = 0, points = 0, observations = 0;
-  std::optional<double> rms_px;  // without a robust loss
+  std::optional<double> rms_px;  // root mean square error in pixels; not set with a robust loss
 };
 BundleResult run(Context& context, const BundleRun& options);
 std::string to_json(const BundleResult& result);
@@ -201,7 +205,8 @@ std::span<const Choice<UpAxis>> choices(UpAxis);
 struct MeshPictureRun {
   std::string file;
   MeshColor color = MeshColor::plain;
-  std::optional<std::array<double, 3>> view;  // from the mesh to the eye; default from the right and above
+  std::optional<std::array<double, 3>>
+      view;  // direction from the mesh to the eye; default: from the right and above
   UpAxis up = UpAxis::z;
   int width = 900;  // pixels
   bool edges = false, smooth = false, compare = false;
@@ -217,9 +222,9 @@ struct MeshRun : RunOptions {
   std::string mesh;                 // a file, or a generated mesh such as "icosphere:4"
   std::optional<MeshArrays> given;  // instead of `mesh`
   std::string energy;
-  std::optional<Method> method;            // default by the energy
-  std::optional<int> iterations;           // default by the energy
-  std::string fix, handles, handles_file;  // texts of selection.hpp, and a file of handles
+  std::optional<Method> method;            // default: that of the energy
+  std::optional<int> iterations;           // default: that of the energy
+  std::string fix, handles, handles_file;  // selections of vertices (docs/mesh.md), and a file of handles
   std::optional<double> attach, stiffness, bend, gravity, rest_scale;
   std::optional<uint64_t> seed;
   bool repair = false;
@@ -243,7 +248,7 @@ struct MeshRunResult : RunResult {
     int64_t hinges = 0, seams = 0, boundary = 0;
   };
   std::optional<Curvature> curvature_before, curvature_after;         // except for parameterize
-  std::optional<double> developability_before, developability_after;  // of its energies
+  std::optional<double> developability_before, developability_after;  // for the developability energies
   struct Flat {
     double symmetric_dirichlet = 0, largest_stretch = 1;
     int64_t turned_over = 0;

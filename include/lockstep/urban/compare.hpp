@@ -1,4 +1,4 @@
-// Compares two runs of `urban run` that differ in their scenario: what changes, where, when, and on how much ground.
+// Compares two runs of `urban run` that differ in their scenario: the changes, their places and times, and their areas.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct CompareOptions {
   std::filesystem::path before, after;  ///< folders of `urban run`
   /// Options, by their names in run.json, that may differ in addition to those of the surface.
   std::vector<std::string> differing;
-  bool include_roofs = false;  ///< in statistics and maps; otherwise pixels that are ground in both runs
+  bool include_roofs = false;  ///< in statistics and maps; default: only pixels that are ground in both runs
   GridFormat format = GridFormat::tif;
   bool pictures = true;
   std::filesystem::path folder;  ///< of results
@@ -28,7 +28,7 @@ struct RunDifference {
   std::string option, before, after;
 };
 
-/// A pixel with its centre and time.
+/// A pixel with the coordinates of its centre, a time and the values of both runs.
 struct ChangePlace {
   int64_t row = 0, col = 0;
   double x = 0, y = 0;
@@ -42,7 +42,7 @@ using Distribution = std::array<double, 7>;
 /// A summary grid of both runs; changes are after minus before.
 struct SummaryChange {
   std::string name, title, unit;
-  int64_t pixels = 0;  ///< that count
+  int64_t pixels = 0;  ///< number of compared pixels
   double before_mean = 0, after_mean = 0, mean_change = 0;
   Distribution before{}, after{}, change{};
   ChangePlace lowest, highest;  ///< of the change
@@ -52,31 +52,31 @@ struct SummaryChange {
 /// An output over time: means of each step, and the largest changes of all pixels and steps.
 struct OutputChange {
   std::string name, title, unit;
-  std::vector<double> before_mean, after_mean;  ///< a value a step
-  ChangePlace lowest, highest;
-  /// Of these two the one below zero and the one above: places where nothing changes are none of a largest change.
+  std::vector<double> before_mean, after_mean;  ///< one value per step
+  ChangePlace lowest, highest;                  ///< of the change
+  /// `lowest` if its change is below zero, and `highest` if its change is above zero.
   std::vector<const ChangePlace*> places() const;
 };
 
-/// Ground in a class of thermal stress.
+/// The area of ground in a class of thermal stress.
 struct ClassChange {
   std::string name;
   double upper_c = 0;
   double before_m2 = 0, after_m2 = 0;  ///< mean over the steps
   double before_percent = 0, after_percent = 0;
-  double hottest_before_m2 = 0, hottest_after_m2 = 0;  ///< at the step with the highest mean before
+  double hottest_before_m2 = 0, hottest_after_m2 = 0;  ///< at the hottest step
 };
 struct StressChange {
   ComfortIndex index = ComfortIndex::utci;
-  std::string hottest;               ///< the time of that step
+  std::string hottest;  ///< time of the hottest step: the one with the highest mean in the run before
   std::vector<ClassChange> classes;  ///< coldest first
 };
 
 struct CompareResult {
   int64_t rows = 0, cols = 0, steps = 0;
   double pixel_size_m = 1;
-  std::string place, before_scenario,
-      after_scenario;              ///< as the runs were given them; scenarios else their folders
+  /// Names as in the options of the runs; if a scenario has no name, that of its folder.
+  std::string place, before_scenario, after_scenario;
   std::vector<std::string> times;  ///< of the run before
   std::vector<RunDifference> differences;
   std::vector<std::string> warnings;
@@ -88,8 +88,9 @@ struct CompareResult {
   std::vector<StageRecord> host_stages;  ///< "read", "compare", "write"
 };
 
-/// Reads both runs, compares their records, and writes the differences of their summaries, maps and a page. Throws
-/// InputError if the runs differ in more than the surface and `differing`, in their grids or in their steps.
+/// Reads both runs, compares their records, and writes the differences of their summaries, maps and a report page. Throws
+/// InputError if the runs differ in their grids, in their steps, or in options other than those of the surface and
+/// `differing`.
 CompareResult compare(const CompareOptions& options);
 
 void describe(Schema<CompareOptions>& s);

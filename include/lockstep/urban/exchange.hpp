@@ -1,5 +1,5 @@
-// Sky view factors in the formats of UMEP and SOLWEIG: svfs.zip, shadowmats.npz, SkyViewFactor.tif. `lockstep urban
-// umep`.
+// Sky view factors in the file formats of UMEP and SOLWEIG: svfs.zip, shadowmats.npz, SkyViewFactor.tif, as in
+// `lockstep urban umep`.
 #pragma once
 
 #include <filesystem>
@@ -26,14 +26,15 @@ struct UmepExchange {
 /// to_umep() or from_umep(), by the extension of `from`.
 UmepExchange run(const UmepOptions& options);
 
-/// From the grids of `urban svf` (and its sky_states.npz if present) in `from`: `to`/svfs.zip, shadowmats.npz, and
-/// SkyViewFactor.tif, svf − (1 − svf_veg)(1 − transmissivity), the total with translucent plants. Throws InputError
-/// for grids that are missing or differ in size, and without GDAL.
+/// Converts the grids of `urban svf` in the folder `from`, with its sky_states.npz if present. Writes to the folder `to`:
+/// svfs.zip, shadowmats.npz, and SkyViewFactor.tif, the total with translucent plants,
+/// svf − (1 − svf_veg)(1 − transmissivity). Throws InputError for grids that are missing or differ in size, and if GDAL is
+/// not available.
 UmepExchange to_umep(const std::filesystem::path& from, const std::filesystem::path& to,
                      double transmissivity);
 
-/// The reverse: converts `zip`, and shadowmats.npz next to it if it exists, to the files of `urban svf
-/// --save-patches`. Missing grids of plants are 1. Throws InputError for any other archive.
+/// The reverse: converts `zip`, and shadowmats.npz next to it if it exists, to the files of `urban svf --save-patches`.
+/// Missing grids of plants are set to 1. Throws InputError for any other archive.
 UmepExchange from_umep(const std::filesystem::path& zip, const std::filesystem::path& to, GridFormat format);
 
 void describe(Schema<UmepOptions>& s);

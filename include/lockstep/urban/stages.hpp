@@ -1,4 +1,5 @@
-// Single stages of the model on arrays, f64, on the host, for comparisons with other codes. `lockstep urban stage`.
+// Single stages of the model on arrays, in f64 on the host, for comparisons with other programs, as in
+// `lockstep urban stage`.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +14,8 @@
 
 namespace lockstep::urban {
 
-/// An array that a stage reads or writes. `shape`: "()" a scalar; "(y,x)" a grid, or a scalar in its place; otherwise
-/// literal.
+/// An array that a stage reads or writes. `shape` is "()" for a scalar, "(y,x)" for a grid, for which a scalar may be
+/// passed, or a literal shape.
 struct StageArray {
   std::string name, shape, unit, about;
   bool optional = false;
@@ -27,10 +28,10 @@ struct Stage {
 const std::vector<Stage>& urban_stages();
 
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
-/// Runs the stage `name`. Throws InputError for an unknown one and for invalid arrays.
+/// Runs the stage `name`. Throws InputError for an unknown name and for invalid arrays.
 NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays);
 
-/// The same from file to file.
+/// The same with arrays from a file and results to a file.
 struct StageOptions {
   std::string name;
   std::filesystem::path input, out;  ///< .npz; an empty `out`: not written
@@ -39,7 +40,8 @@ struct StageOutput {
   std::string name;
   Sizes shape;
   size_t elements = 0;
-  double minimum = 0, maximum = 0, mean = 0;  ///< NaN counts in the mean only
+  double minimum = 0, maximum = 0,
+         mean = 0;  ///< NaN is ignored by minimum and maximum and makes the mean NaN
 };
 struct StageRun {
   std::string stage;

@@ -1,4 +1,4 @@
-// Hours of the day, and bounds of outputs, as statistics and summaries of runs count them.
+// Hours of the day and thresholds of outputs, for statistics and summaries of runs.
 #pragma once
 
 #include <cstdint>
@@ -6,23 +6,24 @@
 
 namespace lockstep::urban {
 
-/// Hours of the day, of which the intervals within count.
+/// A window of hours of the day. Statistics use the intervals that are within it.
 struct HourWindow {
   int from = 0, to = 24;
-  /// Whether an interval of so many minutes is within; `end_min`: its end on the clock, from any midnight on.
+  /// Whether an interval of `step_min` minutes is within the window. `end_min`: end of the interval, in minutes after any
+  /// midnight.
   bool holds(int64_t end_min, int64_t step_min) const;
 };
 
-/// A bound of an output, "utci>38".
+/// A threshold of an output, such as "utci>38".
 struct Threshold {
   std::string text, output;
   bool above = true, equal = false;
-  float bound = 0;  ///< in the precision of grids, whose values may equal it
+  float bound = 0;  ///< f32 like the grids, so that values can be equal to it
   bool holds(float value) const {
     return above ? (equal ? value >= bound : value > bound) : (equal ? value <= bound : value < bound);
   }
 };
-/// Throws OptionError of an option `threshold` for another text.
+/// Throws OptionError, which names the option `threshold`, for another text.
 Threshold parse_threshold(const std::string& text);
 
 }  // namespace lockstep::urban

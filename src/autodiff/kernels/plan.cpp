@@ -26,8 +26,8 @@ namespace {
 
 void expect_silent(const Function& f) {
   if (f.reporting)
-    refuse(f, f.reports[0].place, "a check or print_if in a kernel that is differentiated",
-           "a kernel without");
+    refuse(f, f.reports[0].place, "check or print_if in a kernel that is differentiated",
+           "a kernel without them");
 }
 
 void expect_differentiable(const Function& f, const Activity& activity) {
@@ -75,10 +75,11 @@ class AtomicRules {
              "group_sum, or one lane per element");
     if (target.shared) {
       if (activity_.shared.needed[target.array])
-        refuse(f_, i.place,
-               fmt::format("an atomic operation on shared array {}, whose contents derivatives need",
-                           f_.shared[target.array].name),
-               "stop_gradient() of what they decide, or a kernel of its own that counts");
+        refuse(
+            f_, i.place,
+            fmt::format("an atomic operation on shared array {}, whose contents derivatives need",
+                        f_.shared[target.array].name),
+            "stop_gradient() of the values that depend on it, or a separate kernel for the atomic operation");
       return;
     }
     if (const Id other = access(target.array, floats); other != kNone)

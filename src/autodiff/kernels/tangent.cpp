@@ -180,10 +180,11 @@ class Tangent {
     const uint64_t array = now.imm >> 32, buffer = now.imm & 0xffffffffu;
     if (!activity_.shared.varied[array]) return;
     if (buffers_[buffer] == kNoBlock)
-      refuse(now,
-             fmt::format("a copy of buffer {}, which takes no part, into an array that does",
-                         f_.buffers[buffer].name),
-             "the buffer among the inputs");
+      refuse(
+          now,
+          fmt::format("buffer {}, which is not an input, is copied into an array that depends on the inputs",
+                      f_.buffers[buffer].name),
+          "the buffer among the inputs");
     again(id, now, uint64_t(shared_[array]) << 32 | buffers_[buffer], [](Instruction&) {});
   }
   /// A written buffer that takes no part must not be read again.
@@ -216,8 +217,8 @@ class Tangent {
 Kernel tangent(const Kernel& kernel, const Differentiation& which) {
   Function f = traced_form(kernel);
   if (f.reporting)
-    throw InputError("a check or print_if in a kernel that is differentiated",
-                     where_of(f, f.reports[0].place), "a kernel without");
+    throw InputError("check or print_if in a kernel that is differentiated", where_of(f, f.reports[0].place),
+                     "a kernel without them");
   compile::inline_all_calls(f);
   const Roles roles = gradients::roles_of(f, which);
   return Kernel::trace(kernel.name() + ".tangent", f.domain, f.rank,

@@ -29,7 +29,7 @@ std::vector<std::pair<std::string, std::string>> assignments_in(const std::strin
       throw bad_text(fmt::format("'{}'", part), "");
     for (const auto& [name, value] : list)
       if (name == part.substr(0, equals))
-        throw bad_text(fmt::format("'{}' a second time", name), "each name once");
+        throw bad_text(fmt::format("'{}' is repeated", name), "each name once");
     list.emplace_back(part.substr(0, equals), part.substr(equals + 1));
   }
   return list;

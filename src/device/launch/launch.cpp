@@ -138,7 +138,7 @@ class BoundLaunch {
           refuse(fmt::format("shape {}", to_string(shape)),
                  fmt::format("at least the extent {}", to_string(extent_)));
     if (param.access != ir::Access::read && overlaps_itself(shape, buffer->strides_))
-      refuse(layout_text(*buffer), "a buffer without two positions of one element");
+      refuse(layout_text(*buffer), "a buffer whose elements do not share memory");
     for (const ir::ShapeRule& rule : function_.shapes) check_shape(n, rule, shape);
     if (device_.recording()) kept_.push_back(buffer->memory_);
     add(*buffer);

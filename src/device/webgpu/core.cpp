@@ -299,8 +299,8 @@ void Core::check_loops() {
   if (cut)
     throw DeviceError(
         DeviceFault::launch,
-        fmt::format("{} ends the loops of a lane after 65535 turns in all: a kernel's results are "
-                    "cut short",
+        fmt::format("{} ends the loops of a lane after 65535 iterations in all: the results of a kernel "
+                    "are incomplete",
                     adapter.name));
 }
 

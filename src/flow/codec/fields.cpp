@@ -88,7 +88,7 @@ void append_block(std::vector<uint8_t>& to, const std::vector<uint8_t>& block) {
 }
 std::vector<uint8_t> take_block(std::span<const uint8_t>& from, const char* where) {
   const auto refuse = [&] {
-    throw InputError("coded numbers end early", where, "a sound file of flow encode");
+    throw InputError("the coded data ends too early", where, "an undamaged file of flow encode");
   };
   if (from.size() < 4) refuse();
   size_t size = 0;
@@ -138,7 +138,7 @@ void each_block(const EncodedFields& e, F f) {
     f(block, done, count);
   }
   if (!latent.empty() || !residual.empty())
-    throw InputError("coded numbers after the last frame", "flow codec", "a sound file of flow encode");
+    throw InputError("coded data after the last frame", "flow codec", "an undamaged file of flow encode");
 }
 
 }  // namespace
@@ -248,7 +248,7 @@ Array decode_fields(const Device& device, const EncodedFields& e, Decoder decode
   expect_same_predictions(device);
   if (decoder != Decoder::mean)
     throw InputError("the stochastic decoder for fields whose error is bounded", "flow codec",
-                     "mean: nothing is left to draw");
+                     "the decoder mean: fields with a bound on their error have no random part");
   const ResidualCoder coder(codec, device, steps_of(e));
   each_block(e, [&](const ResidualCoder::Block& block, int64_t done, int64_t count) {
     const Buffer latent = device.allocate<f32>({count, codec.latent_size()}),

@@ -92,10 +92,10 @@ class EncodedReader {
       if (read == arrays_.end()) refuse(fmt::format("array '{}', which such a file does not have", key));
       ordered.push_back(*read);
     }
-    if (sum != checksum_of(ordered)) refuse("a checksum that does not fit");
+    if (sum != checksum_of(ordered)) refuse("a wrong checksum");
   }
   [[noreturn]] void refuse(const std::string& what) const {
-    throw InputError(what, where(), "a sound file of flow encode");
+    throw InputError(what, where(), "an undamaged file of flow encode");
   }
 
  private:

@@ -154,7 +154,7 @@ void run_codec_stage(Context& context, const char* stage, bool bounded,
 void refuse_fast(const Context& context, bool bounded) {
   if (bounded && context.numerics() != Numerics::exact)
     throw InputError("fast numerics with a bounded error", "flow codec",
-                     "exact numerics: a decoder must predict what the encoder did");
+                     "exact numerics, so that a decoder predicts the same values as the encoder");
 }
 
 CodecRunResult result_of(const EncodedFields& e, int64_t bytes, const std::filesystem::path& file) {
@@ -243,7 +243,7 @@ CodecRunResult encode_run(Context& context, const EncodeRunOptions& options) {
   });
   if (bound && !(errors.max_error <= *bound))
     throw InternalError(fmt::format("an error of {} beyond the bound of {}", errors.max_error, *bound),
-                        "flow encode", "a decoder that gives what the encoder saw");
+                        "flow encode", "a decoder that reproduces the values of the encoder");
   CodecRunResult r = result_of(encoded, write_encoded(options.output, encoded), options.output);
   r.bound = options.max_error;
   r.errors = errors;

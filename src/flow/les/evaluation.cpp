@@ -70,8 +70,9 @@ Evaluation::Evaluation(const Device& device, const Model& model, const KernelFor
   if (group.size() > 1 && !fused)
     throw parallel::GroupError(
         fmt::format("a flow of {} x {} points over ranks", modes_.points_y, modes_.points_x), "flow run",
-        "sides that are powers of two up to 4096, the stress form and no closure but Smagorinsky's, or a "
-        "member for each rank")
+        "axes whose points are powers of two up to 4096, the stress form, and no closure or Smagorinsky's, "
+        "or "
+        "a member for each rank")
         .on_every_rank();
   if (fused)
     make_fused(variant, group);

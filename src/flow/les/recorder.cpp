@@ -145,7 +145,7 @@ void Solver::State::read_moments() {
 void Solver::record_moments(int64_t every, int64_t since) {
   State& s = *state_;
   if (every < 1 || since < 0 || since >= every)
-    throw InputError(fmt::format("moments each {} steps, {} of them done", every, since), "flow solver",
+    throw InputError(fmt::format("moments every {} steps, of which {} are done", every, since), "flow solver",
                      "1 or more, fewer of them done");
   s.make_derivative();
   Recorder& r = s.recorder.emplace();

@@ -206,9 +206,8 @@ RolloutRunResult rollout_run(Context& context, const RolloutRunOptions& options)
     e.latent = device.download(out);
   });
   if (const auto at = first_not_finite(e.latent))
-    throw InputError(
-        fmt::format("a rollout that leaves all bounds by step {}", *at / m.model.latent_size + 1),
-        options.input.string(), "fewer steps, a smaller rank or a larger lambda");
+    throw InputError(fmt::format("a rollout that is not finite at step {}", *at / m.model.latent_size + 1),
+                     options.input.string(), "fewer steps, a smaller rank or a larger lambda");
   e.plan = m.plan;
   e.frames = options.steps;
   for (int64_t k = 1; k <= options.steps; ++k) e.time.push_back(m.last_time + double(k) * m.frame_time);

@@ -79,7 +79,7 @@ class Pipeline {
       check_bound(o_.codec, *o_.max_error);
       if (o_.decoder != Decoder::mean)
         refuse_pipeline("decoder", "the stochastic decoder for fields whose error is bounded",
-                        "mean: nothing is left to draw");
+                        "the decoder mean: fields with a bound on their error have no random part");
     }
     frame_count_ = run.steps / o_.stride + 1;
     train_ = int64_t(std::floor(o_.surrogate.train_share * double(frame_count_) + 1e-9));

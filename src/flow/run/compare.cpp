@@ -42,7 +42,7 @@ void take_lengths(const io::NpzArrays& arrays, Saved& s) {
     if (!(spacing > 0) || !std::isfinite(spacing))
       throw InputError(
           fmt::format("an axis {} that begins with {} and {}", name, at.at<double>(0), at.at<double>(1)),
-          s.file.string(), "coordinates that rise");
+          s.file.string(), "increasing coordinates");
     (name == "x" ? s.grid.lx : s.grid.ly) = spacing * double(name == "x" ? s.grid.nx : s.grid.ny);
     s.sized = true;
   }
@@ -88,7 +88,7 @@ Saved read_saved(const std::filesystem::path& path) {
   for (size_t k = 0; k < s.time.size(); ++k)
     if (!std::isfinite(s.time[k]) || (k > 0 && s.time[k] < s.time[k - 1]))
       throw InputError(fmt::format("time {} at moment {}", s.time[k], k), path.string(),
-                       "finite times that do not fall");
+                       "finite times that do not decrease");
   return s;
 }
 

@@ -177,7 +177,8 @@ class Runner {
   /// Rank 0 reports a finding that every rank has.
   void leave_to_lead() const {
     if (!members_.leads())
-      throw parallel::GroupError("the run is rejected", "flow run", "what rank 0 reports").on_every_rank();
+      throw parallel::GroupError("the run was rejected by rank 0", "flow run", "what rank 0 reports")
+          .on_every_rank();
   }
 
   /// In a stage, of the rank's members.

@@ -32,7 +32,7 @@ void check_rows(std::span<const double> steps, std::span<const double> losses, s
                        fmt::format("0, or a size from {:g} to {:g}", kLeastLoss, kMostLoss));
     if (!std::isfinite(steps[i]) || steps[i] < 0 || (i > 0 && !(steps[i] > steps[i - 1])))
       throw InputError(fmt::format("the step of row {} is {}", i + 1, steps[i]), where,
-                       "steps that rise from 0");
+                       "increasing steps from 0 on");
   }
 }
 

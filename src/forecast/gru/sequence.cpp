@@ -376,8 +376,9 @@ GruSequence::GruSequence(const Device& device, const GruShape& shape, const Buff
   State& s = *state_;
   s.begin(device, shape, false);
   if (s.is_narrow())
-    throw InputError(fmt::format("weights of the caller's, to be kept in {}", name(shape.weights)),
-                     "GruSequence", "f32, or set_weights");
+    throw InputError(
+        fmt::format("weights in buffers of the caller that are stored in {}", name(shape.weights)),
+        "GruSequence", "f32, or set_weights");
   s.expect(weights, {parameter_count(shape)}, "weights");
   if (shape.backward) s.expect(gradients, {parameter_count(shape)}, "gradients");
   s.bind(weights, gradients);

@@ -186,8 +186,8 @@ class SeedRun {
     bool again = false;
     const auto with_engine = [&](const Device& device) {
       if (again && group_.size() > 1)
-        throw parallel::GroupError("a device failed amid the parts of a batch", kStage,
-                                   "one that works: the other ranks cannot go back on their own")
+        throw parallel::GroupError("a device failed during a batch that is divided into parts", kStage,
+                                   "a working device, because the other ranks cannot repeat their part")
             .with_hint("the same command resumes from its --checkpoint; --device cpu needs no other device");
       again = true;
       if (!engine_ || !engine_->device.same_as(device) || stale_) {
@@ -342,7 +342,7 @@ TrainResult train(Context& context, const TrainOptions& given, const parallel::G
     throw parallel::GroupError(
         parted ? fmt::format("{} parts for {} ranks", given.parts, group.size())
                : fmt::format("1 part and {} seeds for {} ranks", given.seeds, group.size()),
-        "--parts", "a part of the batches, or a seed, for each rank")
+        "--parts", "at least one part of the batches, or one seed, for each rank")
         .on_every_rank();
   const record::Identity identity =
       given.checkpoint.empty() && group.size() == 1 ? record::Identity() : identity_of(task, given);

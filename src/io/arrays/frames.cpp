@@ -62,7 +62,7 @@ Array FrameFile::frame(int64_t number) const {
     Array array(stored_->header.storage, shape);
     const InputFile file(path_, "the file of before");
     if (!read_at(file.descriptor(), stored_->offset + uint64_t(number) * bytes, array.mutate_raw()))
-      throw InputError("a file that became shorter", where, "a whole file");
+      throw InputError("a file that became shorter", where, "a complete file");
     return claimed(array, std::move(claim));
   });
 }

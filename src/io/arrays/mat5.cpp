@@ -30,7 +30,7 @@ class Elements {
   bool at_end() const { return at_ + 8 > bytes_.size(); }
   /// The next element; `padded`: inside of a matrix, where data ends at a multiple of 8.
   Element next(bool padded) {
-    if (at_end()) fail("a cut element");
+    if (at_end()) fail("a truncated element");
     const uint32_t word = number<uint32_t>(at_);
     Element e;
     if (word >> 16) {  // short form: type and size share a word, the data the next
@@ -59,7 +59,7 @@ class Elements {
     return value;
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(what, where_, "a sound MAT-file of version 5");
+    throw InputError(what, where_, "an undamaged MAT-file of version 5");
   }
   bool swapped() const { return swapped_; }
   std::string_view where() const { return where_; }
@@ -81,7 +81,7 @@ std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte>
     ~Inflater() { inflateEnd(&stream); }
   } inflater;
   z_stream& stream = inflater.stream;
-  if (inflateInit(&stream) != Z_OK) file.fail("memory for unpacking is short");
+  if (inflateInit(&stream) != Z_OK) file.fail("not enough memory to decompress an array");
   std::vector<std::byte> out;
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
   stream.avail_in = uInt(packed.size());
@@ -96,13 +96,14 @@ std::vector<std::byte> inflated(const Elements& file, std::span<const std::byte>
     state = inflate(&stream, Z_NO_FLUSH);
     out.resize(begin + room - stream.avail_out);
   }
-  if (state != Z_STREAM_END) file.fail("a compressed array that does not unpack");
+  if (state != Z_STREAM_END) file.fail("a damaged compressed array");
   return out;
 }
 
 template <class T>
 void take(const Elements& file, std::span<const std::byte> data, std::vector<double>& values) {
-  if (data.size() != values.size() * sizeof(T)) file.fail("as many numbers as the shape does not say");
+  if (data.size() != values.size() * sizeof(T))
+    file.fail("a number of elements that does not match the shape");
   for (size_t k = 0; k < values.size(); ++k) values[k] = double(file.of<T>(data, k));
 }
 
@@ -157,7 +158,7 @@ void take_matrix(Elements matrix, NpzArrays& arrays) {
     count *= size_t(n);
   }
   const auto numbers = matrix.next(true);
-  if (count > numbers.data.size()) matrix.fail("as many numbers as the shape does not say");
+  if (count > numbers.data.size()) matrix.fail("a number of elements that does not match the shape");
   InputClaim claim(double(count) * sizeof(double), fmt::format("array '{}'", shown(name)), matrix.where());
   const InputClaim meanwhile(double(count) * sizeof(double), "its other order", matrix.where());
   std::vector<double> values(count);
@@ -174,7 +175,7 @@ NpzArrays parse_mat5(std::span<const std::byte> bytes, std::string_view where) {
   if (bytes.size() < 128) fail("too short for a MAT-file");
   const auto byte = [&](size_t at) { return std::to_integer<unsigned>(bytes[at]); };
   const bool little = byte(126) == 'I' && byte(127) == 'M', big = byte(126) == 'M' && byte(127) == 'I';
-  if (!little && !big) fail("no mark of byte order: not a MAT-file, or one of version 4");
+  if (!little && !big) fail("no byte order mark: not a MAT-file, or a MAT-file of version 4");
   const unsigned version = little ? byte(125) << 8 | byte(124) : byte(124) << 8 | byte(125);
   if (version == 0x0200) fail("a MAT-file of version 7.3 (HDF5)");
   if (version != 0x0100) fail(fmt::format("a MAT-file of unknown version {:#06x}", version));

@@ -174,10 +174,11 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   }
   const size_t length_bytes = major == 1 ? 2 : 4;
   size_t length = 0;
-  if (text.size() < 8 + length_bytes) throw InputError("the .npy header is cut off", where, "a whole file");
+  if (text.size() < 8 + length_bytes)
+    throw InputError("the .npy header is cut off", where, "a complete file");
   for (size_t k = 0; k < length_bytes; ++k) length |= static_cast<size_t>(bytes[8 + k]) << (8 * k);
   if (length > text.size() - 8 - length_bytes)
-    throw InputError("the .npy header is cut off", where, "a whole file");
+    throw InputError("the .npy header is cut off", where, "a complete file");
   NpyHeader header;
   HeaderText(text.substr(8 + length_bytes, length), where).read(header);
   header.data_offset = 8 + length_bytes + length;

@@ -99,7 +99,7 @@ Header parse_header(std::string_view text, std::string_view where) {
       const std::string name(scan.field());
       for (const Element& e : header.elements)
         if (e.name == name)
-          scan.fail(fmt::format("element '{}' a second time", shown(name)), "each element once");
+          scan.fail(fmt::format("element '{}' is repeated", shown(name)), "each element once");
       if (header.elements.size() == kMostNames)
         scan.fail("too many elements", fmt::format("at most {}", kMostNames));
       header.elements.push_back({name, scan.integer("the number of elements", 0), {}});
@@ -119,7 +119,7 @@ Header parse_header(std::string_view text, std::string_view where) {
       if (header.elements.back().properties.size() == kMostNames)
         scan.fail("too many properties", fmt::format("at most {}", kMostNames));
       if (header.elements.back().find(p.name))
-        scan.fail(fmt::format("property '{}' a second time", shown(p.name)), "each property once");
+        scan.fail(fmt::format("property '{}' is repeated", shown(p.name)), "each property once");
       scan.end_line("the end of the line after the name");
       header.elements.back().properties.push_back(std::move(p));
     } else {
@@ -145,10 +145,10 @@ class AsciiBody {
     const uint64_t room = left_ + 1;
     if (uint64_t(e.count) > room / 2 / std::max<size_t>(e.properties.size(), 1))
       throw InputError(fmt::format("{} of element '{}' in {} bytes", e.count, shown(e.name), left_), where_,
-                       "a whole file");
+                       "a complete file");
   }
   void expect_values(uint64_t count, Type) const {
-    if (count > left_) fail(fmt::format("a list of {}", count), "a whole file");
+    if (count > left_) fail(fmt::format("a list of {}", count), "a complete file");
   }
   double value(Type type) {
     if (scan_.at_file_end()) fail("the file ends", "as many numbers as the header announces");
@@ -184,10 +184,10 @@ class BinaryBody {
     for (const Property& p : e.properties) row += size_of(p.count.value_or(p.type));
     if (uint64_t(e.count) > left() / std::max<size_t>(row, 1))
       throw InputError(fmt::format("{} of element '{}' in {} bytes", e.count, shown(e.name), left()), where_,
-                       "a whole file");
+                       "a complete file");
   }
   void expect_values(uint64_t count, Type type) const {
-    if (count > left() / size_of(type)) fail(fmt::format("a list of {}", count), "a whole file");
+    if (count > left() / size_of(type)) fail(fmt::format("a list of {}", count), "a complete file");
   }
   double value(Type type) {
     const size_t size = size_of(type);

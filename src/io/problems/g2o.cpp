@@ -120,7 +120,7 @@ class Parser {
     std::vector<int64_t>& ids = landmark ? graph_.landmarks.ids : graph_.ids;
     if (ids.size() >= size_t(INT32_MAX)) scan_.fail("too many vertices", "fewer than 2^31");
     const auto [found, fresh] = places_.emplace(id, Place{landmark, int32_t(ids.size())});
-    if (!fresh) scan_.fail(fmt::format("vertex {} a second time", id), "each vertex once");
+    if (!fresh) scan_.fail(fmt::format("vertex {} is repeated", id), "each vertex once");
     ids.push_back(id);
     if (landmark)
       point(graph_.landmarks.points);
@@ -187,7 +187,7 @@ class Parser {
     hold(kBytesOfPlace + 7 * sizeof(double));
     const int64_t id = scan_.integer("the id of the sensor", 0);
     if (!sensors_.emplace(id, int32_t(sensors_.size())).second)
-      scan_.fail(fmt::format("sensor {} a second time", id), "each sensor once");
+      scan_.fail(fmt::format("sensor {} is repeated", id), "each sensor once");
     graph_.landmarks.sensor_ids.push_back(id);
     pose(graph_.landmarks.sensor_poses);
     scan_.end_line("the end of the line after the sensor's pose");

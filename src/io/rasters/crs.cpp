@@ -113,7 +113,7 @@ void reproject(const std::string& from, const std::string& to, std::vector<doubl
   if (!source.set(from)) fail(fmt::format("its CRS {} is not understood", shown(from)));
   if (!target.set(to)) fail("the raster's CRS is not understood");
   const GdalHandle transformation = api.OCTNewCoordinateTransformation(source.handle(), target.handle());
-  if (!transformation) fail("no way from its CRS to the raster's");
+  if (!transformation) fail("no transformation from its CRS to that of the raster");
   const int ok =
       x.empty() || api.OCTTransform(transformation, static_cast<int>(x.size()), x.data(), y.data(), nullptr);
   api.OCTDestroyCoordinateTransformation(transformation);
@@ -123,8 +123,8 @@ void reproject(const std::string& from, const std::string& to, std::vector<doubl
 LonLat to_lon_lat(const RasterGrid& grid, double x, double y) {
   const std::string where = "place on Earth";
   if (grid.crs_wkt.empty()) {
-    throw InputError("the raster names no coordinate reference system", where,
-                     "one, to find its place on Earth");
+    throw InputError("the raster has no coordinate reference system", where,
+                     "one, to compute its location on Earth");
   }
   const GdalApi& api = require_gdal(where);
   const GdalQuiet quiet(api);
@@ -135,11 +135,11 @@ LonLat to_lon_lat(const RasterGrid& grid, double x, double y) {
   if (!from.set(grid.crs_wkt)) fail("its CRS is not understood");
   if (!to.set_epsg(4326)) fail("PROJ does not know EPSG:4326 (is proj-data installed?)");
   const GdalHandle transformation = api.OCTNewCoordinateTransformation(from.handle(), to.handle());
-  if (!transformation) fail("no way from its CRS to WGS 84");
+  if (!transformation) fail("no transformation from its CRS to WGS 84");
   LonLat place{x, y};
   const int ok = api.OCTTransform(transformation, 1, &place.lon, &place.lat, nullptr);
   api.OCTDestroyCoordinateTransformation(transformation);
-  if (!ok) fail("its place cannot be transformed to WGS 84");
+  if (!ok) fail("its location cannot be transformed to WGS 84");
   return place;
 }
 

@@ -67,7 +67,7 @@ class NpyReader : public RasterReader {
         std::copy_n(values_.as<float>().data() + first, count, out + r * cols);
       else if (!read_at(file_->descriptor(), data_offset_ + uint64_t(first) * 4,
                         std::as_writable_bytes(std::span(out + r * cols, static_cast<size_t>(count)))))
-        throw InputError("a file that cannot be read, or became shorter", where_, "a whole file");
+        throw InputError("a file that cannot be read, or became shorter", where_, "a complete file");
     };
     const int64_t parts = (rows + step - 1) / step;
     if (step == 1)
@@ -87,10 +87,10 @@ class NpyReader : public RasterReader {
     const auto available = static_cast<uint64_t>(platform::system_memory().total_bytes);
     if (!error && bytes > available)
       throw InputError(
-          fmt::format("{:.1f} GiB that must be held in memory, for they are not f32 in C order",
+          fmt::format("{:.1f} GiB that must be loaded completely because they are not f32 in C order",
                       static_cast<double>(bytes) / (1 << 30)),
           where_,
-          fmt::format("f32 in C order and native byte order, which is read by parts, or a file that fits "
+          fmt::format("f32 in C order and native byte order, which is read in parts, or a file that fits "
                       "into this machine's {:.1f} GiB",
                       static_cast<double>(available) / (1 << 30)));
   }

@@ -151,7 +151,7 @@ CsvTable parse_csv(std::string_view text, std::string_view where) {
             for (const std::string& name : fields) {
               if (name.empty()) scan.fail("a column without a name", "a name for each column");
               if (!names.insert(name).second)
-                scan.fail(fmt::format("column '{}' a second time", shown(name)), "each name once");
+                scan.fail(fmt::format("column '{}' is repeated", shown(name)), "each name once");
               table.names.push_back(name);
             }
             return;

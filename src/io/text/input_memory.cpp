@@ -106,8 +106,8 @@ Array claimed(const Array& array, InputClaim claim) {
 }
 
 void throw_out_of_memory(std::string_view where) {
-  throw InputError("it takes more memory than there is", where,
-                   "an input that fits into this machine's memory");
+  throw InputError("it needs more memory than is available", where,
+                   "an input that fits into the memory of this machine");
 }
 
 }  // namespace lockstep::io

@@ -30,7 +30,7 @@ void check_levels(std::string_view text, std::string_view where) {
       quoted = true;
     } else if (c == '{' || c == '[') {
       if (++depth > kMostLevels)
-        throw InputError("brackets too deep inside each other", where,
+        throw InputError("brackets nested too deeply", where,
                          fmt::format("JSON of at most {} levels", kMostLevels));
     } else if (c == '}' || c == ']') {
       --depth;
@@ -53,7 +53,7 @@ Json checked_json(std::string_view text, std::string_view where, size_t most) {
     if (event != Event::key) return true;
     const std::string& name = value.template get_ref<const std::string&>();
     if (!open.back().insert(name).second)
-      throw InputError(fmt::format("the name '{}' a second time", shown(name)), where,
+      throw InputError(fmt::format("the name '{}' is repeated", shown(name)), where,
                        "each name once in an object");
     if (open.back().size() > most)
       throw InputError(fmt::format("an object of more than {} members", most), where, "fewer");

@@ -72,8 +72,7 @@ std::vector<Feature> features_on(FeatureFile file, const RasterGrid& grid, const
   if (grid.crs_wkt.empty() || (file.crs == kLonLat && !all_degrees(file.features))) return file.features;
   if (file.crs.empty()) file.crs = options.crs;
   if (file.crs.empty())
-    throw InputError("it names no coordinate reference system", where,
-                     "a file that does, or its name with it");
+    throw InputError("it has no coordinate reference system", where, "a file that does, or its name with it");
   if (!is_same_crs(file.crs, grid.crs_wkt)) reproject_features(file.features, file.crs, grid.crs_wkt, where);
   return file.features;
 }

@@ -71,7 +71,7 @@ class GeoPackageWriter {
       const Owned crs{crs_wkt.empty() ? nullptr : api_.OSRNewSpatialReference(crs_wkt.c_str()),
                       api_.OSRDestroySpatialReference};
       if (crs.handle) api_.OSRSetAxisMappingStrategy(crs.handle, kTraditionalOrder);
-      require(api_.GDALDatasetStartTransaction(dataset.handle, 0) == 0, "GDAL begins no transaction");
+      require(api_.GDALDatasetStartTransaction(dataset.handle, 0) == 0, "GDAL cannot begin a transaction");
       for (const FeatureLayer& layer : layers) write_layer(dataset.handle, crs.handle, layer);
       require(api_.GDALDatasetCommitTransaction(dataset.handle) == 0, "GDAL cannot write it");
     }
@@ -86,12 +86,12 @@ class GeoPackageWriter {
   void write_layer(GdalHandle dataset, GdalHandle crs, const FeatureLayer& from) {
     const GdalHandle layer =
         api_.GDALDatasetCreateLayer(dataset, from.name.c_str(), crs, type_of(from.kind), nullptr);
-    require(layer, "GDAL cannot make the layer");
+    require(layer, "GDAL cannot create the layer");
     for (const FeatureColumn& column : from.columns) {
       const Owned field{
           api_.OGR_Fld_Create(column.name.c_str(), column.values.index() == 0 ? kRealField : kTextField),
           api_.OGR_Fld_Destroy};
-      require(api_.OGR_L_CreateField(layer, field.handle, 0) == 0, "GDAL cannot make the field");
+      require(api_.OGR_L_CreateField(layer, field.handle, 0) == 0, "GDAL cannot create the field");
     }
     const GdalHandle definition = api_.OGR_L_GetLayerDefn(layer);
     for (size_t k = 0; k < from.shapes.size(); ++k) {

@@ -87,7 +87,7 @@ class NcclLink final : public DeviceLink {
   void check(int result, const char* call) const {
     if (result != nccl::kSuccess && result != nccl::kInProgress)
       throw GroupError(fmt::format("{} failed: {}", call, nccl_.error_text(result)), "NCCL",
-                       "ranks that run and answer");
+                       "ranks that run and respond");
   }
 
   const nccl::Library& nccl_;

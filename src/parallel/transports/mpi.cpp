@@ -109,7 +109,7 @@ class MpiTransport final : public Transport {
     int length = 0;
     if (mpi_.error_text(result, text.data(), &length) != mpi::kSuccess) length = 0;
     text.resize(static_cast<size_t>(length));
-    throw GroupError(fmt::format("{} failed: {}", call, text), "MPI", "ranks that run and answer");
+    throw GroupError(fmt::format("{} failed: {}", call, text), "MPI", "ranks that run and respond");
   }
   void drop_sent() {
     for (Sending& sending : sending_)

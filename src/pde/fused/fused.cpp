@@ -142,8 +142,9 @@ Path choose_path(const Discretisation& d, const Device& device, const KernelForm
   if (options.path != Path::automatic) {
     const std::string why = path_refusal(options.path, d, device, form, outputs);
     if (why.empty()) return options.path;
-    throw UnsupportedError(fmt::format("the {} path: {}", name(options.path), why), "pde options",
-                           "a problem that it can do, or the two-kernel path");
+    throw UnsupportedError(
+        fmt::format("the {} path does not support this problem: {}", name(options.path), why), "pde options",
+        "a problem that it supports, or the two-kernel path");
   }
   const variants::Axis cells{"cells", double(d.mesh.count())};
   constexpr Path kPaths[] = {Path::two_kernel, Path::fused, Path::two_sweep};

@@ -187,7 +187,7 @@ class Checked {
       throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
                        fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
     if (!b.contiguous())
-      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
+      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a contiguous array");
   }
   void take_rows(const Inputs& inputs) {
     if (!inputs.fields.empty()) throw InputError("rows and fields", "pde inputs", "one or the other");
@@ -223,7 +223,7 @@ class Checked {
       throw InputError(fmt::format("{} of type {}", what, lockstep::name(b.storage())), "pde inputs",
                        fmt::format("{} as the other arrays", lockstep::name(form_.storage)));
     if (!b.contiguous())
-      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a whole array");
+      throw InputError(fmt::format("{} is not contiguous", what), "pde inputs", "a contiguous array");
     // (members * C, nz, ny, nx) with the first and axes of one cell left out or not.
     const int64_t leading = members_ * components;
     std::vector<int64_t> expected;

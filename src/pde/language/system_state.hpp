@@ -22,7 +22,7 @@ struct System::State {
 
   void check_open() const {
     if (finished)
-      throw InputError("a change after the first use", "pde system",
+      throw InputError("a change of a system that a Loss uses", "pde system",
                        "all fields and residuals before a Loss is made");
   }
   void check_unused(const std::string& name) const {

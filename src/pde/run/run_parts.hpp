@@ -17,7 +17,7 @@ inline void sum_terms(RunResult& result, const RunOptions& options) {
   for (const auto& [name, value] : result.terms) result.loss += value;
   if (!std::isfinite(result.loss))
     throw InputError("the loss is not finite", options.where,
-                     "fields whose squares the type holds; f64 holds more");
+                     "fields whose squares are within the range of the type; the range of f64 is larger");
 }
 
 inline bool wanted_level(Gradients gradients, int level) {

@@ -361,7 +361,7 @@ int64_t plan_bytes(const FftOptions& o, const Choice& choice) {
 }  // namespace primitives::fft
 
 const FftOptions& Fft::options() const {
-  if (!state_) throw InputError("a plan that was not made", kWhere, "Fft(device, options)");
+  if (!state_) throw InputError("an empty plan", kWhere, "Fft(device, options)");
   return state_->options;
 }
 

@@ -92,7 +92,7 @@ class Parser {
   struct Deeper {
     explicit Deeper(Parser& parser) : parser_(parser) {
       if (++parser_.depth_ > kDeepest)
-        parser_.fail("formula too deep", "at most 500 nested brackets or signs");
+        parser_.fail("formula nested too deeply", "at most 500 nested brackets or signs");
     }
     ~Deeper() { --parser_.depth_; }
     Parser& parser_;

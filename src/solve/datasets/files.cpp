@@ -93,7 +93,7 @@ Places read_cameras(const std::filesystem::path& file, ColmapModel& model) {
       camera.parameters.push_back(scan.number("a parameter of the camera"));
     scan.end_line("the end of the line after the parameters");
     if (!places.emplace(camera.id, int32_t(model.cameras.size())).second)
-      scan.fail(fmt::format("camera {} a second time", camera.id), "each camera once");
+      scan.fail(fmt::format("camera {} is repeated", camera.id), "each camera once");
     model.cameras.push_back(std::move(camera));
   }
   return places;
@@ -110,7 +110,7 @@ Places read_points(const std::filesystem::path& file, ColmapModel& model) {
     for (int& c : point.color) c = int(scan.integer("a color of the point", 0, 255));
     point.error = scan.number("the point's error");
     if (!places.emplace(point.id, int32_t(model.points.size())).second)
-      scan.fail(fmt::format("point {} a second time", point.id), "each point once");
+      scan.fail(fmt::format("point {} is repeated", point.id), "each point once");
     model.points.push_back(point);
   }
   return places;

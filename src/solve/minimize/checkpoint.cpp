@@ -59,7 +59,7 @@ class Reader {
     return count;
   }
   [[noreturn]] void fail() const {
-    throw InputError("damaged checkpoint", where_, "a whole file; remove it");
+    throw InputError("damaged checkpoint", where_, "a complete file; remove the damaged one");
   }
 
  private:

@@ -74,8 +74,8 @@ double Run::seconds() const { return since(start_); }
 
 void Run::refuse_fallback() const {
   if (ranks().size() > 1)
-    throw parallel::GroupError("a device failed amid the parts of a problem", "solve",
-                               "one that works: the other ranks cannot go back on their own")
+    throw parallel::GroupError("a device failed during a minimisation that is divided into parts", "solve",
+                               "a working device, because the other ranks cannot repeat their part")
         .with_hint("the same command resumes from its --checkpoint; --device cpu needs no other device");
 }
 

@@ -313,10 +313,10 @@ uint64_t Problem::State::next_number() {
 const SetState& Problem::State::set(BlockSet set, const std::string& where) const {
   if (set.problem != 0 && set.problem != number)
     throw InputError(fmt::format("block set {} of another problem", set.id), where,
-                     "a set that add_blocks of this problem gave");
+                     "a set returned by add_blocks of this problem");
   if (set.id < 0 || size_t(set.id) >= sets.size())
     throw InputError(fmt::format("block set {}", set.id), where,
-                     fmt::format("one that add_blocks gave, of {}", sets.size()));
+                     fmt::format("one of the {} sets returned by add_blocks", sets.size()));
   return sets[size_t(set.id)];
 }
 const SetState& Problem::State::set_of(int64_t block) const {
@@ -506,7 +506,7 @@ TermSet Problem::add_residuals(std::span<const Value> residuals, const RobustLos
     Canonical& c = read.emplace_back(canonicalise(std::span(&residual, 1), [&](uint32_t leaf) {
       if (leaf >= state.loose_leaves.size() || state.loose_leaves[leaf].block < 0)
         throw InputError(fmt::format("residual {} has the leaf {}", k, state.graph->leaf_name(leaf)), where,
-                         "leaves that variable() gave");
+                         "leaves returned by variable()");
       return LeafSource{state.loose_leaves[leaf].block, state.loose_leaves[leaf].component};
     }));
     ExpressionKey& t = c.expression;

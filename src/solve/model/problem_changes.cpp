@@ -19,12 +19,12 @@ void Problem::State::check_unused(const std::string& where) const {
 const TermRecord& Problem::State::record(TermSet set, const std::string& where) const {
   if (set.problem != 0 && set.problem != number)
     throw InputError(fmt::format("term set {} of another problem", set.id), where,
-                     "a set that add_terms or add_residuals of this problem gave");
+                     "a set returned by add_terms or add_residuals of this problem");
   const auto found = terms.find(set.id);
   if (found != terms.end()) return found->second;
   const bool gone = set.id >= 0 && set.id < next_term;
   throw InputError(fmt::format("term set {}{}", set.id, gone ? ", which was erased" : ""), where,
-                   fmt::format("one that add_terms or add_residuals gave, of {}", terms.size()));
+                   fmt::format("one of the {} sets returned by add_terms or add_residuals", terms.size()));
 }
 
 void Problem::State::erase_blocks(const std::vector<int64_t>& blocks) {
@@ -197,7 +197,8 @@ void Problem::set_data(TermSet terms, std::span<const double> data, int64_t firs
   const TermRecord& record = state_->record(terms, "solve set_data");
   const std::string where = fmt::format("solve set_data of {}", record.name);
   if (record.loose)
-    throw InputError("data of loose residuals", where, "terms that add_terms gave; their data are columns");
+    throw InputError("data of individual residuals", where,
+                     "a set returned by add_terms, whose data are columns");
   const int64_t width = record.type_data, count = width > 0 ? int64_t(data.size()) / width : 0;
   if (width == 0 || int64_t(data.size()) != count * width)
     throw InputError(fmt::format("{} data", data.size()), where, fmt::format("{} an instance", width));

@@ -35,7 +35,8 @@ RobustLoss parse_tolerant(const std::string& text, const std::string& numbers) {
 
 void check_robust_loss(const RobustLoss& loss, const std::string& where) {
   if (loss.kind == RobustLoss::Kind::expression && !loss.rho)
-    throw InputError("a robust loss without its expression", where, "one that expression_loss gave");
+    throw InputError("an expression loss without its expression", where,
+                     "a loss returned by expression_loss");
   if (loss.kind != RobustLoss::Kind::none && !(std::isfinite(loss.scale) && loss.scale > 0))
     throw InputError(fmt::format("scale {} of a robust loss", loss.scale), where, "a finite number above 0");
 }

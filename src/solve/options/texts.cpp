@@ -50,7 +50,7 @@ Formulas read_formulas(const std::string& text) {
     const std::string name = trimmed(part.substr(0, equals)), formula = trimmed(part.substr(equals + 1));
     if (name.empty() || formula.empty()) throw bad_text(fmt::format("'{}'", part), "");
     if (!formulas.emplace(name, formula).second)
-      throw bad_text(fmt::format("'{}' a second time", name), "each name once");
+      throw bad_text(fmt::format("'{}' is repeated", name), "each name once");
     part.clear();
   }
   return formulas;

@@ -109,7 +109,7 @@ class Parser {
 
   void declare(const std::string& name, char kind, size_t index, int line) {
     if (!entities_.try_emplace(name, EntityRef{kind, int32_t(index)}).second)
-      refuse(fmt::format("'{}' a second time", name), line, "one name for each point, line, circle and arc");
+      refuse(fmt::format("'{}' is repeated", name), line, "one name for each point, line, circle and arc");
   }
 
   EntityRef entity(const TomlValue& value) const {
@@ -237,7 +237,7 @@ class Parser {
     c.name = name ? name->text(where_) : fmt::format("{} {}", info->name, constraint_count_);
     if (c.name.empty()) refuse("an empty name", name->line(), "a name");
     if (!constraint_names_.insert(c.name).second)
-      refuse(fmt::format("constraint '{}' a second time", c.name), value.line(), "different names");
+      refuse(fmt::format("constraint '{}' is repeated", c.name), value.line(), "different names");
     const TomlValue& of = member(table, "of", c.name, value.line());
     std::string kinds;
     std::set<std::pair<char, int32_t>> seen;

@@ -21,7 +21,7 @@ int32_t Smoother::State::variable(BlockSet handle, int64_t block, const std::str
   const Set& s = sets[size_t(handle.id)];
   if (block < 0 || block >= s.added)
     throw InputError(fmt::format("block {} of {}", block, s.name), where,
-                     s.added == 0 ? "blocks that append_blocks gave" : fmt::format("0 to {}", s.added - 1));
+                     s.added == 0 ? "blocks returned by append_blocks" : fmt::format("0 to {}", s.added - 1));
   if (int64_t(s.numbers.size()) == s.added) return s.variables[size_t(block)];
   const auto at = std::ranges::lower_bound(s.numbers, block);
   if (at == s.numbers.end() || *at != block)
@@ -34,7 +34,7 @@ FactorGroup& Smoother::State::group(FactorKind kind, const std::string& where) c
   if ((kind.smoother != 0 && kind.smoother != registry.number()) || kind.id < 0 ||
       size_t(kind.id) >= groups.size())
     throw InputError(fmt::format("term kind {} of another smoother", kind.id), where,
-                     "a kind that add_kind of this smoother gave");
+                     "a kind returned by add_kind of this smoother");
   return *groups[size_t(kind.id)];
 }
 
@@ -173,7 +173,7 @@ void Smoother::fix(BlockSet set, int64_t block) {
   if (s.variables[size_t(variable)].fixed) return;
   if (s.tree.clique_of(variable) >= 0)
     throw InputError(s.text(variable) + ", which an update moved", "solve smoother fix",
-                     "a block that no update has had");
+                     "a block that no update has processed");
   s.variables[size_t(variable)].fixed = true;
   std::erase(s.new_variables, variable);
   s.tree.set_variable(variable, 0, 1);
@@ -222,7 +222,7 @@ TermSet Smoother::add_terms(FactorKind kind, std::span<const int32_t> indices, s
 std::vector<int32_t> Smoother::State::term_factors(TermSet handle, const std::string& where) const {
   if ((handle.problem != 0 && handle.problem != registry.number()) || handle.id < 0 || handle.id >= next_term)
     throw InputError(fmt::format("term set {} of another smoother", handle.id), where,
-                     "a set that add_terms of this smoother gave");
+                     "a set returned by add_terms of this smoother");
   const auto record = terms.find(handle.id);
   return record == terms.end() ? std::vector<int32_t>() : record->second;
 }
@@ -295,7 +295,7 @@ std::vector<double> Smoother::covariance(std::span<const std::pair<BlockSet, int
       throw InputError(state_->text(which.back()) + " twice", where, "each block once");
     if (state_->tree.clique_of(which.back()) < 0)
       throw InputError(state_->text(which.back()) + ", which is fixed or new", where,
-                       "blocks that an update has had");
+                       "blocks that an update has processed");
   }
   return state_->tree.covariance(which);
 }

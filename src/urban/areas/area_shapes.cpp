@@ -77,7 +77,7 @@ std::vector<AreaShape> read_area_shapes(const AreaStatisticsOptions& options, co
     AreaShape shape{feature.where, name_of_area(feature, options.id, shapes.size() + 1),
                     std::move(feature.rings)};
     if (!names.insert(shape.name).second)
-      throw area_error("", fmt::format("area {} a second time", io::shown(shape.name)),
+      throw area_error("", fmt::format("area {} is repeated", io::shown(shape.name)),
                        "names of their own, or {id}, a field that has them", feature.where);
     shapes.push_back(std::move(shape));
   }

@@ -69,7 +69,7 @@ void check_global(const WeatherTable& rows, const std::vector<WeatherStep>& step
           file_error(fmt::format("{:g} W/m² of shortwave radiation at {}, where {:.0f} W/m² reach the top of "
                                  "the atmosphere (the sun is {:.1f}° high)",
                                  global, io::civil_text(row.time), std::max(top, 0.0), f.sun_altitude_deg),
-                     rows.at(row), "no more than the sun sends",
+                     rows.at(row), "no more than the radiation at the top of the atmosphere",
                      "check {utc_offset}, {interval}, {latitude} and {longitude}, and the unit of Kglobal"));
     if (global > 1.1 * top + 30) above_sun.take(row);
     if (f.sun_altitude_deg < kHighSun) continue;

@@ -48,8 +48,8 @@ double wind_of(const AirOptions& o, double height_m) {
 
 void set_value(ComfortResult& result, ComfortIndex index, const OptionList& list, double value) {
   if (!std::isfinite(value))
-    throw list.error(
-        {OptionError::Kind::invalid, "", "no state of the body balances there", "air as on Earth", ""});
+    throw list.error({OptionError::Kind::invalid, "", "no state of the body balances there",
+                      "air temperature, humidity and wind as they occur on Earth", ""});
   result.value = value;
   result.stress = stress_classes(index)[static_cast<size_t>(stress_class(index, value))].name;
 }

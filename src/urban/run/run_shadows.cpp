@@ -37,9 +37,9 @@ void check(const ShadowRunOptions& o) {
   refuse(!timed && !angles, Fault::missing, "", "no position of the sun",
          "{azimuth} and {altitude}, or {at}");
   refuse(!timed && o.utc_offset_h, Fault::useless, "utc_offset", "an offset without a time", "{at} too");
-  refuse(!timed && o.latitude_deg, Fault::useless, "latitude", "a place without a time", "{at} too");
+  refuse(!timed && o.latitude_deg, Fault::useless, "latitude", "a location without a time", "{at} too");
   refuse(o.latitude_deg.has_value() != o.longitude_deg.has_value(), Fault::missing, "latitude",
-         "half a place", "{latitude} and {longitude}");
+         "only one of latitude and longitude", "{latitude} and {longitude}");
   refuse(o.wall_height.empty() != o.wall_aspect.empty(), Fault::missing,
          o.wall_height.empty() ? "wall_aspect" : "wall_height", "only one wall grid",
          "{wall_height} and {wall_aspect}");
@@ -132,7 +132,7 @@ ShadowRunResult run_opening(OpeningContext opening, const ShadowRunOptions& opti
   const bool with_walls = options.find_walls || !options.wall_height.empty();
   if (with_walls && loaded.by_windows)
     throw schema_of<ShadowRunOptions>().error(
-        {Fault::invalid, options.find_walls ? "walls" : "wall_height", "a city that its memory does not hold",
+        {Fault::invalid, options.find_walls ? "walls" : "wall_height", "a city that exceeds the memory",
          "a larger {memory}, a smaller raster, or shadows on the ground only", ""});
   Outputs outputs(pictured(options.output, loaded), loaded.grid, shadow_looks(with_walls));
   outputs.set_moment(moment_of(options), {result.sun.azimuth_deg, result.sun.altitude_deg});

@@ -25,7 +25,7 @@ ScratchFolder::ScratchFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "lockstep-urban-XXXXXX").string();
   if (!::mkdtemp(name.data()))
     throw InputError("no folder for temporary files", std::filesystem::temp_directory_path().string(),
-                     "a place to write");
+                     "a folder that can be written");
   path = name;
 }
 ScratchFolder::~ScratchFolder() {

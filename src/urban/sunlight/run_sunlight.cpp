@@ -27,7 +27,7 @@ constexpr const char* kGradeNames[] = {"sun_grade", "sun_grade_buildings"};
 /// Place and clock, which all days get.
 void find_place(const SunlightOptions& o, const LoadedCity& city, std::vector<SunDays>& all) {
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
-    throw sunlight_error(OptionError::Kind::missing, "latitude", "half a place",
+    throw sunlight_error(OptionError::Kind::missing, "latitude", "only one of latitude and longitude",
                          "{latitude} and {longitude}");
   const io::LonLat place = place_of(o, city);
   for (SunDays& days : all) {
@@ -164,7 +164,7 @@ Facades walls_of(Context& context, const City& city, const SunlightOptions& opti
 void check_facades(const SunlightOptions& options, const LoadedCity& loaded) {
   if (!options.facades) return;
   if (loaded.by_windows)
-    throw sunlight_error(OptionError::Kind::invalid, "facades", "a city that its memory does not hold",
+    throw sunlight_error(OptionError::Kind::invalid, "facades", "a city that exceeds the memory",
                          "a larger {memory}, a smaller raster, or hours of the ground only");
   if (const std::string reason = io::gdal_unavailable_reason(); !reason.empty())
     throw UnsupportedError(fmt::format("a GeoPackage needs GDAL ({})", reason), "facades",

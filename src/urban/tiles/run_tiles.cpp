@@ -183,7 +183,7 @@ uint64_t free_host_bytes(const TileOptions& options) {
       throw InputError(
           fmt::format("{:.1f} MiB of host memory", static_cast<double>(options.memory_bytes) / 0x1p20),
           "tiles",
-          fmt::format("more than the {:.1f} MiB that the program holds already",
+          fmt::format("more than the {:.1f} MiB that the program uses already",
                       static_cast<double>(held) / 0x1p20));
     return static_cast<uint64_t>(options.memory_bytes - held);
   }

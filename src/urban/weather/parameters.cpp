@@ -81,7 +81,7 @@ std::vector<NamedClass> classes_of(const File& file) {
                    [](const NamedClass& a, const NamedClass& b) { return a.code < b.code; });
   for (size_t k = 1; k < classes.size(); ++k)
     if (classes[k].code == classes[k - 1].code)
-      file.fail("Code.Value." + classes[k].name, fmt::format("{} a second time", classes[k].code),
+      file.fail("Code.Value." + classes[k].name, fmt::format("{} is repeated", classes[k].code),
                 "a unique code");
   return classes;
 }

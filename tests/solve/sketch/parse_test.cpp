@@ -92,7 +92,7 @@ TEST(SketchFormat, RefusesWithTheLine) {
   EXPECT_EQ(refusal(points + "[lines]\nl = ['a', 'a']"),
             "both ends of 'l' are one point [s.toml:6]: expected two different points");
   EXPECT_EQ(refusal(points + "[lines]\na = ['a', 'b']"),
-            "'a' a second time [s.toml:6]: expected one name for each point, line, circle and arc");
+            "'a' is repeated [s.toml:6]: expected one name for each point, line, circle and arc");
   EXPECT_EQ(refusal(points + "[circles]\nk = { center = 'a', radius = -1 }"),
             "radius -1 of 'k' [s.toml:6]: expected above 0");
   EXPECT_EQ(refusal(lines + "[circles]\nk = { center = 'ab', radius = 1 }"),
@@ -117,7 +117,7 @@ TEST(SketchFormat, RefusesWithTheLine) {
   EXPECT_EQ(refusal(lines + "[[constraints]]\nkind = 'vertical'\nof = ['ab']\nvalue = 3"),
             "'value' of a constraint vertical [s.toml:10]: expected kind, of and name");
   const std::string one = "[[constraints]]\nname = 'x'\nkind = 'vertical'\nof = ['ab']\n";
-  EXPECT_EQ(refusal(lines + one + one), "constraint 'x' a second time [s.toml:11]: expected different names");
+  EXPECT_EQ(refusal(lines + one + one), "constraint 'x' is repeated [s.toml:11]: expected different names");
 }
 
 TEST(SketchFormat, MutatedTextsAreReadOrRefused) {

@@ -408,7 +408,7 @@ TEST(AreaStatistics, RefusesBadInput) {
   expect_text("a shape of type LINESTRING", Table("line,\"LINESTRING (0 0, 4 4)\"\n").refusal());
   expect_text("a feature without a shape", Table("none,POLYGON EMPTY\n").refusal());
   expect_text("expected a number", Table("text,\"POLYGON ((0 0, 4 x, 4 0, 0 0))\"\n").refusal());
-  expect_text("area west a second time", Table(std::string(kWest) + kWest).refusal());
+  expect_text("area west is repeated", Table(std::string(kWest) + kWest).refusal());
   Table table(kWest);
   table.options.thresholds = {"pet>30"};
   expect_text("no output 'pet' in the run", table.refusal());

@@ -217,7 +217,7 @@ TEST(Sunlight, RefusesWhatIsNoDay) {
   expect("an end after the start",
          [](SunlightOptions& o) { o.date = "", o.from = "2026-03-21", o.to = "2026-03-20"; });
   expect("parts of 7 min", [](SunlightOptions& o) { o.minutes = 7; });
-  expect("half a place", [](SunlightOptions& o) { o.longitude_deg.reset(); });
+  expect("only one of latitude and longitude", [](SunlightOptions& o) { o.longitude_deg.reset(); });
   expect("has no location on Earth",
          [](SunlightOptions& o) { o.longitude_deg.reset(), o.latitude_deg.reset(); });
 }

@@ -138,7 +138,7 @@ TEST(Points, CsvAndGeoJson) {
   expect_part("[poi:2]", bad("id,x,y\na,east,4999\n"));
   expect_part("[poi:1]", bad("id,east\na,1\n"));
   expect_part("no points", bad("id,x,y\n"));
-  expect_part("names no coordinate system", bad("id,lat,lon\na,57,12\n"));
+  expect_part("has no coordinate system", bad("id,lat,lon\na,57,12\n"));
   expect_part("not a point", bad(R"({"type":"Feature","geometry":{"type":"LineString","coordinates":[]}})"));
 }
 

@@ -345,7 +345,7 @@ TEST(SeriesRun, WhatIsRefusedNamesFileLineOrPixel) {
             with_weather("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,100.5,2,600\n"));
   expect_in("w.csv:3]", with_weather("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,2,600\n"
                                      "2015-06-21T11:00,20,50,2,600\n"));
-  expect_in("a second time", with_weather(weather + weather.substr(weather.rfind("2015"))));
+  expect_in("is repeated", with_weather(weather + weather.substr(weather.rfind("2015"))));
   expect_in("below the horizon [", with_weather("time,Ta,RH,wind,Kglobal\n2015-12-21T01:00,2,50,2,300\n"));
   expect_in("no column Kglobal", with_weather("time,Ta,RH,wind\n2015-06-21T12:00,20,50,2\n"));
   expect_in("no wind", with_weather("time,Ta,RH,wind,Kglobal\n2015-06-21T12:00,20,50,,600\n"));

@@ -42,7 +42,8 @@ bool checked_target(const fs::path& target) {
   if (fs::is_regular_file(status))
     for (const fs::path& input : kept_whole())
       if (fs::equivalent(target, input, ignored))
-        throw InputError("this file is an input", target.string(), "another name, so that the input stays");
+        throw InputError("this file is an input", target.string(),
+                         "another name, so that the input is not overwritten");
   if (!fs::is_symlink(own)) return fs::exists(own) && !fs::is_regular_file(own);
   const std::string whole = fs::absolute(target, ignored).lexically_normal().string();
   return whole.starts_with("/dev/") || whole.starts_with("/proc/");
@@ -76,7 +77,7 @@ void check_parents(const fs::path& path) {
   fs::path at = fs::absolute(path, error).lexically_normal();
   while (!fs::exists(fs::status(at, error)) && at.has_relative_path()) {
     if (fs::is_symlink(fs::symlink_status(at, error)))
-      throw InputError("a link to nothing", at.string(), "a folder, or an unused name");
+      throw InputError("a link without a target", at.string(), "a folder, or an unused name");
     at = at.parent_path();
   }
   if (!fs::is_directory(at, error)) fail("not a folder", at, ENOTDIR);

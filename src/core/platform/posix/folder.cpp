@@ -134,7 +134,7 @@ fs::path Folder::pinned() const {
 Folder Folder::inside(const fs::path& name, bool make) const {
   const fs::path whole = path_ / name;
   if (name.empty() || name == ".." || name.has_parent_path())
-    throw InputError("a name that leads out of the folder", whole.string(), "the name of a folder in it");
+    throw InputError("a name that is outside of the folder", whole.string(), "the name of a folder in it");
   int descriptor = ::openat(this->descriptor(), name.c_str(), kFolder | O_NOFOLLOW);
   if (descriptor < 0 && errno == ENOENT && make) {
     if (::mkdirat(this->descriptor(), name.c_str(), 0777) != 0 && errno != EEXIST)

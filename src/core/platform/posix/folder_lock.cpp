@@ -75,7 +75,7 @@ FolderLock::FolderLock(const fs::path& folder) : folder_(Folder::of_output(folde
     if (descriptor_ < 0 && errno != ELOOP)
       refuse(fmt::format("cannot lock the folder: {}", std::strerror(errno)), "a folder that can be written");
     if (descriptor_ < 0 || (!is_own_file(descriptor_) && names(folder_, descriptor_)))
-      refuse(fmt::format("{} is a link", kLockName), "a folder where nothing but Lockstep makes this file");
+      refuse(fmt::format("{} is a link", kLockName), "a folder in which only Lockstep creates this file");
     // A file system without locks grants all.
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       refuse(fmt::format("{} is writing its results here", holder(descriptor_)),

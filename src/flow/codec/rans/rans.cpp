@@ -110,7 +110,7 @@ void rans_decode(const Device& device, std::span<const uint8_t> bytes, const Buf
   coder.load(parse_stream(bytes, shape, where));
   coder.decode(numbers);
   if (!coder.sound())
-    throw InputError("coded numbers that do not end where they should", where, "a sound file of flow encode");
+    throw InputError("coded data of the wrong length", where, "an undamaged file of flow encode");
 }
 
 std::vector<Kernel> rans_kernels() {

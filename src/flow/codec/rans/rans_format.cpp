@@ -22,14 +22,14 @@ class StreamReader {
  public:
   StreamReader(std::span<const uint8_t> bytes, std::string_view where) : bytes_(bytes), where_(where) {}
   uint32_t number(int bytes) {
-    if (size_t(bytes) > bytes_.size() - at_) fail("coded numbers end early");
+    if (size_t(bytes) > bytes_.size() - at_) fail("the coded data ends too early");
     uint32_t value = 0;
     for (int k = 0; k < bytes; ++k) value |= uint32_t(bytes_[at_++]) << (8 * k);
     return value;
   }
   size_t left() const { return bytes_.size() - at_; }
   [[noreturn]] void fail(const std::string& what) const {
-    throw InputError(what, where_, "a sound file of flow encode");
+    throw InputError(what, where_, "an undamaged file of flow encode");
   }
 
  private:
@@ -99,7 +99,7 @@ std::vector<uint8_t> pack_stream(const RansStream& s) {
 RansStream parse_stream(std::span<const uint8_t> bytes, const RansShape& shape, std::string_view where) {
   StreamReader in(bytes, where);
   for (const char letter : kStreamMagic)
-    if (in.number(1) != uint32_t(uint8_t(letter))) in.fail("coded numbers without their mark");
+    if (in.number(1) != uint32_t(uint8_t(letter))) in.fail("coded data without its signature");
   for (const auto& [what, want] : {std::pair<const char*, int64_t>{"frames", shape.frames},
                                    {"rows", shape.rows},
                                    {"columns", shape.columns},
@@ -118,7 +118,7 @@ RansStream parse_stream(std::span<const uint8_t> bytes, const RansShape& shape, 
   }
   s.word_count = in.number(4);
   const auto lanes = size_t(shape.lanes());
-  if (lanes > in.left() / 6) in.fail("coded numbers end early");
+  if (lanes > in.left() / 6) in.fail("the coded data ends too early");
   int64_t sum = 0;
   for (size_t lane = 0; lane < lanes; ++lane) {
     s.counts.push_back(in.number(2));

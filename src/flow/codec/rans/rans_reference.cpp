@@ -143,7 +143,7 @@ std::vector<uint32_t> rans_decode(std::span<const uint8_t> bytes, const RansShap
       numbers[at_place(shape, p)] = v;
     }
     if (state != kRansLow || next != begin)
-      throw InputError("coded numbers that do not end where they should", "reference", "a sound stream");
+      throw InputError("coded data of the wrong length", "reference", "a sound stream");
   });
   return numbers;
 }

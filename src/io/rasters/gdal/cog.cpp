@@ -55,7 +55,7 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
     throw UnsupportedError("this GDAL writes no cloud-optimised GeoTIFF", path.string(),
                            "GDAL 3.1 or newer, or --format nc or npy");
   const OpenDataset source{api, api.GDALCreate(memory, "", cols, rows, 1, kCells, nullptr)};
-  require(source.handle, "GDAL cannot hold the grid");
+  require(source.handle, "GDAL cannot create the grid in memory");
   const GdalHandle band = api.GDALGetRasterBand(source.handle, 1);
   auto transform = grid.transform;
   if (grid.has_transform)
@@ -73,9 +73,10 @@ void write_cog(const std::filesystem::path& path, const RasterGrid& grid, const 
   // GDAL only reads what it writes.
   require(
       api.GDALRasterIO(band, 1, 0, 0, cols, rows, const_cast<float*>(values), cols, rows, kCells, 0, 0) == 0,
-      "GDAL cannot take the cells");
+      "GDAL cannot store the cells");
   const bool all_cores = grid.rows * grid.cols >= kManyCells;
-  require(build_overviews(api, source.handle, std::max(rows, cols), all_cores), "GDAL cannot make overviews");
+  require(build_overviews(api, source.handle, std::max(rows, cols), all_cores),
+          "GDAL cannot create overviews");
   const char* options[] = {"COMPRESS=DEFLATE",
                            "PREDICTOR=YES",
                            "LEVEL=1",

@@ -196,7 +196,7 @@ class GdalReader : public RasterReader {
     const double bytes =
         double(cols) * double(rows) * (mixed ? grid_.bands : 1) * api_.GDALGetDataTypeSizeBytes(type);
     if (cols < 1 || rows < 1 || bytes > kLargestBlock)
-      fail("its blocks are above 512 MiB: damaged, or to be retiled");
+      fail("its blocks are larger than 512 MiB: the file is damaged or needs smaller tiles");
     block_ = InputClaim(bytes, "a block", where_);
   }
   void take_meaning() {

@@ -22,15 +22,15 @@ class Header {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError(fmt::format("{} in the header at byte {}", what, at_), where_,
-                     "a sound classic NetCDF file");
+                     "an undamaged classic NetCDF file");
   }
   uint64_t left() const { return file_.size() - at_; }
   void skip(uint64_t bytes) {
-    if (bytes > left()) fail(fmt::format("{} bytes where {} are left", bytes, left()));
+    if (bytes > left()) fail(fmt::format("{} bytes although {} are left", bytes, left()));
     at_ += bytes;
   }
   uint64_t number(int bytes) {
-    if (uint64_t(bytes) > left()) fail("an end");
+    if (uint64_t(bytes) > left()) fail("the end of the file");
     uint64_t value = 0;
     for (int k = 0; k < bytes; ++k) value = value << 8 | byte();
     return value;
@@ -49,7 +49,7 @@ class Header {
     return entries;
   }
   void skip_padded(uint64_t bytes) {
-    if (bytes > left()) fail(fmt::format("{} bytes where {} are left", bytes, left()));
+    if (bytes > left()) fail(fmt::format("{} bytes although {} are left", bytes, left()));
     skip((bytes + 3) / 4 * 4);
   }
   void skip_name() {

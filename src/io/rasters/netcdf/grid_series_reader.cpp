@@ -150,7 +150,7 @@ void GridSeriesReader::State::read_chunk(const StoredGrids& g, size_t step, int6
       throw InputError("HDF5 cannot read the file", where, "a complete run");
   }
   if (left_out != 0 || !inflate_whole(packed, bytes))
-    throw InputError(fmt::format("broken values at step {}, row {}", step, row), where, "a complete run");
+    throw InputError(fmt::format("damaged values at step {}, row {}", step, row), where, "a complete run");
 }
 
 void GridSeriesReader::State::read_plain(const StoredGrids& g, size_t step, int64_t row, int64_t count,

@@ -44,7 +44,7 @@ TrainingLog parse_csv_log(std::string_view text, std::string_view where) {
             if (names[c].empty()) scan.fail("a column without a name", "a name for each column");
             if (std::find(names.begin(), names.begin() + ptrdiff_t(c), names[c]) !=
                 names.begin() + ptrdiff_t(c))
-              scan.fail(fmt::format("column '{}' a second time", shown(names[c])), "each name once");
+              scan.fail(fmt::format("column '{}' is repeated", shown(names[c])), "each name once");
             if (c != step_column) builder.name_column(names[c]);
           }
           if (header) return;

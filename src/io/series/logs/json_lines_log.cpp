@@ -22,8 +22,7 @@ struct Member {
 
 void flatten(const Json& object, const std::string& prefix, int level, const TextScanner& scan,
              std::vector<Member>& members) {
-  if (level == kMostLevels)
-    scan.fail("objects too deep inside each other", fmt::format("at most {}", kMostLevels));
+  if (level == kMostLevels) scan.fail("objects nested too deeply", fmt::format("at most {}", kMostLevels));
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + key;
     if (value.is_object())

@@ -195,16 +195,16 @@ TrainingLog parse_tfevents_log(EventBytes bytes, std::string_view where) {
   if (bytes.empty()) throw InputError("an empty file", where, "TensorBoard's records");
   for (int64_t record = 1; !bytes.empty(); ++record) {
     const std::string place = fmt::format("{}, record {}", where, record);
-    if (bytes.size() < 12) throw InputError("the file ends inside of a record's head", place, "12 bytes");
+    if (bytes.size() < 12) throw InputError("the file ends inside of a record's header", place, "12 bytes");
     const auto length = little_endian<uint64_t>(bytes);
     if (masked_crc32c(bytes.first(8)) != little_endian<uint32_t>(bytes.subspan(8)))
-      throw InputError("the checksum of a record's length does not fit", place, "TensorBoard's records");
+      throw InputError("the checksum of a record's length is wrong", place, "TensorBoard's records");
     if (length > bytes.size() - 12 || bytes.size() - 12 - length < 4)
       throw InputError("the file ends inside of a record", place,
                        fmt::format("{} bytes and a checksum", length));
     const EventBytes data = bytes.subspan(12, size_t(length));
     if (masked_crc32c(data) != little_endian<uint32_t>(bytes.subspan(12 + size_t(length))))
-      throw InputError("the checksum of a record's data does not fit", place, "undamaged data");
+      throw InputError("the checksum of a record's data is wrong", place, "undamaged data");
     add_event(data, record, place, builder);
     bytes = bytes.subspan(16 + size_t(length));
   }

@@ -61,9 +61,9 @@ void LogBuilder::add(std::string_view name, double step, double value, int64_t p
     return add_flaw(
         name,
         step == c.steps.back()
-            ? fmt::format("step {:.12g} of '{}' a second time", step, shown(name))
+            ? fmt::format("step {:.12g} of '{}' is repeated", step, shown(name))
             : fmt::format("step {:.12g} of '{}' after step {:.12g}", step, shown(name), c.steps.back()),
-        "steps that rise", place);
+        "increasing steps", place);
   bytes_ += 2 * sizeof(double);
   log_.claim.reach(bytes_, "its numbers", log_.where);
   c.steps.push_back(step);

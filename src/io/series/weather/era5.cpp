@@ -118,7 +118,7 @@ class Era5File {
       const auto& [axis, length] = dimensions[k];
       const bool is_time = axis == time_, is_version = axis == "expver";
       if (!is_time && !is_version && axis != "latitude" && axis != "longitude" && length != 1)
-        throw InputError(fmt::format("{} with an axis {}", name, axis), where_, kExpected);
+        throw InputError(fmt::format("{} with an additional axis {}", name, axis), where_, kExpected);
       if (is_time) time = k;
       if (is_version) version = k, versions = length;
       first.push_back(axis == "latitude" ? lat : axis == "longitude" ? lon : 0);
@@ -128,7 +128,7 @@ class Era5File {
     const auto numbers = all.as<double>();
     const size_t steps = times_.size(), copies = static_cast<size_t>(versions);
     if (numbers.size() != steps * copies)
-      throw InputError(fmt::format("{} of other times", name), where_, kExpected);
+      throw InputError(fmt::format("{} with other times than the file", name), where_, kExpected);
     std::vector<double> values(steps, std::numeric_limits<double>::quiet_NaN());
     for (size_t v = copies; v-- > 0;)
       for (size_t k = 0; k < steps; ++k) {
@@ -168,8 +168,8 @@ void refuse_sums_of_days(const std::vector<CivilMinutes>& times, const std::vect
     at_one += times[k] % kMinutesPerDay == 60;
   }
   if (times.size() >= kWholeDay && at_one > 0 && at_one == falls)
-    throw InputError("ssrd falls at 01:00 UTC alone: it adds up over the day, as in ERA5-Land", where,
-                     "sums of an hour, as ERA5 on single levels has them");
+    throw InputError("ssrd decreases at 01:00 UTC only: it is accumulated over the day, as in ERA5-Land",
+                     where, "hourly sums, as in ERA5 on single levels");
 }
 
 }  // namespace
@@ -185,7 +185,8 @@ WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
   const auto read = [&](const char* name, bool needed) -> std::vector<double> {
     for (const auto& file : files) {
       if (!file->has(name)) continue;
-      if (file->times() != times) throw InputError("two files of other times", where, "one period in both");
+      if (file->times() != times)
+        throw InputError("two files with different times", where, "the same period in both");
       return file->read(name);
     }
     if (needed) missing.push_back(name);

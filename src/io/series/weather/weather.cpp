@@ -61,7 +61,7 @@ void append_row(WeatherTable& table, const WeatherRow& row) {
   if (!table.rows.empty()) {
     const WeatherRow& before = table.rows.back();
     if (row.time == before.time)
-      throw InputError(fmt::format("{} a second time", civil_text(row.time)), table.at(row),
+      throw InputError(fmt::format("{} is repeated", civil_text(row.time)), table.at(row),
                        fmt::format("each time once (it is also in line {})", before.line));
     if (row.time < before.time)
       throw InputError(fmt::format("{} after {}", civil_text(row.time), civil_text(before.time)),
@@ -98,7 +98,7 @@ WeatherTable parse_weather(std::string_view text, std::string_view where) {
   const bool separated = first.find_first_of(",;\t") != first.npos;
   if (separated && first.find("time") != first.npos) return parse_weather_csv(text, where);
   if (separated && first.find("ta") != first.npos) return parse_weather_csv(text, where);
-  if (first.find('\0') != first.npos) throw InputError("this is no text", where, kWeather);
+  if (first.find('\0') != first.npos) throw InputError("the file is not a text file", where, kWeather);
   return parse_umep_met(text, where);
 }
 

@@ -34,13 +34,12 @@ Columns parse_header(const std::vector<std::string_view>& names, const TextScann
   for (size_t k = 0; k < names.size(); ++k) {
     const std::string found = in_lower_case(names[k]);
     if (found == "time") {
-      if (time) scan.fail("column 'time' a second time", "each name once");
+      if (time) scan.fail("column 'time' is repeated", "each name once");
       time = k;
     }
     for (size_t q = 0; q < kWeatherQuantities; ++q) {
       if (found != in_lower_case(name(static_cast<Weather>(q)))) continue;
-      if (columns.of[q])
-        scan.fail(fmt::format("column '{}' a second time", shown(names[k])), "each name once");
+      if (columns.of[q]) scan.fail(fmt::format("column '{}' is repeated", shown(names[k])), "each name once");
       columns.of[q] = k;
     }
   }

@@ -52,7 +52,8 @@ void check_options(const SeriesOptions& o) {
     throw series_error({Fault::missing, o.wall_height.empty() ? "wall_aspect" : "wall_height",
                         "only one wall grid", "{wall_height} and {wall_aspect}", ""});
   if (o.latitude_deg.has_value() != o.longitude_deg.has_value())
-    throw series_error({Fault::missing, "latitude", "half a place", "{latitude} and {longitude}", ""});
+    throw series_error(
+        {Fault::missing, "latitude", "only one of latitude and longitude", "{latitude} and {longitude}", ""});
   if (o.evergreen && o.leaf_days)
     throw series_error({Fault::conflict, "leaf_days", "days with leaves", "no {evergreen} next to them", ""});
 }

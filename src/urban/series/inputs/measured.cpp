@@ -60,7 +60,7 @@ MeasuredTable parse_measured(std::string_view text, std::string_view where, io::
     if (names[k] == "hour") hour = k;
     if (names[k] == "time" || names[k] == "hour") continue;
     if (!table.columns.try_emplace(names[k]).second)
-      scan.fail(fmt::format("column '{}' a second time", io::shown(columns[k])), "each quantity once");
+      scan.fail(fmt::format("column '{}' is repeated", io::shown(columns[k])), "each quantity once");
   }
   if (!time && !hour) scan.fail("no column time or hour", "time (2015-06-21T15:00) or hour");
   const io::CivilMinutes midnight =

@@ -32,7 +32,7 @@ struct GivenPoint {
 std::pair<double, double> to_grid(const io::RasterGrid& grid, double lon, double lat,
                                   const std::string& where) {
   if (grid.crs_wkt.empty())
-    throw InputError("a point in degrees, but the raster names no coordinate system", where,
+    throw InputError("a point in degrees, but the raster has no coordinate system", where,
                      "x and y in the raster's coordinates");
   double x = grid.transform[0] + static_cast<double>(grid.cols) / 2 * grid.transform[1];
   double y = grid.transform[3] + static_cast<double>(grid.rows) / 2 * grid.transform[5];
@@ -167,7 +167,7 @@ std::vector<SeriesPoint> place_points(const std::vector<GivenPoint>& given, cons
     point.row = static_cast<int64_t>(row);
     point.col = static_cast<int64_t>(col);
     if (!ids.insert(point.id).second)
-      throw InputError(fmt::format("point {} a second time", io::shown(g.id)), g.where, "a unique id");
+      throw InputError(fmt::format("point {} is repeated", io::shown(g.id)), g.where, "a unique id");
     points.push_back(point);
   }
   return points;
