@@ -97,6 +97,19 @@ function(lockstep_library name)
   endif()
 endfunction()
 
+# The parts of a native kernel's source as strings of lockstep::<space>::PATH_source in PATH_source.hpp, / as _.
+function(cuda_sources space path)
+  foreach(part ${ARGN})
+    set(file ${path}/${part}.cu)
+    file(READ ${file} source)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    string(APPEND sources "inline constexpr const char* k_${part} = R\"cuda(${source})cuda\";\n")
+  endforeach()
+  string(REPLACE "/" "_" name ${path})
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_source.hpp @ONLY CONTENT
+    "#pragma once\nnamespace lockstep::${space}::${name}_source {\n@sources@}\n")
+endfunction()
+
 # lockstep_application(<name>): src/<name> with its cases, apps/cli/<name> with its commands, tests/<name>.
 # applications.def lists all of them for the program and the tests.
 set_property(GLOBAL PROPERTY LOCKSTEP_APPLICATIONS "")

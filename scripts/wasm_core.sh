@@ -45,7 +45,7 @@ for folder in "$out"/../include "$out"/../../include "$root/build/include"; do
   break
 done
 unit "$interp" interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
-unit "$level" primitives $(ls src/primitives/*.cpp src/primitives/{products,sort,sums}/*.cpp | grep -v matmul)
+unit "$level" primitives $(ls src/primitives/*.cpp src/primitives/{products,sort,sums}/*.cpp | grep -v matmul) src/primitives/products/tensor/no_tensor.cpp
 unit "$level" fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
 unit "$level" solve src/solve/model/*.cpp
 unit "$level" verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp

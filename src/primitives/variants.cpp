@@ -29,23 +29,25 @@ CaseRun square_product(const Device& device, Storage storage, int64_t n, std::st
           [=] { return std::vector<Array>{device.download(abc[2])}; }};
 }
 
-Subject product_subject() {
+Subject product_subject(Storage storage) {
   Subject s;
   s.computation = &primitives::matmul_computation();
+  s.of = name(storage);
   s.host = {"least_side", {16, 24, 32, 40, 48, 64, 96, 192}};
-  s.gpu = {"waves", {256, 512, 1024, 1280, 1408, 1536, 1792, 2048, 3072}};
+  s.gpu = {"waves", {256, 512, 768, 1024, 1280, 1408, 1536, 1792, 2048, 3072}};
   s.small = {4, 20, 64};
-  s.position = [](const Device& device, int64_t n) {
+  s.position = [=](const Device& device, int64_t n) {
     if (capabilities_of(device).host_memory) return double(n);
-    const auto tiles = double((n + 127) / 128);
-    return tiles * tiles / std::max(2, device.info().multiprocessors);
+    const int64_t side = divide_up(n, primitives::product_tile(primitives::Product::wide, storage));
+    return double(side * side) / std::max(2, device.info().multiprocessors);
   };
-  s.bind = [](const Device& device, int64_t n, std::string_view variant) {
-    return square_product(device, Storage::f32, n, variant);
+  s.bind = [=](const Device& device, int64_t n, std::string_view variant) {
+    return square_product(device, storage, n, variant);
   };
-  s.memory = [](const Device&, int64_t n, std::string_view variant) {
+  s.memory = [=](const Device&, int64_t n, std::string_view variant) {
     const auto form = primitives::Product(primitives::matmul_computation().number(variant));
-    return VariantMemory{12 * n * n, primitives::plain_scratch(form, Storage::f32, {n, n}, {n, n})};
+    return VariantMemory{3 * size_of(storage) * n * n,
+                         primitives::plain_scratch(form, storage, {n, n}, {n, n})};
   };
   return s;
 }
@@ -113,7 +115,8 @@ Subject transform_subject() {
 }  // namespace
 
 void add_primitive_variants(std::vector<Subject>& subjects) {
-  subjects.push_back(product_subject());
+  subjects.push_back(product_subject(Storage::f32));
+  subjects.push_back(product_subject(Storage::f64));
   subjects.push_back(narrow_subject());
   subjects.push_back(library_subject(Storage::f32, "f32"));
   subjects.push_back(library_subject(Storage::f64, "f64"));

@@ -6,6 +6,7 @@
 #include "lockstep/primitives.hpp"
 #include "primitives/kernels.hpp"
 #include "primitives/products/products.hpp"
+#include "primitives/products/tensor/tensor.hpp"
 #include "verify/inputs.hpp"
 
 namespace lockstep {
@@ -137,13 +138,14 @@ Case product_case(const std::string& ending, bool tf32 = false) {
 
 template <class T>
 Case primitives::matmul_case(std::optional<Product> form) {
-  const bool wide = form == Product::wide;
+  const bool small = form == Product::wide_64, wide = small || form == Product::wide;
   Case c;
   c.dtype = std::string(name(kStorageOf<T>));
   c.name = std::string("primitives.matmul") +
-           (!form  ? ""
-            : wide ? ".wide"
-                   : ".tiles") +
+           (!form   ? ""
+            : small ? ".wide_64"
+            : wide  ? ".wide"
+                    : ".tiles") +
            (std::is_same_v<T, f32> ? "" : "." + c.dtype);
   c.needs_f64 = sizeof(T) == 8;
   c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
@@ -178,7 +180,35 @@ Case primitives::matmul_case(std::optional<Product> form) {
 template Case primitives::matmul_case<f32>(std::optional<Product>);
 template Case primitives::matmul_case<f64>(std::optional<Product>);
 
+/// By tensor cores where the device has them, else by columns.
+Case primitives::tensor_case(Product form) {
+  Case c;
+  c.dtype = std::string(name(Storage::f64));
+  c.name =
+      form == Product::tensor_64 ? "primitives.matmul.tensor_64.f64" : "primitives.matmul.tensor_128.f64";
+  c.needs_f64 = true;
+  c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "140x66x132", "3x40x20x70", "2x7x9x5"};
+  c.full = {"300x257x301", "512x512x512", "4x257x128x384"};
+  c.bench = {"1024x1024x1024", "4096x4096x4096"};
+  c.fast = Bound::relative(1e-13);
+  c.kernels = [] {
+    return std::vector{matmul_kernel<f64>(Product::columns, false),
+                       matmul_kernel<f64>(Product::columns, true)};
+  };
+  c.make = [=](const std::string& size, uint64_t seed) {
+    return make_problem<f64, f64>(
+        sizes_of(size), seed, [=](const Device& d, const Buffer& a, const Buffer& b, const Buffer& to) {
+          const bool applies = no_tensor_cores(d, Storage::f64).empty();
+          multiply_by(d, {}, {a, b, to}, {},
+                      matmul_computation().variant(int(applies ? form : Product::columns)));
+        });
+  };
+  return c;
+}
+
 void add_product_cases(CaseRegistry& registry) {
+  registry.add(primitives::tensor_case(primitives::Product::tensor_64));
+  registry.add(primitives::tensor_case(primitives::Product::tensor_128));
   registry.add(product_case<bf16, bf16>("bf16"));
   registry.add(product_case<bf16, f32>("bf16.f32"));
   registry.add(product_case<f16, f16>("f16"));

@@ -15,6 +15,7 @@ namespace primitives {
 /// Of f32 and f64, by that form on every device, else by the device's own. Sizes: m x k x n, and with a count before them.
 template <class T>
 Case matmul_case(std::optional<Product> form);
+Case tensor_case(Product form);
 }  // namespace primitives
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "primitives/kernels.hpp"
 #include "primitives/products/column_product.hpp"
 #include "primitives/products/products.hpp"
+#include "primitives/products/tensor/tensor.hpp"
 
 namespace lockstep::primitives {
 
@@ -52,18 +53,28 @@ void tile_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
     }
 }
 
+/// Lanes of a group each way, rows and columns of c of a lane.
+template <int LanesX, int LanesY, int Rows, int Columns>
+struct WideTile {
+  static constexpr int kAcross = LanesX, kDown = LanesY, kLanes = LanesX * LanesY, kOwnRows = Rows,
+                       kOwnColumns = Columns;
+  static constexpr int kRows = LanesY * Rows, kColumns = LanesX * Columns;
+};
+template <class T>
+using WholeTile = WideTile<kSide, kSide, 32 / int(sizeof(T)), 32 / int(sizeof(T))>;
+using SmallTile = WideTile<kSide / 2, kSide, 4, 8>;  // f32: 64 x 64, for GPUs that large tiles would not fill
+
 /// Of 16 bytes, the most that one access moves: all three matrices begin at a multiple of them, and so do their
-/// rows. A group has a tile of c, a lane kMatmulBlock<T> squared of it. The tiles of the next step come into the
-/// other half of the shared arrays meanwhile.
-template <class T, int R>
+/// rows. A group has a tile of c. The tiles of the next step come into the other half of the shared arrays meanwhile.
+template <class T, int R, class Tile>
 void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, const Out<T, R>& c) {
-  constexpr int kQuad = 16 / int(sizeof(T)), kBlock = 2 * kQuad, kTile = kSide * kBlock;
+  constexpr int kQuad = 16 / int(sizeof(T)), kQuads = Tile::kOwnColumns / kQuad, kLanes = Tile::kLanes;
   constexpr int kPair = 2;  // steps of k for one access to as: four would spill registers
   // Rows of as are longer by a quad: lanes that read neighbouring rows meet different banks.
-  constexpr int kPitch = kDepth + kQuad, kLeft = kTile * kPitch, kRight = kDepth * kTile;
+  constexpr int kPitch = kDepth + kQuad, kLeft = Tile::kRows * kPitch, kRight = kDepth * Tile::kColumns;
   const SharedArray<T> as(2 * kLeft), bs(2 * kRight);
   const Val<i32> tx = g.local(0), ty = g.local(1), lane = g.lane(), batch = g.id(R - 1);
-  const Val<i32> row0 = g.id(1) * kTile, column0 = g.id(0) * kTile;
+  const Val<i32> row0 = g.id(1) * Tile::kRows, column0 = g.id(0) * Tile::kColumns;
   const Val<i32> rows = a.size(R - 2), depth = a.size(R - 1), columns = b.size(R - 1);
   const auto copy = [&](const Grid<T, R>& from, const SharedArray<T>& to, const Val<i32>& at,
                         const Val<i32>& row, const Val<i32>& column) {
@@ -75,17 +86,19 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   const auto fetch = [&](const Val<i32>& step, const Val<i32>& half) {
     const Val<i32> k0 = step * kDepth;
     // Elements beyond the edge are copies of those at it and never used.
-    for (int p = 0; p < kTile * kDepth / kQuad; p += kTileLanes) {
+    for (int p = 0; p < Tile::kRows * kDepth / kQuad; p += kLanes) {
       const Val<i32> e = lane + p, i = e / (kDepth / kQuad), k = e % (kDepth / kQuad) * kQuad;
       copy(a, as, half * kLeft + (i * kPitch + k), min(row0 + i, rows - 1), min(k0 + k, depth - kQuad));
     }
-    for (int p = 0; p < kTile * kDepth / kQuad; p += kTileLanes) {
-      const Val<i32> e = lane + p, k = e / (kTile / kQuad), j = e % (kTile / kQuad) * kQuad;
-      copy(b, bs, half * kRight + (k * kTile + j), min(k0 + k, depth - 1), min(column0 + j, columns - kQuad));
+    for (int p = 0; p < Tile::kColumns * kDepth / kQuad; p += kLanes) {
+      constexpr int kWide = Tile::kColumns / kQuad;
+      const Val<i32> e = lane + p, k = e / kWide, j = e % kWide * kQuad;
+      copy(b, bs, half * kRight + (k * Tile::kColumns + j), min(k0 + k, depth - 1),
+           min(column0 + j, columns - kQuad));
     }
     async_commit();
   };
-  VarArray<T, kBlock * kBlock> sum(T(0));
+  VarArray<T, Tile::kOwnRows * Tile::kOwnColumns> sum(T(0));
   const Val<i32> steps = (depth + (kDepth - 1)) / kDepth;
   fetch(0, 0);
   for_(0, steps, [&](Val<i32> step) {
@@ -96,25 +109,28 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
     const Val<i32> left0 = half * kLeft + ty * kPitch, right0 = half * kRight + tx * kQuad;
     for_(0, min(depth - step * kDepth, kDepth), kPair, [&](Val<i32> k) {
       std::vector<Wide<T, kPair>> left;
-      for (int i = 0; i < kBlock; ++i) left.push_back(wide<kPair>(as, left0 + (i * kSide * kPitch) + k));
+      for (int i = 0; i < Tile::kOwnRows; ++i)
+        left.push_back(wide<kPair>(as, left0 + (i * Tile::kDown * kPitch) + k));
       for (int n = 0; n < kPair; ++n) {
         std::vector<Wide<T, kQuad>> right;
-        for (int q = 0; q < 2; ++q)
-          right.push_back(wide<kQuad>(bs, right0 + k * kTile + (n * kTile + q * kSide * kQuad)));
-        for (int i = 0; i < kBlock; ++i)
-          for (int j = 0; j < kBlock; ++j) {
-            Var<T>& s = sum[i * kBlock + j];
+        for (int q = 0; q < kQuads; ++q)
+          right.push_back(wide<kQuad>(
+              bs, right0 + k * Tile::kColumns + (n * Tile::kColumns + q * Tile::kAcross * kQuad)));
+        for (int i = 0; i < Tile::kOwnRows; ++i)
+          for (int j = 0; j < Tile::kOwnColumns; ++j) {
+            Var<T>& s = sum[i * Tile::kOwnColumns + j];
             s = fma(left[size_t(i)][n], right[size_t(j / kQuad)][j % kQuad], s);
           }
       }
     });
   });
-  for (int i = 0; i < kBlock; ++i)
-    for (int q = 0; q < 2; ++q) {
-      const Val<i32> row = row0 + ty + i * kSide, column = column0 + tx * kQuad + q * kSide * kQuad;
+  for (int i = 0; i < Tile::kOwnRows; ++i)
+    for (int q = 0; q < kQuads; ++q) {
+      const Val<i32> row = row0 + ty + i * Tile::kDown,
+                     column = column0 + tx * kQuad + q * Tile::kAcross * kQuad;
       if_(row < rows && column < columns, [&] {
         const auto quad = [&]<int... n>(std::integer_sequence<int, n...>) {
-          return Wide<T, kQuad>{{Val<T>(sum[i * kBlock + q * kQuad + n])...}};
+          return Wide<T, kQuad>{{Val<T>(sum[i * Tile::kOwnColumns + q * kQuad + n])...}};
         }(std::make_integer_sequence<int, kQuad>{});
         if constexpr (R == 3)
           c.template store_wide<kQuad>(quad, batch, row, column);
@@ -181,10 +197,13 @@ void pack_columns(const At<3>& at, const Grid<T, 3>& b, const Out<T, 3>& panels)
 template <class T, int R>
 const Kernel& product_kernel(Product form) {
   const std::string word = R == 3 ? "matmul.batch" : "matmul";
-  static const Kernel wide =
-      kernel(kernel_name<T>(word + ".wide"),
-             [](Group<R> g, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { wide_product<T, R>(g, a, b, c); },
-             {.group = {kSide, kSide, 1}, .min_blocks = 2});
+  const auto by_tiles = [&]<class Tile>(Tile, const char* ending) {
+    return kernel(
+        kernel_name<T>(word + ending),
+        [](Group<R> g, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { wide_product<T, R, Tile>(g, a, b, c); },
+        {.group = {Tile::kAcross, Tile::kDown, 1}, .min_blocks = 2});
+  };
+  static const Kernel wide = by_tiles(WholeTile<T>(), ".wide");
   static const Kernel tiles =
       kernel(kernel_name<T>(word + ".tiles"),
              [](Group<R> g, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { tile_product<T, R>(g, a, b, c); },
@@ -192,6 +211,16 @@ const Kernel& product_kernel(Product form) {
   static const Kernel columns =
       kernel(kernel_name<T>(word),
              [](At<R> at, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { column_product<T>(at, a, b, c); });
+  if constexpr (std::is_same_v<T, f64>)
+    if (by_tensor_cores(form)) {
+      static const Kernel narrow = tensor_kernel(64, R == 3), broad = tensor_kernel(128, R == 3);
+      return form == Product::tensor_64 ? narrow : broad;
+    }
+  if constexpr (std::is_same_v<T, f32>)
+    if (form == Product::wide_64) {
+      static const Kernel small = by_tiles(SmallTile(), ".wide_64");
+      return small;
+    }
   return form == Product::wide ? wide : form == Product::tiles ? tiles : columns;
 }
 
@@ -213,16 +242,18 @@ Matrices describe(const Buffer& a, const Buffer& b, const Buffer& c) {
           in_quads(a) && in_quads(b) && in_quads(c)};
 }
 
-int64_t wide_bytes(Storage storage) {
-  const int quad = 16 / size_of(storage), tile = product_tile(Product::wide, storage);
+int64_t wide_bytes(Product form, Storage storage) {
+  const int quad = 16 / size_of(storage), tile = product_tile(form, storage);
   return 2 * size_of(storage) * (int64_t(tile) * (kDepth + quad) + int64_t(kDepth) * tile);
 }
 
 std::string why_not(Product form, const Device& device, const Matrices& m, Storage storage) {
+  if (by_tensor_cores(form)) return no_tensor_cores(device, storage);
   if (form == Product::packed && !m.contiguous) return "a window with gaps, where copies take whole matrices";
-  if (form != Product::wide) return "";
+  if (form != Product::wide && form != Product::wide_64) return "";
+  if (form == Product::wide_64 && storage == Storage::f64) return "f64, whose wide tiles are no larger";
   if (!m.quads) return "rows that do not consist of 16 bytes";
-  return wide_bytes(storage) > device.info().limits.shared_bytes ? "too little shared memory" : "";
+  return wide_bytes(form, storage) > device.info().limits.shared_bytes ? "too little shared memory" : "";
 }
 
 /// Groups of wide tiles for each multiprocessor of a GPU. Two groups fit one; where they are fewer, smaller tiles busy more of them.
@@ -240,7 +271,7 @@ Product choose_product(const Device& device, const Matrices& m, Storage storage,
                                  {"waves", waves_of(device, m, storage)}};
   const auto applies = [&](int form) { return why_not(Product(form), device, m, storage); };
   const auto scratch = [&](int form) { return plain_scratch(Product(form), storage, m.a, m.c); };
-  return Product(variants::choose(matmul_computation(), device, {.axes = axes}, asked,
+  return Product(variants::choose(matmul_computation(), device, {.of = name(storage), .axes = axes}, asked,
                                   variants::with_memory(matmul_computation(), device, applies, scratch))
                      .variant);
 }
@@ -268,10 +299,11 @@ void multiply(const Device& device, const Stream& stream, const Factors& abc, st
   const Product form = choose_product(device, describe(a, b, c), c.storage(), variant);
   if (form == Product::packed) return multiply_packed<T>(device, stream, abc);
   const int64_t tile = product_tile(form, c.storage());
+  const bool points = form == Product::columns || by_tensor_cores(form);
   Shape extent = c.shape();
   const int r = extent.rank();
-  extent[r - 2] = divide_up(extent[r - 2], form == Product::columns ? kMatmulRows : tile);
-  if (form != Product::columns) extent[r - 1] = divide_up(extent[r - 1], tile);
+  extent[r - 2] = divide_up(extent[r - 2], points ? kMatmulRows : tile);
+  if (!points) extent[r - 1] = divide_up(extent[r - 1], tile);
   device.launch_on(stream, matmul_kernel<T>(form, r == 3), extent, a, b, c);
 }
 
@@ -286,9 +318,10 @@ int64_t plain_scratch(const Device& device, Storage storage, const Shape& a, con
 }
 
 const variants::Computation& matmul_computation() {
-  static const variants::Computation computation({.name = "primitives.matmul",
-                                                  .variants = {"columns", "packed", "tiles", "wide"},
-                                                  .axes = {"least_side", "waves"}});
+  static const variants::Computation computation(
+      {.name = "primitives.matmul",
+       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128"},
+       .axes = {"least_side", "waves"}});
   return computation;
 }
 

@@ -1,9 +1,13 @@
-// Products of matrices by the real cuBLAS, where there is a GPU and the library.
+// Products of matrices by the real cuBLAS, where there is a GPU and the library, and by tensor cores, where it has them.
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "core/numbers/half.hpp"
 #include "device/cuda/gpu.hpp"
 #include "lockstep/primitives.hpp"
+#include "primitives/products/products.hpp"
+#include "primitives/products/tensor/tensor.hpp"
 
 namespace lockstep::cuda_test {
 namespace {
@@ -85,6 +89,63 @@ TEST_F(CublasTest, Bf16WithSumsInF32) {
   std::vector<f32> widened;
   for (const bf16 v : fast_.download<bf16>(rounded)) widened.push_back(bf16_to_f32(v.bits));
   expect_close(widened, x, y, 0x1p-9);
+}
+
+struct TensorTest : GpuTest {
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    if (std::string why = primitives::no_tensor_cores(device(), Storage::f64); !why.empty())
+      GTEST_SKIP() << why;
+  }
+  /// Bits of c = a b of windows of 16-byte matrices (or not) with everything that f64 has; NaN as one number.
+  static std::vector<uint64_t> product(const Device& device, std::string_view variant, int64_t from,
+                                       int64_t pitch) {
+    using L = std::numeric_limits<double>;
+    constexpr double kNumbers[] = {0.0,
+                                   -0.0,
+                                   1.0,
+                                   -1.0,
+                                   1.5,
+                                   -0x1.fffffp-2,
+                                   L::denorm_min(),
+                                   -L::denorm_min(),
+                                   L::min(),
+                                   -L::max(),
+                                   L::max(),
+                                   L::infinity(),
+                                   L::quiet_NaN(),
+                                   1e-160,
+                                   -1e-160,
+                                   3e200};
+    constexpr int64_t kM = 131, kK = 37, kN = 70;
+    uint32_t seed = 7;
+    const auto matrix = [&](int64_t rows, int64_t width, int64_t columns, bool plain) {
+      std::vector<double> v(size_t(rows * width));
+      for (double& x : v) {
+        seed = seed * 1664525u + 1013904223u;
+        // Few of the special ones, or every sum would be NaN.
+        x = plain || seed >> 28 != 0 ? double(int32_t(seed)) * 0x1p-31 : kNumbers[seed >> 20 & 15];
+      }
+      return device.upload(std::span<const f64>(v), {rows, width}).window({0, from}, {rows, columns});
+    };
+    const Buffer a = matrix(kM, kK + pitch, kK, false), b = matrix(kK, kN + pitch, kN, true),
+                 c = matrix(kM, kN + pitch, kN, true);
+    primitives::multiply_by(device, {}, {a, b, c}, {}, variant);
+    std::vector<uint64_t> bits;
+    for (const f64 x : device.download<f64>(c))
+      bits.push_back(std::bit_cast<uint64_t>(std::isnan(x) ? L::quiet_NaN() : x));
+    return bits;
+  }
+};
+
+TEST_F(TensorTest, HaveTheBitsOfTheProcessor) {
+  const Device cpu = Device::open("cpu");
+  for (const auto& [from, pitch] : {std::pair<int64_t, int64_t>{0, 0}, {0, 2}, {1, 3}, {2, 6}}) {
+    const std::vector<uint64_t> expected = product(cpu, "columns", from, pitch);
+    for (const char* variant : {"tensor-64", "tensor-128"})
+      EXPECT_EQ(product(device(), variant, from, pitch), expected) << variant << ' ' << from << ' ' << pitch;
+  }
 }
 
 }  // namespace
