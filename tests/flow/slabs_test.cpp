@@ -86,7 +86,7 @@ TEST(Slabs, WhatCannotBeDividedIsNamed) {
   const auto with = [&](const Model& model, int ranks) {
     return refusal(ranks, 60, [&](const Group& group) { Solver(device, model, {}, Storage::f32, 1, group); });
   };
-  expect_in(with(turbulence(48, 32), 2), "expected axes whose points are powers of two up to 4096");
+  expect_in(with(turbulence(48, 32), 2), "expected axes whose points are powers of two up to 8192");
   Model dynamic = turbulence(32, 32);
   dynamic.closure = Closure::dynamic_smagorinsky;
   expect_in(with(dynamic, 2), "no closure but Smagorinsky's");

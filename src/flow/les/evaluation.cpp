@@ -66,11 +66,11 @@ Evaluation::Evaluation(const Device& device, const Model& model, const KernelFor
       storage_(storage),
       members_(members),
       numbers_(numbers_of(model, modes_, modes_.points_x * modes_.points_y)) {
-  const bool fused = is_fused(modes_, form);
+  const bool fused = is_fused(modes_, form, device.info().limits);
   if (group.size() > 1 && !fused)
     throw parallel::GroupError(
         fmt::format("a flow of {} x {} points over ranks", modes_.points_y, modes_.points_x), "flow run",
-        "axes whose points are powers of two up to 4096, the stress form, and no closure or Smagorinsky's, "
+        "axes whose points are powers of two up to 8192, the stress form, and no closure or Smagorinsky's, "
         "or "
         "a member for each rank")
         .on_every_rank();

@@ -12,10 +12,17 @@ namespace lockstep::flow {
 
 namespace fft = primitives::fft;
 
+namespace {
+constexpr int kLongPoints = 16;  // of 8192 in a lane
+}
+
 int fused_fields(const KernelForm& form) { return form.terms.closure == Closure::none ? 2 : 3; }
 
-bool is_fused(const Modes& modes, const KernelForm& form) {
-  const auto served = [](int64_t n) { return n >= 16 && n <= 4096 && std::has_single_bit(uint64_t(n)); };
+bool is_fused(const Modes& modes, const KernelForm& form, const Limits& limits) {
+  const int64_t longest = limits.group_lanes >= 8192 / kLongPoints ? 8192 : 4096;
+  const auto served = [&](int64_t n) {
+    return n >= 16 && n <= longest && std::has_single_bit(uint64_t(n));
+  };
   const Terms& t = form.terms;
   return served(modes.points_x) && served(modes.points_y) && !t.flux &&
          (t.closure == Closure::none ||
@@ -93,6 +100,12 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device, std::string_vi
     while (shape.rows.lines > 1 && shape.rows.lanes * shape.rows.lines > most) shape.rows.lines /= 2;
     shape.rows.sets = shape.columns.sets = 2;
     shape.early = shape.columns.lanes <= 256;
+    if (const char* t = getenv("TUNE")) {
+      int a, b, c, d, e, f;
+      sscanf(t, "%d,%d,%d,%d,%d,%d", &a, &b, &c, &d, &e, &f);
+      if (nx > 4096) shape.rows = spread_of(nx, a, 1), shape.rows.sets = b, shape.rows.planes = c;
+      if (ny > 4096) shape.columns = spread_of(ny, d, 1), shape.columns.sets = e, shape.columns.planes = f;
+    }
     if (nx <= 512) shape.rows.buffers = 2;
     if (ny <= 1024) shape.columns.buffers = 2;
   }
@@ -111,7 +124,7 @@ FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& de
 }
 bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device,
                std::string_view variant) {
-  return is_fused(modes, form) && fused_shape(modes, storage, device, variant).turned;
+  return is_fused(modes, form, device.limits) && fused_shape(modes, storage, device, variant).turned;
 }
 
 namespace {
