@@ -20,9 +20,7 @@ int fused_fields(const KernelForm& form) { return form.terms.closure == Closure:
 
 bool is_fused(const Modes& modes, const KernelForm& form, const Limits& limits) {
   const int64_t longest = limits.group_lanes >= 8192 / kLongPoints ? 8192 : 4096;
-  const auto served = [&](int64_t n) {
-    return n >= 16 && n <= longest && std::has_single_bit(uint64_t(n));
-  };
+  const auto served = [&](int64_t n) { return n >= 16 && n <= longest && std::has_single_bit(uint64_t(n)); };
   const Terms& t = form.terms;
   return served(modes.points_x) && served(modes.points_y) && !t.flux &&
          (t.closure == Closure::none ||

@@ -95,10 +95,14 @@ void color_classes(const std::vector<float>& values, int64_t rows, int64_t cols,
                    const std::vector<MapClass>& classes, Cells& out) {
   std::vector<int64_t> counts(classes.size());
   out.classes.resize(classes.size());
+  float last = std::numeric_limits<float>::quiet_NaN();  // neighbours are mostly of one class
+  size_t of_last = 0;
   for_blocks(
       rows, cols, factor,
       [&](size_t k) {
-        if (!std::isnan(values[k])) ++counts[nearest(classes, values[k])];
+        if (std::isnan(values[k])) return;
+        if (values[k] != last) of_last = nearest(classes, last = values[k]);
+        ++counts[of_last];
       },
       [&] {
         const auto most = size_t(std::max_element(counts.begin(), counts.end()) - counts.begin());
@@ -175,7 +179,9 @@ std::vector<uint8_t> mask_of(const std::vector<uint8_t>& cells, int64_t rows, in
 }
 
 bool any_of(const std::vector<uint8_t>& mask) {
-  return std::any_of(mask.begin(), mask.end(), [](uint8_t cell) { return cell != 0; });
+  uint8_t any = 0;  // without a branch, which vectors compute
+  for (const uint8_t cell : mask) any |= cell;
+  return any != 0;
 }
 
 struct Layout {

@@ -106,6 +106,7 @@ class Film {
       if (output_->oformat->flags & AVFMT_GLOBALHEADER) encoder_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
       // Thin lines and words must stay readable: a constant quality, not a constant rate.
       av_opt_set(encoder_->priv_data, "crf", "18", 0);
+      av_opt_set(encoder_->priv_data, "preset", "veryfast", 0);
       if (std::strcmp(name, "mpeg4") == 0) {
         encoder_->flags |= AV_CODEC_FLAG_QSCALE;
         encoder_->global_quality = 3 * FF_QP2LAMBDA;
