@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "primitives/fft/plan.hpp"
+#include "primitives/flat.hpp"
 #include "primitives/kernels.hpp"
 #include "primitives/products/products.hpp"
 #include "verify/inputs.hpp"
@@ -38,7 +39,8 @@ Subject product_subject(Storage storage) {
   s.small = {4, 20, 64};
   s.position = [=](const Device& device, int64_t n) {
     if (capabilities_of(device).host_memory) return double(n);
-    const int64_t side = divide_up(n, primitives::product_tile(primitives::Product::wide, storage));
+    const int64_t side =
+        primitives::divide_up(n, primitives::product_tile(primitives::Product::wide, storage));
     return double(side * side) / std::max(2, device.info().multiprocessors);
   };
   s.bind = [=](const Device& device, int64_t n, std::string_view variant) {

@@ -1,8 +1,6 @@
 // The simplest form of a product, for elements of any floating-point storage.
 #pragma once
 
-#include <vector>
-
 #include "lockstep/kernel/kernel.hpp"
 #include "lockstep/kernel/vec.hpp"
 #include "primitives/kernels.hpp"
@@ -23,18 +21,11 @@ auto element(const G& matrix, const Val<i32>& batch, const Val<i32>& row, const 
 template <class T, int Rows, class Left, class Right, class Put>
 void column_sums(const Val<i32>& row0, const Val<i32>& rows, const Val<i32>& terms, Left left, Right right,
                  Put put) {
-  constexpr int kAtOnce = 4;  // terms whose loads are under way together
   VarArray<T, Rows> sum(T(0));
-  const auto add = [&](const Val<i32>& k, int count) {
-    std::vector<Val<T>> factors;
-    for (int n = 0; n < count; ++n) factors.push_back(right(k + n));
-    for (int n = 0; n < count; ++n)
-      for (int i = 0; i < Rows; ++i)
-        sum[i] = fma(left(min(row0 + i, rows - 1), k + n), factors[size_t(n)], sum[i]);
-  };
-  const Val<i32> whole = terms - terms % kAtOnce;
-  for_(0, whole, kAtOnce, [&](Val<i32> k) { add(k, kAtOnce); });
-  for_(whole, terms, [&](Val<i32> k) { add(k, 1); });
+  for_(0, terms, [&](Val<i32> k) {
+    const Val<T> factor = right(k);
+    for (int i = 0; i < Rows; ++i) sum[i] = fma(left(min(row0 + i, rows - 1), k), factor, sum[i]);
+  });
   for (int i = 0; i < Rows; ++i) if_(row0 + i < rows, [&] { put(row0 + i, Val<T>(sum[i])); });
 }
 
