@@ -295,7 +295,7 @@ TEST(DynamicKernel, WrongUseIsNamed) {
                 p.read_write("a", Storage::f32, 1).atomic_add(0, AnyVal::number(Type::f32, 1));
               }),
               AllOf(in, HasSubstr("atomic")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters&) { AnyVal() + 1; }), AllOf(in, HasSubstr("never given")));
+  EXPECT_THAT(trace_error([](At<1>, Parameters&) { AnyVal() + 1; }), AllOf(in, HasSubstr("an empty value")));
 }
 
 }  // namespace

@@ -186,8 +186,8 @@ class Val {
       : traced_(
             detail::builder().constant(detail::kType<T>, detail::bits_of<T>(detail::operand<T>(constant)))) {}
   Val(const Val&) = default;
-  Val& operator=(const Val&) & =
-      default;  // lvalues only: an element of a read-only buffer cannot be assigned
+  Val& operator=(const Val&) & =  // lvalues only: an element of a read-only buffer cannot be assigned
+      default;
   static Val from(ir::Id id) { return Val(detail::Traced(id)); }
   ir::Id id() const { return traced_.id(); }
 

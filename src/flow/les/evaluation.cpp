@@ -66,7 +66,7 @@ Evaluation::Evaluation(const Device& device, const Model& model, const KernelFor
       storage_(storage),
       members_(members),
       numbers_(numbers_of(model, modes_, modes_.points_x * modes_.points_y)) {
-  const bool fused = is_fused(modes_, form, device.info().limits);
+  const bool fused = is_fused(modes_, form, storage, device.info().limits);
   if (group.size() > 1 && !fused)
     throw parallel::GroupError(
         fmt::format("a flow of {} x {} points over ranks", modes_.points_y, modes_.points_x), "flow run",

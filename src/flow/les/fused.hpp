@@ -35,9 +35,9 @@ struct FusedShape {
   int64_t row_groups() const { return rows.length ? columns.length / rows.lines : 0; }
   int64_t column_groups() const { return (modes.columns() + columns.lines - 1) / columns.lines; }
 };
-/// True if the model uses the fused kernels, which affects rounding: the same for all devices up to 4096 points along a side; 8192 need
-/// groups of 512 lanes, which only WebGPU lacks.
-bool is_fused(const Modes& modes, const KernelForm& form, const Limits& limits);
+/// True if the model uses the fused kernels, which affects rounding: the same for all devices up to 4096 points along a side. 8192 in f32
+/// need groups of 512 lanes, which only WebGPU lacks; in f64 whole transforms are faster.
+bool is_fused(const Modes& modes, const KernelForm& form, Storage storage, const Limits& limits);
 const variants::Computation& step_computation();
 /// By a variant of `flow.step`; empty: the fastest.
 FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& device,

@@ -18,8 +18,9 @@ constexpr int kLongPoints = 16;  // of 8192 in a lane
 
 int fused_fields(const KernelForm& form) { return form.terms.closure == Closure::none ? 2 : 3; }
 
-bool is_fused(const Modes& modes, const KernelForm& form, const Limits& limits) {
-  const int64_t longest = limits.group_lanes >= 8192 / kLongPoints ? 8192 : 4096;
+bool is_fused(const Modes& modes, const KernelForm& form, Storage storage, const Limits& limits) {
+  const bool long_lines = storage == Storage::f32 && limits.group_lanes >= 8192 / kLongPoints;
+  const int64_t longest = long_lines ? 8192 : 4096;
   const auto served = [&](int64_t n) { return n >= 16 && n <= longest && std::has_single_bit(uint64_t(n)); };
   const Terms& t = form.terms;
   return served(modes.points_x) && served(modes.points_y) && !t.flux &&
@@ -122,7 +123,7 @@ FusedShape fused_shape(const Modes& modes, Storage storage, const DeviceInfo& de
 }
 bool is_turned(const Modes& modes, const KernelForm& form, Storage storage, const DeviceInfo& device,
                std::string_view variant) {
-  return is_fused(modes, form, device.limits) && fused_shape(modes, storage, device, variant).turned;
+  return is_fused(modes, form, storage, device.limits) && fused_shape(modes, storage, device, variant).turned;
 }
 
 namespace {

@@ -24,7 +24,7 @@ class Count {
 
   int64_t all() const {
     const bool dynamic = is_dynamic(form_.terms.closure);
-    return state() + (is_fused(modes_, form_, device_.limits) ? fused() : whole()) +
+    return state() + (is_fused(modes_, form_, storage_, device_.limits) ? fused() : whole()) +
            (dynamic ? germano() : 0);
   }
 
