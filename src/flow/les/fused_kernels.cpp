@@ -13,7 +13,7 @@ namespace lockstep::flow {
 namespace fft = primitives::fft;
 
 namespace {
-constexpr int kLongPoints = 16;  // of 8192 in a lane
+constexpr int kLongPoints = 16;  // of a column of 8192 in a lane
 }
 
 int fused_fields(const KernelForm& form) { return form.terms.closure == Closure::none ? 2 : 3; }
@@ -87,6 +87,7 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device, std::string_vi
     const bool wide = sizeof(T) == 8;
     const int row_points = nx <= 256             ? 8
                            : nx == 1024 && !wide ? 32
+                           : nx > 4096           ? 32
                                                  : 16,
               column_points = ny <= 256            ? 4
                               : ny <= 1024 || wide ? 8
@@ -97,14 +98,9 @@ FusedShape shape_of(const Modes& modes, const DeviceInfo& device, std::string_vi
     shape.paired = how == Lanes::paired_groups;  // a buffer more, of which WebGPU has few
     const int most = row_points == 16 && !wide ? 512 : 256;
     while (shape.rows.lines > 1 && shape.rows.lanes * shape.rows.lines > most) shape.rows.lines /= 2;
-    shape.rows.sets = shape.columns.sets = 2;
+    shape.rows.sets = nx <= 4096 ? 2 : 1;
+    shape.columns.sets = ny <= 4096 ? 2 : 1;
     shape.early = shape.columns.lanes <= 256;
-    if (const char* t = getenv("TUNE")) {
-      int a, b, c, d, e, f;
-      sscanf(t, "%d,%d,%d,%d,%d,%d", &a, &b, &c, &d, &e, &f);
-      if (nx > 4096) shape.rows = spread_of(nx, a, 1), shape.rows.sets = b, shape.rows.planes = c;
-      if (ny > 4096) shape.columns = spread_of(ny, d, 1), shape.columns.sets = e, shape.columns.planes = f;
-    }
     if (nx <= 512) shape.rows.buffers = 2;
     if (ny <= 1024) shape.columns.buffers = 2;
   }
