@@ -202,7 +202,6 @@ TEST(FlowSolver, FusedShapesHaveTheSameBits) {
                        Run{16, 256, Closure::smagorinsky, Storage::f32, Integrator::ab3, 0},
                        Run{32, 16, Closure::smagorinsky, Storage::f64, Integrator::etdrk4, 0},
                        Run{8192, 16, Closure::smagorinsky, Storage::f32, Integrator::rk2, 0.2},
-                       Run{16, 8192, Closure::none, Storage::f32, Integrator::rk2, 0},
                        Run{16, 64, Closure::none, Storage::f64, Integrator::ssprk3, 0}}) {
     const Model model{.grid = {r.nx, r.ny}, .viscosity = 1e-5, .closure = r.closure};
     const auto solver_of = [&](bool gpu) {
