@@ -15,7 +15,7 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr double kDenseNumbers = 4e6;  // of a Jacobian that QR factorises
+constexpr double kDenseNumbers = 4e6;        // of a Jacobian that QR factorises
 constexpr double kLeastScaledPivot = 1e-14;  // of the scaled matrix
 
 [[noreturn]] void singular(const std::string& detail) {
