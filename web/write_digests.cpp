@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
     if (argc > 2) throw InputError(argv[2], "web_digests", "the name of one device");
     const Device device = Device::open(argc > 1 ? argv[1] : "cpu");
     nlohmann::json digests = nlohmann::json::object();
-    for (const char* folder : {"engine.", "fft.", "math.", "primitives."})
+    for (const char* folder : {"engine.", "fft.", "math.", "pde.", "primitives."})
       for (const Case* c : all_cases().match(folder))
         for (const std::string& size : c->small)
           if (const std::string digest = CaseResults(*c, size).digest(device); !digest.empty())

@@ -19,10 +19,10 @@ const lines = (from) => words.map(([name, arity]) => `  ${name}(${operandsOf(ari
 
 /** A command's options as an interface: solve.fit has SolveFitOptions. */
 const optionsOf = (command) => command.split(".").map((part) => part[0].toUpperCase() + part.slice(1)).join("") + "Options";
-function typeOf({ kind, list, parts, choices }) {
-  const one = choices.length ? choices.map((choice) => (/^\d+$/.test(choice) ? choice : JSON.stringify(choice))).join(" | ") : kind;
+function typeOf({ kind, input, list, parts, choices }) {
+  const one = input ? "GivenFile" : choices.length ? choices.map((choice) => (/^\d+$/.test(choice) ? choice : JSON.stringify(choice))).join(" | ") : kind;
   if (parts) return `${kind} | unknown[] | Record<string, unknown>`;
-  return list ? `string | (${one})[]` : one;
+  return list ? `${input ? "" : "string | "}(${one})[]` : one;
 }
 const commands = lockstep.request("commands"), document = (text) => text.replaceAll("*/", "* /");
 const interfaces = commands.map((command) => {

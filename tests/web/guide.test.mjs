@@ -61,6 +61,15 @@ test("a city", async () => {
   assert.deepEqual([times.length, seen.at(-1), seen.at(-2)], [24, 24 * 24, 1]);
 });
 
+test("least squares", async () => {
+  const poses = Array.from({ length: 8 }, (_, k) => `VERTEX_SE2 ${k} ${k} ${(k % 2) / 5} 0.1`), edges = poses.slice(1).map((_, k) => `EDGE_SE2 ${k} ${k + 1} 1 0 0 10 0 0 10 0 10`);
+  const saved = [], given = { lockstep: ls, download: (bytes) => saved.push(bytes.length), file: file("line.g2o", bytesOf([...poses, ...edges].join("\n") + "\n")) };
+  const { parameters, standard_errors, initial_cost, final_cost, pieces, unknowns } = await run("lockstep.solve.fit(", given, "parameters, standard_errors, initial_cost, final_cost, pieces, unknowns");
+  assert.ok(Math.abs(parameters.a - 5.3) < 0.1 && standard_errors.b > 0 && saved[0] > 50);
+  assert.ok(final_cost < initial_cost);
+  assert.deepEqual([pieces.length, unknowns], [1, 21]);  // the first pose is fixed
+});
+
 test("losses", async () => {
   const cells = 8 ** 3, wave = (count, phase) => Float64Array.from({ length: count }, (_, k) => Math.sin(k + phase)), given = { lockstep: ls };
   for (const level of [0, 1, 2]) {

@@ -1,6 +1,7 @@
 """native_run.py FOLDER ARGUMENTS…: runs the native program on the CPU in a folder, where in.npz has the folder's .npy files.
 
-Prints the program's JSON, and digests of the arrays in .npz and .npy files that it wrote.
+Prints the program's JSON, digests of the arrays in .npz and .npy files that it wrote, and its other files as text of Latin-1, but for
+records of the run.
 """
 import hashlib
 import json
@@ -24,7 +25,7 @@ def digest(array):
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-arrays = {}
+arrays, files = {}, {}
 for folder, _, names in os.walk("."):
     for path in (os.path.normpath(os.path.join(folder, name)) for name in names):
         if path in given:
@@ -34,4 +35,7 @@ for folder, _, names in os.walk("."):
                 arrays.update({name: digest(archive[name]) for name in archive.files})
         elif path.endswith(".npy"):
             arrays[os.path.basename(path)[:-4]] = digest(np.load(path))
-print(json.dumps({"document": json.loads(done.stdout), "arrays": arrays}))
+        elif not path.endswith(".run.json"):
+            with open(path, encoding="latin-1", newline="") as file:
+                files[path] = file.read()
+print(json.dumps({"document": json.loads(done.stdout), "arrays": arrays, "files": files}))

@@ -30,6 +30,7 @@ void add_city_calls(Calls& calls);
 void add_loss_calls(Calls& calls);
 void add_forecast_calls(Calls& calls);
 void add_command_calls(Calls& calls);
+void add_solve_calls(Calls& calls);
 void add_study_calls(Calls& calls);
 
 /// Runs one call; the answer is {"result": …} or {"error": {…}}.

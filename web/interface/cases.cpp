@@ -4,6 +4,10 @@
 #include "objects.hpp"
 #include "verify/case_results.hpp"
 
+namespace lockstep {
+void add_pde_cases(CaseRegistry& registry);
+}
+
 namespace lockstep::web {
 
 namespace {
@@ -14,6 +18,7 @@ const CaseRegistry& registry() {
     add_engine_cases(cases);
     add_math_cases(cases);
     add_primitive_cases(cases);
+    add_pde_cases(cases);
     return cases;
   }();
   return all;

@@ -5,6 +5,7 @@
 #include "io/arrays/frames.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
 #include "io/arrays/npz_file.hpp"
+#include "io/pages/html.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/plot.hpp"
 #include "io/pictures/png.hpp"
@@ -63,13 +64,16 @@ void write_npz(const std::filesystem::path& file, const NpzArrays&, NpzCompressi
 void write_png(const std::filesystem::path& file, const Image&) { refuse_file(file); }
 void write_drawing(const std::filesystem::path& file, const Drawing&) { refuse_file(file); }
 Drawing draw_plot(std::span<const PlotSeries>, const PlotOptions&) { refuse_file(); }
+Drawing stack(std::span<const Drawing>) { refuse_file(); }
+namespace html {
+std::string figure(const Drawing&) { refuse_file(); }
+std::string heading(const std::string&, int) { refuse_file(); }
+std::string table(const Table&) { refuse_file(); }
+std::string facts(const std::vector<std::pair<std::string, std::string>>&) { refuse_file(); }
+std::string page(const std::string&, const std::string&) { refuse_file(); }
+}  // namespace html
 Rgb series_ink(size_t) { return {}; }
 Image draw_map(const std::vector<float>&, int64_t, int64_t, const MapPictureOptions&) { refuse_file(); }
-InputFile::InputFile(const std::filesystem::path& file, const char*) { refuse_file(file); }
-InputFile::~InputFile() = default;
-bool read_at(int, uint64_t, std::span<std::byte>) { return false; }
-std::vector<std::byte> read_file(const std::filesystem::path& file, const char*) { refuse_file(file); }
-std::string read_text_file(const std::filesystem::path& file, const char*) { refuse_file(file); }
 std::vector<BandLabel> band_labels(const std::filesystem::path& file) { refuse_file(file); }
 std::optional<StoredArray> find_stored(const InputFile&, std::string_view) { return {}; }
 bool is_netcdf(const std::filesystem::path&) { return false; }

@@ -31,7 +31,7 @@ bool is_on_pages(const Option& option) {
   const auto is_picture = [](const std::string& ending) {
     return ending == ".png" || ending == ".svg" || ending == ".html";
   };
-  return option.use == Option::Use::value ||
+  return option.use == Option::Use::value || option.use == Option::Use::input ||
          (option.use == Option::Use::output_file && !std::ranges::all_of(option.endings, is_picture));
 }
 
@@ -41,7 +41,7 @@ void set_options(const OptionList& list, void* options, const Json& request, con
   const bool has_files = request.contains("files");
   Given given;
   for (const Option& option : list.options())
-    if (option.required && option.use != Option::Use::value) given.insert(option.name);
+    if (option.required && option.use != Option::Use::value && !has_files) given.insert(option.name);
   try {
     for (const auto& [name, value] : all.items()) {
       if (value.is_null()) continue;

@@ -50,8 +50,10 @@ class Lockstep {
     core.functions = valueFunctions(core);
     addMethods(core.functions);
     Object.assign(this, core.functions, flowFunctions(core));
-    /** Losses of partial differential equations, and forecasts of trainings: as lockstep.pde and lockstep.forecast of Python. */
-    Object.assign(this, { pde: { ...commandFunctions(core, "pde"), ...pdeFunctions(core) }, forecast: forecastFunctions(core) });
+    /** Least squares of files, losses of partial differential equations, and forecasts of trainings: as lockstep.solve,
+     * lockstep.pde and lockstep.forecast of Python. */
+    const commands = (application) => commandFunctions(core, application);
+    Object.assign(this, { solve: commands("solve"), pde: { ...commands("pde"), ...pdeFunctions(core) }, forecast: forecastFunctions(core) });
   }
   /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
    * others did not is in info.refused. options.limits lowers limits. */

@@ -4,7 +4,7 @@ import { load } from "./lockstep/lockstep.js";
 import { at, say } from "./page.js";
 
 const groups = [["engine.", "the engine: memory, stencils, groups, atomics"], ["math.", "functions: exp, sin, pow …"],
-  ["primitives.", "sums, scans, products"], ["fft.", "Fourier transforms"], ["", "all"]];
+  ["primitives.", "sums, scans, products"], ["fft.", "Fourier transforms"], ["pde.", "losses of differential equations"], ["", "all"]];
 let stopped = false;
 
 function row(texts, verdict) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
+#include "core/platform/from_chars.hpp"
 #include "solve/datasets/faddeeva.hpp"
 #include "solve/datasets/line_shapes.hpp"
 
@@ -179,7 +179,7 @@ class Parser {
   Pointer number() {
     double value = 0;
     const char* first = text_.data() + at_;
-    const auto [end, error] = std::from_chars(first, text_.data() + text_.size(), value);
+    const auto [end, error] = platform::from_chars(first, text_.data() + text_.size(), value);
     if (error != std::errc() || !std::isfinite(value)) fail("number", "digits, within the range of f64");
     at_ += size_t(end - first);
     auto node = std::make_shared<Node>();

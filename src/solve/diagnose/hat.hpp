@@ -24,7 +24,7 @@ struct Hat {
   std::vector<double> blocks;  // H between the rows of each instance, symmetric
 
   Eigen::Map<const Eigen::MatrixXd> block(size_t instance, int64_t rows) const {
-    return {blocks.data() + begin[instance], rows, rows};
+    return {blocks.data() + begin[instance], Eigen::Index(rows), Eigen::Index(rows)};
   }
 };
 

@@ -15,8 +15,8 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr double kDenseNumbers = 4e6;  // of a Jacobian that QR factorises
-constexpr double kLeastPivot = 1e-14;  // of the scaled matrix
+constexpr double kDenseNumbers = 4e6;        // of a Jacobian that QR factorises
+constexpr double kLeastScaledPivot = 1e-14;  // of the scaled matrix
 
 [[noreturn]] void singular(const std::string& detail) {
   throw InputError("J^T J is singular: " + detail, "solve covariance",
@@ -146,7 +146,7 @@ void Covariance::State::factorise_sparse(std::span<const HostBatch> batches, boo
     for (const int64_t k : free->coordinates()) added[size_t(k)] = 1;
     if (null_space > 0) clear_rows_and_columns(pattern, added, values);
   }
-  if (!cholesky->factorise(values, added) || cholesky->least_pivot() < kLeastPivot)
+  if (!cholesky->factorise(values, added) || cholesky->least_pivot() < kLeastScaledPivot)
     singular("a pivot that is zero but for rounding");
   if (free) free->complete(*cholesky);
 }

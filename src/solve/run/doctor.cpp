@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/reports/json_text.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/files.hpp"
 #include "solve/diagnose/influence.hpp"
@@ -23,9 +23,11 @@ namespace {
 
 /// BAL's text begins with the number of its cameras, g2o with a tag.
 bool begins_with_number(const std::string& file) {
-  std::ifstream in(file);
-  char first = 0;
-  return in >> first && first >= '0' && first <= '9';
+  const io::InputFile in(file, "g2o or BAL's text format");
+  std::string head(std::min<uint64_t>(in.size(), 4096), '\0');
+  if (!io::read_at(in.descriptor(), 0, std::as_writable_bytes(std::span(head)))) return false;
+  const size_t first = head.find_first_not_of(" \t\r\n");
+  return first != head.npos && head[first] >= '0' && head[first] <= '9';
 }
 
 std::string text_of(const ProblemReport::Block& b) { return fmt::format("{} {}", b.set, b.number); }

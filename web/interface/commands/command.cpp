@@ -5,9 +5,15 @@
 
 namespace lockstep::web {
 
-Json CallFiles::handles() const {
+CallFiles::CallFiles(const Json& request) : given_(named_arrays(request, "files")) {
+  for (const auto& [name, array] : given_) files_.given[name] = array.raw();
+  platform::memory_files() = &files_;
+}
+CallFiles::~CallFiles() { platform::memory_files() = nullptr; }
+
+Json CallFiles::written() const {
   std::vector<std::pair<std::string, Array>> all;
-  for (const auto& [name, content] : files_)
+  for (const auto& [name, content] : files_.written)
     all.emplace_back(
         name, Array::of(std::vector<uint8_t>(content.begin(), content.end()), {int64_t(content.size())}));
   return handles_of(all);
@@ -26,6 +32,7 @@ Json described(const OptionList& list, const Option& o) {
           {"kind", o.kind == Option::Kind::text || o.kind == Option::Kind::choice ? "string"
                    : o.kind == Option::Kind::flag                                 ? "boolean"
                                                                                   : "number"},
+          {"input", o.use == Option::Use::input},
           {"list", o.list},
           {"parts", o.parts},
           {"choices", o.choices},

@@ -25,7 +25,7 @@ namespace {
 }
 std::string& file_of(const std::filesystem::path& target) {
   if (!platform::memory_files()) refuse(target);
-  return (*platform::memory_files())[target.native()];
+  return platform::memory_files()->written[target.native()];
 }
 
 /// Contents of open files by descriptor.

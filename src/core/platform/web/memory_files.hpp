@@ -1,13 +1,18 @@
-// Files that a call of a page writes: contents in memory by name.
+// Files of a call of a page: contents in memory by name.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 
 namespace lockstep::platform {
 
-using MemoryFiles = std::map<std::string, std::string>;
-/// Those that writers use; null while the page has none.
+struct MemoryFiles {
+  std::map<std::string, std::span<const std::byte>> given;  // for readers
+  std::map<std::string, std::string> written;
+};
+/// Those that readers and writers use; null while the page has none.
 MemoryFiles*& memory_files();
 
 }  // namespace lockstep::platform

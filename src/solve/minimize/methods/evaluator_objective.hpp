@@ -8,6 +8,9 @@
 
 namespace lockstep::solve {
 
+/// Iterations between snapshots of these minimisers.
+constexpr int kSnapshotInterval = 50;
+
 /// The state is the point, the candidate the trial; steps are tangent vectors.
 class EvaluatorObjective final : public optimize::Objective {
  public:

@@ -15,13 +15,11 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr int kInterval = 50;
-
 class FirstOrder final : public Minimizer {
  public:
   explicit FirstOrder(Run& run) : run_(run) {}
   double gradient_max() const override { return gradient_max_; }
-  int snapshot_interval() const override { return kInterval; }
+  int snapshot_interval() const override { return kSnapshotInterval; }
   const std::vector<double>* best() const override { return best_cost_ < cost_ ? &best_ : nullptr; }
   double best_cost() const override { return best_cost_; }
 

@@ -19,7 +19,6 @@ using optimize::LbfgsTrial;
 using optimize::LinePoint;
 using optimize::LineResult;
 
-constexpr int kInterval = 50;
 constexpr int64_t kMostScaled = 10'000;  // unknowns up to which the diagonal of J^T J is worth its
                                          // Jacobian; Hessians of energies are not
 
@@ -27,7 +26,7 @@ class Lbfgs final : public Minimizer {
  public:
   explicit Lbfgs(Run& run) : run_(run) {}
   double gradient_max() const override { return gradient_max_; }
-  int snapshot_interval() const override { return kInterval; }
+  int snapshot_interval() const override { return kSnapshotInterval; }
 
   double restore(const Snapshot& snapshot) override {
     run_.evaluate([&] {
