@@ -4,6 +4,7 @@
 #include "core/environment/environment.hpp"
 #include "core/platform/system.hpp"
 #include "device/launch/check.hpp"
+#include "device/names.hpp"
 #include "device/state.hpp"
 
 namespace lockstep {
@@ -86,6 +87,8 @@ int choose_number(const Request& request) {
 }
 
 }  // namespace
+
+void device::check_names(std::string_view names) { parse(names); }
 
 Device Device::open(std::string_view names, const DeviceOptions& options) {
   environment::check();

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/reports/json_text.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/files.hpp"
 #include "solve/diagnose/influence.hpp"
@@ -23,9 +23,11 @@ namespace {
 
 /// BAL's text begins with the number of its cameras, g2o with a tag.
 bool begins_with_number(const std::string& file) {
-  std::ifstream in(file);
-  char first = 0;
-  return in >> first && first >= '0' && first <= '9';
+  return io::parse_packed_file(file, "a pose graph in g2o's format or a bundle adjustment problem in BAL's",
+                               [](const std::string& text, const std::string&) {
+                                 const size_t first = text.find_first_not_of(" \t\r\n");
+                                 return first != text.npos && text[first] >= '0' && text[first] <= '9';
+                               });
 }
 
 std::string text_of(const ProblemReport::Block& b) { return fmt::format("{} {}", b.set, b.number); }

@@ -15,6 +15,7 @@
 #include "urban/checks/city_checks.hpp"
 #include "urban/checks/sky_record.hpp"
 #include "urban/checks/weather_checks.hpp"
+#include "urban/city/missing.hpp"
 #include "urban/city/people_ground.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/options/errors.hpp"
@@ -81,7 +82,7 @@ void set_ground(LoadedCity& loaded, bool with_land_cover) {
   const Raster& dsm = loaded.input.dsm;
   float lowest = std::numeric_limits<float>::infinity();
   for (const float h : dsm.pixels())
-    if (std::isfinite(h) && !(dsm.nodata && h == *dsm.nodata)) lowest = std::min(lowest, h);
+    if (!is_missing(dsm, h)) lowest = std::min(lowest, h);
   loaded.input.dem = Raster(dsm.rows(), dsm.cols(), lowest);
 }
 
