@@ -59,11 +59,11 @@ Feature geojson_feature(const JsonValue& object, const std::string& where) {
 FeatureFile parse_geojson_features(std::string_view text, const std::string& where) {
   const JsonValue document = JsonValue::parse(text, where);
   FeatureFile file;
-  file.crs = "EPSG:4326";
+  file.usual_crs = "EPSG:4326";
   if (const auto crs = document.find("crs"); crs && !crs->json().is_null()) {
     file.crs = crs->at("properties").at("name").text();
-    // The usual names of longitude and latitude, in this order.
-    if (file.crs.ends_with(":CRS84")) file.crs = "EPSG:4326";
+    // Names of longitude and latitude, in this order.
+    if (file.crs.ends_with("CRS84")) file.crs = file.usual_crs;
   }
   if (const auto features = document.find("features")) {
     for (const JsonValue& object : features->items())

@@ -45,10 +45,6 @@ void check_options(const SeriesOptions& o) {
   if (o.outputs.empty())
     throw series_error({Fault::missing, "outputs", "no outputs", "at least one, such as tmrt", ""});
   if (o.formats.empty()) throw series_error({Fault::missing, "format", "no format", "nc, tif or npy", ""});
-  for (size_t k = 0; k < o.outputs.size(); ++k)
-    if (std::count(o.outputs.begin(), o.outputs.end(), o.outputs[k]) > 1)
-      throw series_error(
-          {Fault::conflict, "outputs", fmt::format("{} twice", name(o.outputs[k])), "each output once", ""});
   if (o.wall_height.empty() != o.wall_aspect.empty())
     throw series_error({Fault::missing, o.wall_height.empty() ? "wall_aspect" : "wall_height",
                         "only one wall grid", "{wall_height} and {wall_aspect}", ""});
