@@ -155,7 +155,7 @@ void describe(Schema<WallOptions>& s) {
   s.option("minimum_height", &WallOptions::minimum_height_m, "minimum height of a wall (m)")
       .member("minimum_height_m")
       .formerly("wall-limit")
-      .at_least(0)
+      .above(0)
       .at_most(1e4)
       .shown("M");
   s.option("wall_filter", &WallOptions::filter,
