@@ -20,9 +20,9 @@
 #include "core/environment/environment.hpp"
 #include "core/reports/json_text.hpp"
 #include "core/reports/log.hpp"
-#include "device/names.hpp"
 #include "io/text/input_memory.hpp"
 #include "lockstep/check.hpp"
+#include "lockstep/device_names.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/parallel.hpp"
 #include "program.hpp"
@@ -244,7 +244,7 @@ int run_command(Command& command, const std::function<void()>& instead) {
   refuse_options_as_values(chosen);
   if (const std::string& device = command.common.device;
       !instead && !(command.over_ranks && parallel::asks_all(device)))
-    device::check_names(device);
+    check_device_names(device);
   if (const int64_t bytes = command.common.input_memory; bytes > 0) io::set_input_memory(bytes);
   check_files(chosen);
   set_request(request_of(chosen));

@@ -4,8 +4,8 @@
 #include "core/environment/environment.hpp"
 #include "core/platform/system.hpp"
 #include "device/launch/check.hpp"
-#include "device/names.hpp"
 #include "device/state.hpp"
+#include "lockstep/device_names.hpp"
 
 namespace lockstep {
 
@@ -88,7 +88,7 @@ int choose_number(const Request& request) {
 
 }  // namespace
 
-void device::check_names(std::string_view names) { parse(names); }
+void check_device_names(std::string_view names) { parse(names); }
 
 Device Device::open(std::string_view names, const DeviceOptions& options) {
   environment::check();
