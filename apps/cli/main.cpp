@@ -22,6 +22,7 @@
 #include "core/reports/log.hpp"
 #include "io/text/input_memory.hpp"
 #include "lockstep/check.hpp"
+#include "lockstep/device_names.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/parallel.hpp"
 #include "program.hpp"
@@ -241,6 +242,9 @@ int run_command(Command& command, const std::function<void()>& instead) {
   if (!instead) refuse_ranks(command, chosen);
   environment::check();
   refuse_options_as_values(chosen);
+  if (const std::string& device = command.common.device;
+      !instead && !(command.over_ranks && parallel::asks_all(device)))
+    check_device_names(device);
   if (const int64_t bytes = command.common.input_memory; bytes > 0) io::set_input_memory(bytes);
   check_files(chosen);
   set_request(request_of(chosen));

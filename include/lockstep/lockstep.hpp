@@ -7,6 +7,7 @@
 #include "lockstep/check.hpp"                 // IWYU pragma: export
 #include "lockstep/context.hpp"               // IWYU pragma: export
 #include "lockstep/device.hpp"                // IWYU pragma: export
+#include "lockstep/device_names.hpp"          // IWYU pragma: export
 #include "lockstep/differentiate.hpp"         // IWYU pragma: export
 #include "lockstep/emit.hpp"                  // IWYU pragma: export
 #include "lockstep/error.hpp"                 // IWYU pragma: export

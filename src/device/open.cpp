@@ -5,6 +5,7 @@
 #include "core/platform/system.hpp"
 #include "device/launch/check.hpp"
 #include "device/state.hpp"
+#include "lockstep/device_names.hpp"
 
 namespace lockstep {
 
@@ -86,6 +87,8 @@ int choose_number(const Request& request) {
 }
 
 }  // namespace
+
+void check_device_names(std::string_view names) { parse(names); }
 
 Device Device::open(std::string_view names, const DeviceOptions& options) {
   environment::check();

@@ -1,5 +1,6 @@
 """solve nist, g2o, bal, fit."""
 import csv
+import gzip
 import json
 import math
 import os
@@ -129,8 +130,12 @@ class G2o(SolveTest):
         words = lines[wrong].split()
         lines[wrong] = " ".join([*words[:2], "%.17g" % (float(words[2]) + 40), words[3]])
         self.solve("bal", self.write("wrong.txt", "\n".join(lines) + "\n"), "--out", solved)
-        document = json.loads(run("solve", "doctor", solved, "--device", "cpu", "--json").stdout)
-        self.assertEqual((document["outliers"][0]["line"], document["outliers"][0]["instance"]), (wrong + 1, wrong - 1))
+        with open(solved, "rb") as plain, gzip.open(self.path("scene.gz"), "wb") as packed:
+            packed.write(plain.read())
+        for path in (solved, self.path("scene.gz")):
+            document = json.loads(run("solve", "doctor", path, "--device", "cpu", "--json").stdout)
+            self.assertEqual(document["kind"], "bal")
+            self.assertEqual((document["outliers"][0]["line"], document["outliers"][0]["instance"]), (wrong + 1, wrong - 1))
 
     def test_a_consistent_ring_closes(self):
         path = self.write("ring.g2o", ring2())

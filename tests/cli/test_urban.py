@@ -247,7 +247,8 @@ class Urban(ProgramTest):
         self.refuses(*shadows, "--azimuth", "10", saying="only one angle [--azimuth]")
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "0", saying="'0' [--altitude]: expected a number above 0 and at most 90")
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "91", saying="[--altitude]")
-        self.refuses(*shadows, "--azimuth", "nan", "--altitude", "9", saying="[--azimuth]")
+        for azimuth in ("nan", "400", "-181"):
+            self.refuses(*shadows, "--azimuth", azimuth, "--altitude", "9", saying="[--azimuth]: expected a number of at least -180 and at most 360")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--at", "2015-06-21T12:00", saying="both angles and a time")
         self.refuses(*shadows, "--at", "2015-06-21T12:00", "--latitude", "57.7", "--longitude", "12", saying="a local time without its offset")
         self.refuses(*shadows, "--at", "2015-06-21T12:00+02:00", "--utc-offset", "3", "--latitude", "57.7", "--longitude", "12", saying="offset 3 in addition to that of")
@@ -258,6 +259,7 @@ class Urban(ProgramTest):
         self.refuses(*shadows, "--at", "2015-02-30T12:00", *place, saying="2015-02-30")
         self.refuses(*shadows, "--azimuth", "10", "--altitude", "9", *place[:4], saying="a location without a time")
         self.refuses(*shadows, "--azimuth", "1", "--altitude", "9", "--wall-height", self.dsm, saying="--wall-height and --wall-aspect")
+        self.refuses("urban", "walls", *self.base, "--out", self.path("o"), "--minimum-height", "0", saying="'0' [--minimum-height]: expected a number above 0")
         svf = ["urban", "svf", *self.base, "--out", self.path("o")]
         self.refuses(*svf, "--patches", "306", saying="[--patches]: expected one of 145|153|305|609")
         self.refuses(*svf, "--tile", "0", saying="[--tile]")
@@ -309,7 +311,10 @@ class Urban(ProgramTest):
         for index, height, key in (("utci", 10, "wind_10m"), ("pet", 1.1, "wind_1m1")):
             measured = self.json_of("urban", index, "--ta", "20", "--rh", "50", "--wind", "2", "--tmrt", "30", "--wind-height", "3")
             self.assertAlmostEqual(measured[key], 2 * (height / 3) ** 0.2, delta=1e-12)
-        self.assertFalse(self.json_of("urban", "utci", "--ta", "20", "--rh", "50", "--wind", "0.2", "--tmrt", "20")["fitted"])
+        calm = ["urban", "utci", "--ta", "20", "--rh", "50", "--wind", "0.2", "--tmrt", "20"]
+        self.assertFalse(self.json_of(*calm)["fitted"])
+        self.assertIn("warning: the state is outside of UTCI's fit", run(*calm).stderr)
+        self.assertNotIn("warning", run("urban", "utci", *air).stderr)
         self.refuses("urban", "utci", "--ta", "20", "--rh", "50", "--wind", "0", "--tmrt", "20", saying="'0' [--wind]")
         self.refuses("urban", "utci", "--ta", "20", "--rh", "120", "--wind", "1", "--tmrt", "20", saying="'120' [--rh]")
         self.refuses("urban", "pet", "--ta", "20", "--rh", "50", "--wind", "1", saying="--tmrt is missing")

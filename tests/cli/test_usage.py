@@ -111,6 +111,9 @@ class Usage(ProgramTest):
         self.assertEqual(identities[0], identities[1])
         self.refuses("--size", "8", "urban", "sample", saying="unknown option '--size'")
         self.refuses("--device=gpu", "verify", saying="[--device]")
+        for command in (["devices"], ["emit", "--list"], ["urban", "utci", "--ta", "20", "--rh", "50", "--wind", "1", "--tmrt", "20"]):
+            for device in ("gpu", "cuda:x", "cpu,", "cuda:all"):
+                self.refuses(*command, "--device", device, saying="[--device]: expected auto, cpu, cuda[:N], webgpu[:N] or interp")
 
     def test_unknown_words_are_refused_with_the_nearest_known_one(self):
         self.assertIn("did you mean verify?", self.refuses("verfy", saying="unknown command 'verfy'").stderr)

@@ -231,6 +231,7 @@ TEST(Schema, ErrorsAreInTheCallersWords) {
   EXPECT_EQ(refused({{"side", "0"}}, shell), "'0' [--side]: expected a number above 0");
   EXPECT_EQ(refused({{"strides", "1,0"}}, shell),
             "'0' [--strides]: expected a whole number of at least 1, or several with commas between");
+  EXPECT_EQ(refused({{"strides", "1,2,1"}}, shell), "1 twice [--strides]: expected each once");
   EXPECT_EQ(refused({{"n", "8x2"}}, shell), "8 x 2 points [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8xy"}}, shell), "'y' [--n]: expected a whole number of at least 4");
   EXPECT_EQ(refused({{"n", "8x"}}, shell), "'8x' [--n]: expected R[xC]");

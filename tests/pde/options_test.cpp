@@ -59,6 +59,7 @@ TEST(PdeOptions, TermsAreAList) {
         {"all,viscosity", "term 'viscosity' [--terms]: expected viscosity:NUMBER of 0 or more"},
         {"all,viscosity:-1", "viscosity:NUMBER"},
         {"all:2", "unknown term"},
+        {"all,viscosity:1,viscosity:2", "term 'viscosity' twice [--terms]: expected each term once"},
         {"momentum:2", "momentum without a number"},
         {"all,", "values between commas"}})
     EXPECT_NE(refusal<LossRunOptions>({{"terms", text}}).find(what), std::string::npos)

@@ -82,6 +82,16 @@ fs::path record_of(const fs::path& results) {
   return name == "run.json" || name.ends_with(".run.json") ? whole : fs::path(whole) += ".run.json";
 }
 
+std::string command_in(const fs::path& record) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(record, unknown)) return "";
+  try {
+    const io::JsonValue document = io::JsonValue::parse(io::read_text_file(record), record.string());
+    const auto command = document.find("command");
+    return document.find("seal") && command ? command->text() : "";
+  } catch (const InputError&) { return ""; }
+}
+
 nlohmann::ordered_json read_record(const fs::path& file) {
   constexpr auto kExpected = "the record that a command wrote";
   std::error_code unknown;

@@ -35,6 +35,8 @@ std::string program_commit();
 std::filesystem::path record_of(const std::filesystem::path& results);
 /// Throws InputError where there is none, and for a record that was edited or is of a newer version.
 nlohmann::ordered_json read_record(const std::filesystem::path& file);
+/// The command that wrote a record; empty where the file is absent or is no record.
+std::string command_in(const std::filesystem::path& record);
 
 /// A text of a record that may be a name of a file: where it is not UTF-8, NAME_base64 has its bytes.
 void put_text(nlohmann::ordered_json& object, const std::string& name, const std::string& text);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/numbers/parse_number.hpp"
 #include "lockstep/schema.hpp"
@@ -42,7 +43,9 @@ double number_in(const std::string& text) {
 
 std::map<std::string, double> read_assignments(const std::string& text) {
   std::map<std::string, double> numbers;
-  for (const auto& [name, value] : assignments_in(text)) numbers[name] = number_in(value);
+  for (const auto& [name, value] : assignments_in(text))
+    if (!std::isfinite(numbers[name] = number_in(value)))
+      throw bad_text(fmt::format("'{}={}'", name, value), "finite numbers");
   return numbers;
 }
 

@@ -182,9 +182,13 @@ void OptionList::refuse(const void* options, const Option& option, const OptionV
 void OptionList::check_value(const void* options, const Option& option, const OptionValue& value) const {
   if (const auto* all = std::get_if<std::string>(&value); all && option.list) {
     if (all->empty() && !option.required) return;
+    std::set<std::string> seen;
     for (const std::string& word : split(*all)) {
       const auto item = parsed(option, word);
       if (!item || word.empty() || !is_inside(option, *item)) refuse(nullptr, option, word);
+      if (option.use == Option::Use::value && !seen.insert(text_of(*item)).second)
+        throw error(
+            {OptionError::Kind::conflict, option.name, fmt::format("{} twice", word), "each once", ""});
     }
     return;
   }

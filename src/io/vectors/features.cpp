@@ -8,12 +8,12 @@
 
 #include "io/rasters/crs.hpp"
 #include "io/text/file.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::io {
 namespace {
 
-constexpr const char* kLonLat = "EPSG:4326";
 constexpr const char* kVectorFiles =
     "areas or points: GeoJSON, GeoPackage, shapefile or CSV with a column wkt";
 
@@ -61,6 +61,9 @@ FeatureFile read_feature_file(const std::filesystem::path& path, const FeatureOp
   if (is_shape_file(path)) return read_ogr_features(path, options);
   const std::string text = read_text_file(path, kVectorFiles), where = path.string();
   const size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (!options.layer.empty())
+    throw InputError(fmt::format("a text, which has no layer '{}'", shown(options.layer)), where,
+                     "a GeoPackage with layers");
   if (first != text.npos && text[first] == '{') return parse_geojson_features(text, where);
   return parse_wkt_csv(text, where);
 }
@@ -68,9 +71,15 @@ FeatureFile read_feature_file(const std::filesystem::path& path, const FeatureOp
 std::vector<Feature> features_on(FeatureFile file, const RasterGrid& grid, const FeatureOptions& options,
                                  const std::string& where) {
   if (file.features.empty()) throw InputError("no features", where, "at least one");
-  // GeoJSON is in degrees by its standard; numbers that cannot be are the raster's own, as all are of a raster without a place.
-  if (grid.crs_wkt.empty() || (file.crs == kLonLat && !all_degrees(file.features))) return file.features;
-  if (file.crs.empty()) file.crs = options.crs;
+  if (grid.crs_wkt.empty()) return file.features;
+  if (file.crs.empty())
+    file.crs = options.crs;
+  else if (!options.crs.empty() && !is_same_crs(file.crs, options.crs))
+    throw InputError(fmt::format("it declares another CRS than {}", shown(options.crs)), where,
+                     "the CRS that the file declares");
+  // Numbers that cannot be degrees are the raster's own.
+  if (file.crs.empty() && !file.usual_crs.empty())
+    file.crs = all_degrees(file.features) ? file.usual_crs : grid.crs_wkt;
   if (file.crs.empty())
     throw InputError("it has no coordinate reference system", where, "a file that does, or its name with it");
   if (!is_same_crs(file.crs, grid.crs_wkt)) reproject_features(file.features, file.crs, grid.crs_wkt, where);

@@ -32,7 +32,8 @@ struct Feature {
 
 struct FeatureFile {
   std::vector<Feature> features;
-  std::string crs;  ///< WKT or "EPSG:…"; empty where the file names none
+  std::string crs;        ///< WKT or "EPSG:…"; empty where the file names none
+  std::string usual_crs;  ///< of its format: of coordinates that are degrees, in a file that names none
 };
 
 struct FeatureOptions {

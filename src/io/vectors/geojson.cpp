@@ -59,14 +59,12 @@ Feature geojson_feature(const JsonValue& object, const std::string& where) {
 FeatureFile parse_geojson_features(std::string_view text, const std::string& where) {
   const JsonValue document = JsonValue::parse(text, where);
   FeatureFile file;
-  file.crs = "EPSG:4326";
-  if (const auto crs = document.find("crs"); crs && crs->json().is_object())
-    if (const auto properties = crs->find("properties"))
-      if (const auto name = properties->find("name")) {
-        file.crs = name->text();
-        // The usual name of longitude and latitude, in this order.
-        if (file.crs == "urn:ogc:def:crs:OGC:1.3:CRS84") file.crs = "EPSG:4326";
-      }
+  file.usual_crs = "EPSG:4326";
+  if (const auto crs = document.find("crs"); crs && !crs->json().is_null()) {
+    file.crs = crs->at("properties").at("name").text();
+    // Names of longitude and latitude, in this order.
+    if (file.crs.ends_with("CRS84")) file.crs = file.usual_crs;
+  }
   if (const auto features = document.find("features")) {
     for (const JsonValue& object : features->items())
       file.features.push_back(

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "core/schema/assignments.hpp"
 #include "lockstep/pde/commands.hpp"
@@ -121,7 +122,12 @@ void read_terms(TransportOptions& to, const std::string& text) {
   TransportOptions t;
   t.weight_sigma = to.weight_sigma, t.weight_u = to.weight_u;
   t.sigma_transport = t.sigma_divergence = t.momentum = false;
-  for (const std::string& term : parts_in(text)) add_term(t, term);
+  std::set<std::string> seen;
+  for (const std::string& term : parts_in(text)) {
+    const std::string name = term.substr(0, term.find(':'));
+    if (!seen.insert(name).second) throw bad_text(fmt::format("term '{}' twice", name), "each term once");
+    add_term(t, term);
+  }
   if (t.sigma_divergence && !t.sigma_transport)
     throw bad_text("compression without transport", "transport,compression");
   if (!t.momentum && (t.pressure || t.forcing || t.viscosity != 0))

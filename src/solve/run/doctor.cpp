@@ -12,7 +12,7 @@
 
 #include "core/files/atomic_file.hpp"
 #include "core/reports/json_text.hpp"
-#include "io/text/file.hpp"
+#include "io/text/parse_file.hpp"
 #include "lockstep/solve/documents.hpp"
 #include "lockstep/solve/files.hpp"
 #include "solve/diagnose/influence.hpp"
@@ -23,11 +23,11 @@ namespace {
 
 /// BAL's text begins with the number of its cameras, g2o with a tag.
 bool begins_with_number(const std::string& file) {
-  const io::InputFile in(file, "g2o or BAL's text format");
-  std::string head(std::min<uint64_t>(in.size(), 4096), '\0');
-  if (!io::read_at(in.descriptor(), 0, std::as_writable_bytes(std::span(head)))) return false;
-  const size_t first = head.find_first_not_of(" \t\r\n");
-  return first != head.npos && head[first] >= '0' && head[first] <= '9';
+  return io::parse_packed_file(file, "a pose graph in g2o's format or a bundle adjustment problem in BAL's",
+                               [](const std::string& text, const std::string&) {
+                                 const size_t first = text.find_first_not_of(" \t\r\n");
+                                 return first != text.npos && text[first] >= '0' && text[first] <= '9';
+                               });
 }
 
 std::string text_of(const ProblemReport::Block& b) { return fmt::format("{} {}", b.set, b.number); }

@@ -37,7 +37,7 @@ std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGr
   const std::string where = source.file.string();
   const io::FeatureOptions reading{source.layer, source.crs};
   io::FeatureFile file = io::read_feature_file(source.file, reading);
-  if (file.crs.empty() && source.crs.empty() && !grid.crs_wkt.empty())
+  if (file.crs.empty() && file.usual_crs.empty() && source.crs.empty() && !grid.crs_wkt.empty())
     throw area_error("", "areas without a coordinate reference system",
                      "a file that names one, or {areas_crs} such as EPSG:3006", where);
   std::vector<io::Feature> features = io::features_on(std::move(file), grid, reading, where);

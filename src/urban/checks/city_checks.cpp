@@ -6,13 +6,13 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/platform/parallel.hpp"
 #include "io/pictures/map_picture.hpp"
+#include "urban/city/missing.hpp"
 #include "urban/radiation/constants.hpp"
 
 namespace lockstep::urban {
@@ -42,17 +42,16 @@ float quantile(std::vector<float>& values, double share) {
 /// Heights of a raster; NaN where they are missing.
 class Heights {
  public:
-  explicit Heights(const Raster& raster) : pixels_(raster.pixels()), nodata_(raster.nodata) {}
+  explicit Heights(const Raster& raster) : raster_(raster), pixels_(raster.pixels()) {}
   bool empty() const { return pixels_.empty(); }
   float operator[](int64_t p) const {
-    const float v = pixels_[static_cast<size_t>(p)];
-    const bool none = !std::isfinite(v) || (nodata_ && v == *nodata_);
-    return none ? std::numeric_limits<float>::quiet_NaN() : v;
+    const float height = pixels_[static_cast<size_t>(p)];
+    return is_missing(raster_, height) ? std::numeric_limits<float>::quiet_NaN() : height;
   }
 
  private:
+  const Raster& raster_;
   std::span<const float> pixels_;
-  std::optional<float> nodata_;
 };
 
 /// Counts, extremes and samples of pixels.

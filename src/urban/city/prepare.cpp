@@ -11,6 +11,7 @@
 
 #include "core/platform/parallel.hpp"
 #include "lockstep/error.hpp"
+#include "urban/city/missing.hpp"
 
 namespace lockstep::urban {
 
@@ -19,10 +20,6 @@ Raster::Raster(int64_t rows, int64_t cols, float value) : values(Storage::f32, {
 }
 
 namespace {
-
-bool is_missing(const Raster& raster, float value) {
-  return !std::isfinite(value) || (raster.nodata && value == *raster.nodata);
-}
 
 void check_shape(const Raster& raster, const Raster& dsm, std::string_view name) {
   if (raster.empty()) return;

@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "core/reports/log.hpp"
+#include "urban/comfort/comfort.hpp"
+
 namespace lockstep::urban {
 
 std::span<const Choice<Sex>> choices(Sex) {
@@ -104,6 +107,11 @@ UtciResult run(const UtciOptions& o) {
   UtciResult result;
   result.wind = wind_of(o, kUtciWindHeight);
   result.fitted = utci_is_fitted(o.ta_c, o.rh_percent, result.wind, o.tmrt_c);
+  if (!result.fitted)
+    logging::warning(
+        "the state is outside of UTCI's fit: air of -50 to 50 °C, Tmrt of {:g} to {:g} K above it, wind of "
+        "{:g} to 17 m/s at 10 m, vapour to 5 kPa",
+        kUtciLeastExcess, kUtciMostExcess, kUtciLeastWind);
   set_value(result, ComfortIndex::utci, list, utci(o.ta_c, o.rh_percent, result.wind, o.tmrt_c));
   return result;
 }

@@ -155,7 +155,7 @@ void describe(Schema<WallOptions>& s) {
   s.option("minimum_height", &WallOptions::minimum_height_m, "minimum height of a wall (m)")
       .member("minimum_height_m")
       .formerly("wall-limit")
-      .at_least(0)
+      .above(0)
       .at_most(1e4)
       .shown("M");
   s.option("wall_filter", &WallOptions::filter,
@@ -209,8 +209,8 @@ void describe(Schema<ShadowRunOptions>& s) {
   s.include(&O::city);
   s.option("azimuth", &O::azimuth_deg, "azimuth of the sun, clockwise from grid north")
       .member("azimuth_deg")
-      .at_least(-360)
-      .at_most(720)
+      .at_least(-180)
+      .at_most(360)
       .shown("DEG");
   s.option("altitude", &O::altitude_deg, "altitude of the sun above the horizon")
       .member("altitude_deg")

@@ -8,6 +8,7 @@
 #include <map>
 #include <numbers>
 
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/text/file.hpp"
 #include "lockstep/error.hpp"
@@ -453,6 +454,27 @@ TEST(AreaStatistics, ReadsGeoJson) {
   EXPECT_EQ(result.rows[0].m2, 15);
   EXPECT_NEAR(result.rows[0].mean, (2 * 8 + 3 * 7) / 15.0, 1e-9) << "the hole is in the lower row";
   expect_text("\"area\":\"7\"", to_json(result));
+  table.options.layer = "trees";
+  expect_text("no layer 'trees'", table.refusal());
+}
+
+TEST(AreaStatistics, AreasInTheSystemThatTheyDeclare) {
+  if (!io::gdal_unavailable_reason().empty()) GTEST_SKIP() << io::gdal_unavailable_reason();
+  io::RasterGrid grid = map_grid();
+  grid.crs_wkt = io::crs_from_epsg(3006);
+  const auto corner = [&](const std::string& crs, const std::string& option) {
+    const std::string text = R"({)" + crs + R"("type":"Point","coordinates":[1010,1990]})";
+    return io::features_on(io::parse_geojson_features(text, "a"), grid, {"", option}, "a").at(0).rings[0][0];
+  };
+  const std::string named = R"("crs":{"properties":{"name":"EPSG:3006"}},)";
+  for (const auto& [crs, option] : {std::pair("", ""), {"", "EPSG:3006"}, {named.c_str(), "EPSG:3006"}}) {
+    EXPECT_EQ(corner(crs, option).x, 1010) << crs << option;
+    EXPECT_EQ(corner(crs, option).y, 1990) << crs << option;
+  }
+  EXPECT_GT(std::abs(corner("", "EPSG:3007").x - 1010), 100)
+      << "numbers that are no degrees are the option's";
+  expect_text("it declares another CRS than EPSG:3007 [a]",
+              lockstep::test::refusal([&] { corner(named, "EPSG:3007"); }));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
@@ -155,6 +156,47 @@ TEST(Points, DegreesThroughTheProjection) {
   EXPECT_NEAR(points[0].x, 147750.5, 0.01);
   EXPECT_NEAR(points[0].y, 6398700.5, 0.01);
   EXPECT_EQ(points[0].row, 79);
+}
+
+/// The standard says degrees; its forerunner lets a file name its system, which many still do.
+TEST(Points, GeoJsonInTheSystemThatItNames) {
+  if (!io::gdal_unavailable_reason().empty()) GTEST_SKIP() << io::gdal_unavailable_reason();
+  io::RasterGrid grid;
+  grid.rows = grid.cols = 100;
+  grid.has_transform = true;
+  grid.transform = {319000, 1, 0, 6400000, 0, -1};
+  grid.crs_wkt = io::crs_from_epsg(3006);
+  const io::LonLat place = io::to_lon_lat(grid, 319030.5, 6399920.5);
+  const auto file = [](const std::string& crs, double x, double y) {
+    return fmt::format(R"({{{} "type":"Point","coordinates":[{},{}]}})", crs, x, y);
+  };
+  const auto named = [](const std::string& name) {
+    return R"("crs":{"type":"name","properties":{"name":")" + name + R"("}},)";
+  };
+  // The same place in another zone, whose numbers are inside of no raster of this one.
+  io::RasterGrid zone = grid;
+  zone.crs_wkt = io::crs_from_epsg(32632);
+  double x = 670000, y = 6399000;
+  for (int k = 0; k < 9; ++k) {  // fixed-point steps: the zones' axes are almost parallel
+    const io::LonLat at = io::to_lon_lat(zone, x, y);
+    x += (place.lon - at.lon) * 111'000 * std::cos(place.lat * std::numbers::pi / 180);
+    y += (place.lat - at.lat) * 111'000;
+  }
+  for (const std::string& text :
+       {file("", place.lon, place.lat), file("", 319030.5, 6399920.5),
+        file(R"("crs":null,)", place.lon, place.lat),
+        file(named("urn:ogc:def:crs:OGC:1.3:CRS84"), place.lon, place.lat),
+        file(named("urn:ogc:def:crs:EPSG::3006"), 319030.5, 6399920.5), file(named("EPSG:32632"), x, y)}) {
+    const auto points = parse_points(text, "poi", grid);
+    ASSERT_EQ(points.size(), 1u);
+    EXPECT_NEAR(points[0].x, 319030.5, 0.05) << text;
+    EXPECT_NEAR(points[0].y, 6399920.5, 0.05) << text;
+    EXPECT_EQ(points[0].row, 79);
+  }
+  const auto bad = [&](const std::string& text) { return refusal([&] { parse_points(text, "poi", grid); }); };
+  expect_part("crs is a string [poi]", bad(file(R"("crs":"EPSG:3006",)", 319030.5, 6399920.5)));
+  expect_part("EPSG:999999 is not understood", bad(file(named("EPSG:999999"), 1, 2)));
+  expect_part("lat is '91' [poi:2]: expected degrees from -90 to 90", bad("id,lat,lon\na,91,12\n"));
 }
 
 TEST(Agreement, ByHand) {

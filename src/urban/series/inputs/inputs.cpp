@@ -15,6 +15,7 @@
 #include "urban/checks/city_checks.hpp"
 #include "urban/checks/sky_record.hpp"
 #include "urban/checks/weather_checks.hpp"
+#include "urban/city/missing.hpp"
 #include "urban/city/people_ground.hpp"
 #include "urban/comfort/comfort.hpp"
 #include "urban/options/errors.hpp"
@@ -44,10 +45,6 @@ void check_options(const SeriesOptions& o) {
   if (o.outputs.empty())
     throw series_error({Fault::missing, "outputs", "no outputs", "at least one, such as tmrt", ""});
   if (o.formats.empty()) throw series_error({Fault::missing, "format", "no format", "nc, tif or npy", ""});
-  for (size_t k = 0; k < o.outputs.size(); ++k)
-    if (std::count(o.outputs.begin(), o.outputs.end(), o.outputs[k]) > 1)
-      throw series_error(
-          {Fault::conflict, "outputs", fmt::format("{} twice", name(o.outputs[k])), "each output once", ""});
   if (o.wall_height.empty() != o.wall_aspect.empty())
     throw series_error({Fault::missing, o.wall_height.empty() ? "wall_aspect" : "wall_height",
                         "only one wall grid", "{wall_height} and {wall_aspect}", ""});
@@ -81,7 +78,7 @@ void set_ground(LoadedCity& loaded, bool with_land_cover) {
   const Raster& dsm = loaded.input.dsm;
   float lowest = std::numeric_limits<float>::infinity();
   for (const float h : dsm.pixels())
-    if (std::isfinite(h) && !(dsm.nodata && h == *dsm.nodata)) lowest = std::min(lowest, h);
+    if (!is_missing(dsm, h)) lowest = std::min(lowest, h);
   loaded.input.dem = Raster(dsm.rows(), dsm.cols(), lowest);
 }
 
