@@ -108,7 +108,7 @@ class Budgets(attacks.Attack):
         done = self.refuses("urban", "run", "--dsm", self.path("dsm.npy"), "--pixel-size", "1", "--lat", "57", "--lon", "12", "--utc-offset", "1",
                             "--out", self.path("out"), "--weather", self.write("w.csv", WEATHER),
                             "--poi", points, names="points.csv", seconds=SECONDS)
-        self.assertIn(b"second time", done.stderr)
+        self.assertIn(b"is repeated", done.stderr)
 
     def test_identifiers_that_collide(self):
         """Multiples of a number of buckets that libstdc++'s tables have while they grow: one bucket, each search through all."""
