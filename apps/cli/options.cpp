@@ -11,9 +11,7 @@
 #include "core/files/folder.hpp"
 #include "core/files/output_files.hpp"
 #include "core/reports/log.hpp"
-#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
-#include "record/record.hpp"
 
 namespace lockstep::cli {
 namespace {
@@ -102,11 +100,6 @@ void check_record(const CLI::App& app, const std::vector<NamedFile>& all) {
       throw InputError(fmt::format("{} is the record of the run", *other.value), other.option, "another file")
           .with_hint(kHint);
   check_output_file(record);
-  if (record.filename() != "run.json") return;
-  const std::string earlier = command_in(record), now = command_path(app);
-  if (!earlier.empty() && earlier != now)
-    throw InputError(fmt::format("the folder holds results of `{}`, this is `{}`", io::shown(earlier), now),
-                     record.parent_path().string(), "a folder for each command");
 }
 
 }  // namespace

@@ -16,10 +16,12 @@
 #include "core/record/sha256.hpp"
 #include "core/record/stamp.hpp"
 #include "core/reports/json_text.hpp"
+#include "core/reports/log.hpp"
 #include "device/variants/variants.hpp"
 #include "io/text/base64.hpp"
 #include "io/text/file.hpp"
 #include "io/text/json_text.hpp"
+#include "io/text/text_scanner.hpp"
 #include "lockstep/error.hpp"
 #include "options.hpp"
 #include "version.hpp"
@@ -191,6 +193,7 @@ Recording::Recording(const CLI::App& app) : app_(app) {
   summary() = {};
   hashed().clear();
   const fs::path target = record_file_of(app);
+  if (target.filename() == "run.json") earlier_ = command_in(target);
   record::set_run(target.empty() ? std::function<std::string()>() : [&app, target] {
     const std::vector<Setting> settings = settings_of(app);
     return identity_of(command_path(app), options_json(settings),
@@ -207,6 +210,9 @@ void Recording::write() const {
   const fs::path target = record_file_of(app_), base = target.parent_path();
   const journal::Entries entries = journal::entries();
   if (target.empty() || summary().is_null() || entries.outputs.empty()) return;
+  if (const std::string now = command_path(app_); !earlier_.empty() && earlier_ != now)
+    logging::warning("{} holds results of `{}`, whose record is replaced by that of `{}`", base.string(),
+                     io::shown(earlier_), now);
   const bool own = std::ranges::find(entries.outputs, target) != entries.outputs.end();
   const std::vector<Setting> settings = settings_of(app_);
   const Files files(settings, target);

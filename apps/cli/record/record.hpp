@@ -24,6 +24,7 @@ class Recording {
 
  private:
   const CLI::App& app_;
+  std::string earlier_;  // the command whose record this one's replaces
 };
 /// The device, driver, stages and times of the run, from the session's end.
 void note_summary(nlohmann::ordered_json summary);
