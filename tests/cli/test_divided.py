@@ -179,8 +179,8 @@ class Divided(RanksTest):
         self.assertNotIn("[" + self.path("state.npz"), found.stderr)
 
     def test_what_slabs_refuse(self):
-        for words, saying in [(["--n", "48"], "expected axes whose points are powers of two up to 4096, the stress form, and no closure or Smagorinsky's, or a member for each rank"),
-                              (["--closure", "dynamic-smagorinsky"], "expected axes whose points are powers of two up to 4096, the stress form, and no closure or Smagorinsky's, or a member for each rank")]:
+        for words, saying in [(["--n", "48"], "expected axes whose points are powers of two up to 8192, the stress form, and no closure or Smagorinsky's, or a member for each rank"),
+                              (["--closure", "dynamic-smagorinsky"], "expected axes whose points are powers of two up to 8192, the stress form, and no closure or Smagorinsky's, or a member for each rank")]:
             self.refuses(*later([*FLOW, *words, "--steps", "2", "--ranks", "2", "--out", self.path("refused")]), saying=saying)
         fast = [*FLOW, "--ic", "taylor-green", "--forcing", "stochastic:4,2", "--dt", "0.05", "--steps", "200", "--quiet"]
         errors = []

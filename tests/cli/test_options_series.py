@@ -145,7 +145,7 @@ class SeriesOptions(OptionsWalk):
         convergence = ["--sizes", "10,12", "--device", "interp"]
         self.walk_flat(["pde", "convergence"], convergence, {
             "--sizes": ([], ["--sizes", "10,14"]), "--out": ([], ["--out", "{out}/c.svg"]), "--csv": ([], ["--csv", "{out}/c.csv"])})
-        self.refuses_all(["pde", "convergence"], convergence, ((["--out", "{out}/c.svg", "--csv", "{out}/c.svg"], "--out too"),))
+        self.refuses_all(["pde", "convergence"], convergence, ((["--out", "{out}/c.svg", "--csv", "{out}/c.svg"], "is also --out"),))
 
     def first_parameter(self, example):
         told = run("pde", "example", example, "--parameters", "?=1", "--out", self.path("e")).stderr

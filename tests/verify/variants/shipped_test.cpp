@@ -134,7 +134,7 @@ TEST(Shipped, RanksTheRest) {
   EXPECT_EQ(second("pde.loss", "orders 2 and 4", {"cells", 128. * 128 * 128}), "two-sweep");
   EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 16}), "by_rows");
   EXPECT_EQ(second("forecast.rollout", "one start", {"groups", 17}), "one_launch");
-  EXPECT_EQ(second("primitives.matmul", "", {"waves", 1}), "tiles");
+  EXPECT_EQ(second("primitives.matmul", "f32", {"waves", 1}), "wide");
 }
 
 TEST(Shipped, EachComputationFindsARowForEachDevice) {
