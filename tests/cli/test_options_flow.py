@@ -64,7 +64,7 @@ class FlowOptions(OptionsWalk):
             (["--hypo-power", "2"], "did you mean --hypo?"), (["--viscosity", "1"], "did you mean --nu?"), (["--members", "2"], "did you mean --ensemble?"),
             (["--closure", "none", "--closure-form", "divergence"], "--closure-form"), (["--averaging", "global"], "--averaging"),
             (["--out", "{field}"], "a file has this name"), (["--out", "{field}/below"], "not a folder"),
-            (["--video", "{out}/c.npz", "--checkpoint", "{out}/c.npz"], "--video too"), (["--telemetry", "{field}/t"], "not a folder")))
+            (["--video", "{out}/c.npz", "--checkpoint", "{out}/c.npz"], "is also --video"), (["--telemetry", "{field}/t"], "not a folder")))
         self.make("flow", "run", *RUN[:-2], "--out", self.path("run"))
         self.refuses("flow", "run", *RUN[2:-2], "--ic", self.places["{run}"], "--out", self.path("run"), saying="is an input")
 

@@ -154,7 +154,8 @@ TEST(TrainingLogs, TensorBoardDamage) {
   damaged[first + 1] ^= 1;
   EXPECT_TRUE(has(error(damaged), "the checksum of a record's length is wrong [f, record 2]"));
   EXPECT_TRUE(has(error(file.substr(0, file.size() - 3)), "the file ends inside of a record [f, record 2]"));
-  EXPECT_TRUE(has(error(file.substr(0, first + 5)), "the file ends inside of a record's header [f, record 2]"));
+  EXPECT_TRUE(
+      has(error(file.substr(0, first + 5)), "the file ends inside of a record's header [f, record 2]"));
   EXPECT_TRUE(has(error(file + event(2, member(1, "loss") + "\x15" + raw(2.0f))),
                   "step 2 of 'loss' is repeated [f:3]"));
   EXPECT_TRUE(

@@ -455,6 +455,7 @@ TEST(AreaStatistics, ReadsGeoJson) {
   EXPECT_NEAR(result.rows[0].mean, (2 * 8 + 3 * 7) / 15.0, 1e-9) << "the hole is in the lower row";
   expect_text("\"area\":\"7\"", to_json(result));
   table.options.layer = "trees";
+  fs::remove(table.options.file);
   expect_text("no layer 'trees'", table.refusal());
 }
 

@@ -175,9 +175,10 @@ TEST(Ranking, UnknownNamesAreRefused) {
 
 /// A computation of the shipped table.
 Computation products() {
-  return Computation({.name = "primitives.matmul",
-                      .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128"},
-                      .axes = {"least_side", "waves"}});
+  return Computation(
+      {.name = "primitives.matmul",
+       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128"},
+       .axes = {"least_side", "waves"}});
 }
 
 TEST(Choose, TakesTheFirstThatAppliesAndTellsWhy) {
@@ -213,10 +214,10 @@ TEST(Choose, OneThatIsAskedForIsTakenOrRefused) {
     choose(c, device, {}, "tile", only_tiles);
     FAIL();
   } catch (const InputError& e) {
-    EXPECT_STREQ(
-        e.what(),
-        "variant 'tile' [primitives.matmul]: expected one of columns, packed, tiles, wide, wide-64, tensor-64, "
-        "tensor-128");
+    EXPECT_STREQ(e.what(),
+                 "variant 'tile' [primitives.matmul]: expected one of columns, packed, tiles, wide, wide-64, "
+                 "tensor-64, "
+                 "tensor-128");
   }
 }
 
