@@ -81,7 +81,7 @@ TEST(Mat5, OtherVersionsAndDamageAreNamed) {
   EXPECT_NE(error_of(large.bytes()).find("shape"), std::string::npos);
   MatFile packed;
   packed.element<uint8_t>(15, {0x78, 0x9c, 1, 2, 3, 4, 5, 6});
-  EXPECT_NE(error_of(packed.bytes()).find("unpack"), std::string::npos);
+  EXPECT_NE(error_of(packed.bytes()).find("a damaged compressed array"), std::string::npos);
 }
 
 TEST(Mat5, TurbulenceFields) {
