@@ -348,7 +348,7 @@ class RecordTest(ProgramTest):
     def test_the_folder_of_another_command(self):
         """Its record is of its files: another command's replaces it, and a line says so."""
         folder = self.flow()
-        pipeline = ("flow", "pipeline", "--n", "16", "--steps", "4", "--device", "cpu", "--out", folder)
+        pipeline = ("flow", "pipeline", "--n", "16", "--steps", "16", "--stride", "2", "--device", "cpu", "--out", folder)
         warning = f"{folder} holds results of `lockstep flow run`, whose record is replaced by that of `lockstep flow pipeline`"
         self.assertIn(warning, run(*pipeline).stderr)
         self.assertNotIn("is replaced", run(*pipeline).stderr)
