@@ -20,6 +20,16 @@ if(LOCKSTEP_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
     ${LOCKSTEP_CCACHE})
 endif()
+# Neighbours in a list of sources are compiled as one: each header is read once for all of them. So no two files of a folder give different
+# things the same name, in anonymous namespaces neither.
+set(CMAKE_UNITY_BUILD ${LOCKSTEP_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
+# A compiler needs up to 1.3 GB for such a unit.
+cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)
+math(EXPR compilers "1 + ${memory} / 1500")
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS compilers=${compilers})
+set(CMAKE_JOB_POOL_COMPILE compilers)
+
 find_program(LOCKSTEP_LLD NAMES ld.lld-19 ld.lld)
 if(LOCKSTEP_LLD)
   add_link_options(-B${CMAKE_BINARY_DIR}/linker -fuse-ld=lld)
@@ -73,26 +83,19 @@ function(lockstep_print_features)
   endforeach()
 endfunction()
 
-# lockstep_library(<folder> SOURCES … [QUICK …] DEPENDS … [ALONE …]): static library lockstep_<folder>, alias lockstep::<folder>.
+# lockstep_library(<folder> SOURCES … [QUICK …] DEPENDS …): static library lockstep_<folder>, alias lockstep::<folder>.
 # QUICK: sources that trace kernels or arrange work, but loop over no data on the host: -O1 compiles them in three quarters of the time of -O3.
-# ALONE: sources that share names of their own with others, and are compiled by themselves. In both lists neighbours are one unit, so those
-# that read the same large headers (Eigen, oneTBB, JSON) stand side by side.
 function(lockstep_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;QUICK;DEPENDS;PRIVATE;ALONE")
-  if(arg_ALONE)
-    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;QUICK;DEPENDS;PRIVATE")
   add_library(lockstep_${name} STATIC ${arg_SOURCES})
   add_library(lockstep::${name} ALIAS lockstep_${name})
   target_include_directories(lockstep_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_DEPENDS} PRIVATE lockstep_warnings ${arg_PRIVATE})
-  set_target_properties(lockstep_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
   if(arg_QUICK)
     add_library(lockstep_${name}_quick OBJECT ${arg_QUICK})
     target_include_directories(lockstep_${name}_quick PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
     target_link_libraries(lockstep_${name}_quick PRIVATE ${arg_DEPENDS} lockstep_warnings ${arg_PRIVATE})
     target_compile_options(lockstep_${name}_quick PRIVATE $<$<CONFIG:Release>:-O1>)
-    set_target_properties(lockstep_${name}_quick PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE ${LOCKSTEP_UNITY_FILES})
     target_sources(lockstep_${name} PRIVATE $<TARGET_OBJECTS:lockstep_${name}_quick>)
   endif()
 endfunction()
@@ -127,16 +130,12 @@ endfunction()
 # fuzzer run the code that users get.
 # COST: about how many seconds it takes, for those above half a minute: CTest starts them first, so that none is left alone at the end.
 function(lockstep_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK_CODE" "COST" "SOURCES;DEPENDS;LABELS;ALONE")
-  if(arg_ALONE)
-    set_source_files_properties(${arg_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "QUICK_CODE" "COST" "SOURCES;DEPENDS;LABELS")
   add_executable(test_${name} ${arg_SOURCES})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE ${arg_DEPENDS} lockstep_warnings GTest::gtest GTest::gtest_main)
   # Tests spend their time in the library and in generated code: -O1 compiles them in two thirds of the time of -O3.
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ${LOCKSTEP_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 1800)
   if(arg_QUICK_CODE)

@@ -2,11 +2,11 @@
 # Compiles the core, the kernel language, the interpreter, the CPU device with kernels as WebAssembly and what stands on them
 # for wasm32 into FOLDER/core_*.o, and units of one's own beside them. Exit code 77 where clang-19's wasm32 packages or node are
 # missing (scripts/packages.sh web).
-# usage: wasm_core.sh FOLDER LEVEL [NAME=SOURCE,SOURCE…]...   (LEVEL: -O0 for tests, -Os for pages)
+# usage: wasm_core.sh FOLDER [NAME=SOURCE,SOURCE…]...
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-out=$1 level=$2
-shift 2
+out=$1
+shift
 
 skip() { echo "SKIPPED: $1 (scripts/packages.sh web)" >&2; exit 77; }
 [ "${LOCKSTEP_WASM:-on}" != off ] || skip "LOCKSTEP_WASM=off"
@@ -22,41 +22,38 @@ for name in fmt nlohmann eigen3; do ln -sfn "/usr/include/$name" "$out/include/$
 
 # A layer is a unit, since clang spends most of its time in headers.
 rm -f "$out"/core_*.{cpp,args,o}
-unit() {  # LEVEL NAME SOURCE...
-  local level=$1 file=$out/core_$2 source; shift 2
+unit() {  # NAME SOURCE...
+  local file=$out/core_$1 source; shift
   for source; do echo "#include \"$root/$source\""; done >"$file.cpp"
-  echo "$level -c $file.cpp -o $file.o" >"$file.args"
+  echo "-c $file.cpp -o $file.o" >"$file.args"
 }
-# Of what tests run without optimisation, only the interpreter, with its fma, runs for long.
-interp=$level
-if [ "$level" = -O0 ]; then interp=-O1; fi
-unit "$level" base src/core/*.cpp src/core/{numbers,reports}/*.cpp $(ls src/core/platform/web/*.cpp | grep -v fma) src/ir/*.cpp src/math/{expand,reference}.cpp
-unit "$level" compile src/compile/*.cpp src/compile/native/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
-unit "$level" wasm src/compile/wasm/*.cpp
-unit "$level" autodiff src/autodiff/*.cpp
-unit "$level" device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
+unit base src/core/*.cpp src/core/{numbers,reports}/*.cpp $(ls src/core/platform/web/*.cpp | grep -v fma) src/ir/*.cpp src/math/{expand,reference}.cpp
+unit compile src/compile/*.cpp src/compile/native/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
+unit wasm src/compile/wasm/*.cpp
+unit autodiff src/autodiff/*.cpp
+unit device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
 # WebGPU needs the two headers that scripts/fetch_wgpu.sh places; without them the core has no such device.
 for folder in "$out"/../include "$out"/../../include "$root/build/include"; do
   [ -e "$folder/webgpu.h" ] || continue
-  unit "$level" webgpu src/compile/clike/printer*.cpp src/compile/clike/cuda/cuda_points.cpp src/compile/clike/wgsl/*.cpp src/device/webgpu/browser/*.cpp \
+  unit webgpu src/compile/clike/printer*.cpp src/compile/clike/cuda/cuda_points.cpp src/compile/clike/wgsl/*.cpp src/device/webgpu/browser/*.cpp \
     $(ls src/device/webgpu/*.cpp src/device/webgpu/memory/*.cpp | grep -Ev '/(native|vulkan_memory)\.cpp')
   sed -i "s|\$| -isystem $folder|" "$out/core_webgpu.args"
   sed -i "s|\$| -DLOCKSTEP_HAS_WEBGPU|" "$out/core_device.args"
   break
 done
-unit "$interp" interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
-unit "$level" primitives $(ls src/primitives/*.cpp src/primitives/{products,sort,sums}/*.cpp | grep -v matmul) src/primitives/products/tensor/no_tensor.cpp
-unit "$level" fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
-unit "$level" solve src/solve/model/*.cpp
-unit "$level" verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
+unit interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
+unit primitives $(ls src/primitives/*.cpp src/primitives/{products,sort,sums}/*.cpp | grep -v matmul) src/primitives/products/tensor/no_tensor.cpp
+unit fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
+unit solve src/solve/model/*.cpp
+unit verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
 version=$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 for own; do
   IFS=, read -ra sources <<<"${own#*=}"
-  unit "$level" "${own%%=*}" "${sources[@]}"
+  unit "${own%%=*}" "${sources[@]}"
   sed -i "s|\$| -isystem $root/src/core/platform/web/tbb -isystem $root/src/core/platform/web/std -DLOCKSTEP_VERSION=\\\\\"$version\\\\\"|" "$out/core_${own%%=*}.args"
 done
 
-flags=(--target=wasm32-wasi -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
+flags=(--target=wasm32-wasi -Os -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY
   -DLOCKSTEP_HAS_CPU -DLOCKSTEP_HAS_INTERP "-fmacro-prefix-map=$root/=" -I"$root/include" -I"$root/src" -isystem "$out/include" -isystem "$out/include/eigen3")
 launcher=$(command -v ccache || true)
 printf '%s\n' "$out"/core_*.args |

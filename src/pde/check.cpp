@@ -31,7 +31,7 @@ double worse(double a, double b) {
 }
 
 /// An array that the residuals depend on: a field at a level, a parameter, or a profile.
-struct Part {
+struct CheckedPart {
   std::string what;
   std::string name;
   int field = -1, level = 0;  // of a field
@@ -51,7 +51,7 @@ struct Problem {
   Inputs inputs;
   HostData data;
   Doubles mask;
-  std::vector<Part> parts;
+  std::vector<CheckedPart> parts;
 
   Problem(const System& system, const Mesh& mesh, const Device& on, const Inputs& given)
       : device(on),
@@ -126,7 +126,7 @@ struct Problem {
                        {}});
   }
   void choose_directions(std::mt19937& random) {
-    for (Part& part : parts) {
+    for (CheckedPart& part : parts) {
       double squares = 0;
       for (size_t i = 0; i < part.count; ++i) squares += std::norm((*part.values)[part.first + i]);
       const double size = squares > 0 ? std::sqrt(squares / double(part.count)) : 1;
@@ -148,7 +148,7 @@ struct Problem {
   }
 
   /// The residuals' derivative along one part's direction.
-  Doubles slope_by(const Part& part) {
+  Doubles slope_by(const CheckedPart& part) {
     const HostData::Numbers before = *part.values;
     for (size_t i = 0; i < part.count; ++i)
       (*part.values)[part.first + i] += std::complex<double>(0, kStep * part.direction[i]);
@@ -181,7 +181,8 @@ class Rows {
 };
 
 /// The derivatives of one function by a part, as numbers.
-Doubles of_part(const Problem& p, const Part& part, const Buffer& by_field, const Loss::Numbers& by_number) {
+Doubles of_part(const Problem& p, const CheckedPart& part, const Buffer& by_field,
+                const Loss::Numbers& by_number) {
   if (part.field >= 0) return numbers_of(p.device, by_field);
   return part.profile ? by_number.profiles.at(part.name) : Doubles{by_number.parameters.at(part.name)};
 }
@@ -205,7 +206,7 @@ struct Direction {
 Direction choose_direction(Problem& p, std::mt19937& random) {
   p.choose_directions(random);
   Direction d;
-  for (Part& part : p.parts) {
+  for (CheckedPart& part : p.parts) {
     part.direction = p.rounded(std::move(part.direction));
     d.by_part.push_back(p.slope_by(part));
     if (d.all.empty()) d.all.assign(d.by_part.back().size(), 0.0);
@@ -217,7 +218,7 @@ Direction choose_direction(Problem& p, std::mt19937& random) {
 void check_products(Problem& p, const Direction& d, std::mt19937& random, Rows& rows) {
   std::map<std::string, std::array<Buffer, 3>> tangents;
   Loss::Numbers along;
-  for (const Part& part : p.parts)
+  for (const CheckedPart& part : p.parts)
     if (part.field >= 0)
       tangents[part.name][size_t(part.level + 1)] =
           p.upload(part.direction, p.inputs.fields.at(part.name)[size_t(part.level + 1)].shape());
@@ -238,7 +239,7 @@ void check_products(Problem& p, const Direction& d, std::mt19937& random, Rows& 
   const Loss::Numbers numbers = p.loss.number_vjp(p.device, p.inputs, cotangents);
   const Sum ahead = dot(slope, w);
   Sum behind;
-  for (const Part& part : p.parts) {
+  for (const CheckedPart& part : p.parts) {
     const Buffer by_field = part.field < 0 ? Buffer() : back.at(part.name)[size_t(part.level + 1)];
     const Sum one = dot(of_part(p, part, by_field, numbers), part.direction);
     behind.value += one.value, behind.size += one.size;
@@ -259,7 +260,7 @@ void check_gradients(const Problem& p, const Direction& d, const Terms& t, const
                      const Loss::Numbers& numbers, Rows& rows) {
   const size_t cells = size_t(p.loss.mesh().count());
   for (size_t k = 0; k < p.parts.size(); ++k) {
-    const Part& part = p.parts[k];
+    const CheckedPart& part = p.parts[k];
     Sum wanted;
     double scale = 0;
     for (size_t i = 0; i < t.residuals.size(); ++i) {

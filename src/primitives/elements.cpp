@@ -20,7 +20,7 @@ const Kernel& copy_kernel(int rank) {
   return rank == 1 ? one : rank == 2 ? two : three;
 }
 
-constexpr int kTile = 32, kTileRows = 8;
+constexpr int kCorner = 32, kCornerRows = 8;
 
 }  // namespace
 
@@ -63,20 +63,20 @@ const Kernel& transpose_kernel() {
   static const Kernel k = kernel(
       kernel_name<T>("transpose"),
       [](Group<2> g, Grid<T, 2> from, Out<T, 2> to) {
-        const SharedArray<T> tile(kTile * (kTile + 1));
+        const SharedArray<T> tile(kCorner * (kCorner + 1));
         const Val<i32> x = g.local(0), y = g.local(1);
         const Val<i32> rows = from.size(0), columns = from.size(1);
-        const Val<i32> column = g.id(0) * kTile + x, first_row = g.id(1) * kTile + y;
-        for (int r = 0; r < kTile; r += kTileRows)
+        const Val<i32> column = g.id(0) * kCorner + x, first_row = g.id(1) * kCorner + y;
+        for (int r = 0; r < kCorner; r += kCornerRows)
           if_(column < columns && first_row + r < rows,
-              [&] { tile[(y + r) * (kTile + 1) + x] = from(first_row + r, column); });
+              [&] { tile[(y + r) * (kCorner + 1) + x] = from(first_row + r, column); });
         barrier();
-        const Val<i32> row = g.id(1) * kTile + x, first_column = g.id(0) * kTile + y;
-        for (int r = 0; r < kTile; r += kTileRows)
+        const Val<i32> row = g.id(1) * kCorner + x, first_column = g.id(0) * kCorner + y;
+        for (int r = 0; r < kCorner; r += kCornerRows)
           if_(row < rows && first_column + r < columns,
-              [&] { to(first_column + r, row) = tile[x * (kTile + 1) + y + r]; });
+              [&] { to(first_column + r, row) = tile[x * (kCorner + 1) + y + r]; });
       },
-      KernelOptions{{kTile, kTileRows, 1}, 0});
+      KernelOptions{{kCorner, kCornerRows, 1}, 0});
   return k;
 }
 
@@ -154,7 +154,7 @@ void transpose(const Device& device, const Buffer& from, const Buffer& to, const
   if (from.elements() == 0) return;
   with_element(from.storage(), where, [&]<class T>(T) {
     device.launch_on(stream, transpose_kernel<T>(),
-                     {divide_up(from.shape()[0], kTile), divide_up(from.shape()[1], kTile)}, from, to);
+                     {divide_up(from.shape()[0], kCorner), divide_up(from.shape()[1], kCorner)}, from, to);
   });
 }
 

@@ -265,37 +265,38 @@ TEST(DynamicKernel, ParametersOfAKernel) {
 }
 
 template <class Body>
-std::string trace_error(Body body) {
+std::string dynamic_error(Body body) {
   return refusal([&] { kernel("test.wrong", [&](At<1> at, Parameters& p) { body(at, p); }); });
 }
 
 TEST(DynamicKernel, WrongUseIsNamed) {
   const auto in = HasSubstr("test.wrong");
   EXPECT_THAT(
-      trace_error([](At<1>, Parameters& p) { p.read("a", Storage::f32, 1), p.scalar("a", Type::f32); }),
+      dynamic_error([](At<1>, Parameters& p) { p.read("a", Storage::f32, 1), p.scalar("a", Type::f32); }),
       AllOf(in, HasSubstr("two parameters named a")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { p.read("a b", Storage::f32, 1); }),
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { p.read("a b", Storage::f32, 1); }),
               AllOf(in, HasSubstr("'a b'")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { p.read("a", Storage::f32, 5); }), HasSubstr("1 to 4"));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { p.read("a", Storage::i16, 1); }),
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { p.read("a", Storage::f32, 5); }), HasSubstr("1 to 4"));
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { p.read("a", Storage::i16, 1); }),
               AllOf(in, HasSubstr("elements of i16")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { p.scalar("a", Type::f64).as<f32>(); }),
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { p.scalar("a", Type::f64).as<f32>(); }),
               AllOf(in, HasSubstr("f64"), HasSubstr("f32")));
-  EXPECT_THAT(trace_error([](At<1> at, Parameters& p) { p.scalar("a", Type::f64) + AnyVal(at.x); }),
+  EXPECT_THAT(dynamic_error([](At<1> at, Parameters& p) { p.scalar("a", Type::f64) + AnyVal(at.x); }),
               AllOf(in, HasSubstr("f64"), HasSubstr("i32")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { p.scalar("a", Type::f32) % 2; }),
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { p.scalar("a", Type::f32) % 2; }),
               AllOf(in, HasSubstr("an integer type")));
-  EXPECT_THAT(trace_error([](At<1> at, Parameters& p) { p.read("a", Storage::f32, 2).load({at.x}); }),
+  EXPECT_THAT(dynamic_error([](At<1> at, Parameters& p) { p.read("a", Storage::f32, 2).load({at.x}); }),
               AllOf(in, HasSubstr("1 coordinates"), HasSubstr("buffer a")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) { Index(p.scalar("a", Type::f32)); }),
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) { Index(p.scalar("a", Type::f32)); }),
               AllOf(in, HasSubstr("coordinate of type f32")));
-  EXPECT_THAT(trace_error([](At<1> at, Parameters&) { AnyLocal(Storage::f32, 2).store(0, AnyVal(at.x)); }),
+  EXPECT_THAT(dynamic_error([](At<1> at, Parameters&) { AnyLocal(Storage::f32, 2).store(0, AnyVal(at.x)); }),
               AllOf(in, HasSubstr("i32 stored in an array of f32")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters& p) {
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters& p) {
                 p.read_write("a", Storage::f32, 1).atomic_add(0, AnyVal::number(Type::f32, 1));
               }),
               AllOf(in, HasSubstr("atomic")));
-  EXPECT_THAT(trace_error([](At<1>, Parameters&) { AnyVal() + 1; }), AllOf(in, HasSubstr("an empty value")));
+  EXPECT_THAT(dynamic_error([](At<1>, Parameters&) { AnyVal() + 1; }),
+              AllOf(in, HasSubstr("an empty value")));
 }
 
 }  // namespace

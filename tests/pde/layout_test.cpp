@@ -18,14 +18,14 @@ using testing::random_array;
 using testing::random_state;
 using testing::upload;
 
-struct Problem {
+struct LayoutProblem {
   const char* boundary;
   std::array<int64_t, 3> cells;
   bool masked;
   int order;
 };
 
-std::vector<Problem> problems() {
+std::vector<LayoutProblem> problems() {
   return {{"periodic", {20, 9, 13}, false, 2},
           {"x=free_slip,y-=clamp,y+=dirichlet_face:0.5,z=no_slip", {21, 13, 12}, true, 2},
           {"y=clamp", {16, 13, 14}, false, 4}};
@@ -40,7 +40,7 @@ std::vector<float> random_mask(const Mesh& mesh, size_t members) {
 
 TEST(Layout, RowsAreTheSameBits) {
   for (const Device& device : devices())
-    for (const Problem& problem : problems()) {
+    for (const LayoutProblem& problem : problems()) {
       const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
       const size_t n = size_t(mesh.count());
       const auto state = random_state<float>(mesh, 9);
@@ -81,7 +81,7 @@ TEST(Layout, RowsAreTheSameBits) {
 TEST(Layout, MembersOfABatchAreSingleGrids) {
   constexpr int64_t kMembers = 4;  // a power of two: the mean over them rounds nothing
   for (const Device& device : devices())
-    for (const Problem& problem : problems()) {
+    for (const LayoutProblem& problem : problems()) {
       const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
       const size_t n = size_t(mesh.count());
       const auto [nx, ny, nz] = problem.cells;
@@ -252,7 +252,7 @@ void expect_boundary_means(const Device& device, const Loss& loss, const Mesh& m
 TEST(Layout, ProductsOfRowsAndMembersAreThoseOfSingleGrids) {
   constexpr size_t kMembers = 2;
   for (const Device& device : devices())
-    for (const Problem& problem : problems()) {
+    for (const LayoutProblem& problem : problems()) {
       const Mesh mesh = mesh_of(problem.cells, problem.boundary, problem.order);
       const Loss loss(transport(3), mesh);
       const Members members(device, mesh, kMembers);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 
-#include "device/devices.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/pde.hpp"
 #include "pde/problems.hpp"
@@ -12,11 +11,7 @@
 namespace lockstep::pde {
 namespace {
 
-std::vector<Device> devices() {
-  std::vector<Device> open;
-  for (const std::string& name : host_devices()) open.push_back(Device::open(name));
-  return open;
-}
+using testing::devices;
 
 std::vector<double> random_numbers(int64_t n, uint32_t seed) {
   std::mt19937 random(seed);

@@ -68,7 +68,7 @@ LossOptions slabs(int64_t slab) {
   return o;
 }
 
-struct Problem {
+struct TrajectoryProblem {
   const char* boundary;
   int order;
   bool masked;
@@ -77,9 +77,10 @@ struct Problem {
 // The order of sums is the same for every number of levels a sweep takes; the last sweep takes what is left.
 TEST(Trajectory, SweepsOfAnyLevelsAreTheBitsOfSlabs) {
   for (const Device& device : devices())
-    for (const Problem& p :
-         {Problem{"periodic", 2, false}, Problem{"x=clamp,y=no_slip,z=free_slip", 2, true},
-          Problem{"x=dirichlet_face:0.3,z=ghost:1", 2, true}, Problem{"z=clamp", 4, true}}) {
+    for (const TrajectoryProblem& p : {TrajectoryProblem{"periodic", 2, false},
+                                       TrajectoryProblem{"x=clamp,y=no_slip,z=free_slip", 2, true},
+                                       TrajectoryProblem{"x=dirichlet_face:0.3,z=ghost:1", 2, true},
+                                       TrajectoryProblem{"z=clamp", 4, true}}) {
       const Mesh mesh = mesh_of({11, 10, 12}, p.boundary, p.order);
       const Loss loss(transport(3), mesh);
       for (int64_t levels : {3, 7}) {

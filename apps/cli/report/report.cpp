@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 namespace html = io::html;
 using nlohmann::json;
 
-std::string text_of(const json& value) {
+std::string cell_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_float()) return fmt::format("{:.5g}", value.get<double>());
   if (value.is_null()) return "";
@@ -61,7 +61,7 @@ html::Table table_of(const json& rows) {
   }
   for (const json& row : rows) {
     std::vector<std::string> cells;
-    for (const std::string& key : table.head) cells.push_back(row.contains(key) ? text_of(row[key]) : "");
+    for (const std::string& key : table.head) cells.push_back(row.contains(key) ? cell_of(row[key]) : "");
     const bool bad = (row.contains("pass") && row["pass"] == false) ||
                      (row.contains("regression") && row["regression"] == true) ||
                      (row.contains("fallbacks") && row["fallbacks"].is_number() && row["fallbacks"] != 0);
@@ -144,15 +144,15 @@ void collect(const json& object, const std::string& before, Facts& facts) {
     const std::string name = before + key;
     if (value.is_object() && value.contains("given") && value.contains("value")) {  // an option of a record
       const bool given = value["given"] == true;
-      if (const std::string text = text_of(value["value"]); !text.empty())
+      if (const std::string text = cell_of(value["value"]); !text.empty())
         facts.emplace_back(name, text + (given ? "" : " (default)"));
     } else if (value.is_object()) {
       collect(value, name + " ", facts);
     } else if (!value.is_array()) {
-      facts.emplace_back(name, text_of(value));
+      facts.emplace_back(name, cell_of(value));
     } else if (!is_table(value)) {
       std::vector<std::string> items;
-      for (const json& item : value) items.push_back(text_of(item));
+      for (const json& item : value) items.push_back(cell_of(item));
       facts.emplace_back(name, fmt::format("{}", fmt::join(items, ", ")));
     }
   }

@@ -43,9 +43,11 @@ double number_in(const std::string& text) {
 
 std::map<std::string, double> read_assignments(const std::string& text) {
   std::map<std::string, double> numbers;
-  for (const auto& [name, value] : assignments_in(text))
-    if (!std::isfinite(numbers[name] = number_in(value)))
-      throw bad_text(fmt::format("'{}={}'", name, value), "finite numbers");
+  for (const auto& [name, value] : assignments_in(text)) {
+    const double number = number_in(value);
+    if (!std::isfinite(number)) throw bad_text(fmt::format("'{}={}'", name, value), "finite numbers");
+    numbers[name] = number;
+  }
   return numbers;
 }
 

@@ -27,22 +27,23 @@ std::vector<double> constants_of(const Discretisation& d, const Target& t, const
 
 bool prescribed(const Side& side) { return side.rule == Rule::dirichlet_face || side.rule == Rule::ghost; }
 
-struct Part {
+struct LayerPart {
   const Target* target;
   const Term* term;
 };
 
 /// Fields that the derivatives of parts read.
-std::vector<FieldLevel> part_fields(const Plan& plan, const std::vector<Part>& parts, Access::Kind kind) {
+std::vector<FieldLevel> part_fields(const Plan& plan, const std::vector<LayerPart>& parts,
+                                    Access::Kind kind) {
   std::vector<Value> values;
-  for (const Part& p : parts) values.push_back(p.term->g);
+  for (const LayerPart& p : parts) values.push_back(p.term->g);
   return fields_of(plan, values, kind);
 }
 
 /// Points kernel over the outer layers of one end of an axis. Parameters: fields, cotangents (rank 4), result
 /// (parts and three axes), nx, ny, nz, scales, parameters.
-Kernel layer_kernel(const Discretisation& d, const KernelForm& form, const std::vector<Part>& parts, int axis,
-                    int end) {
+Kernel layer_kernel(const Discretisation& d, const KernelForm& form, const std::vector<LayerPart>& parts,
+                    int axis, int end) {
   const std::string name = fmt::format("pde.boundary.{}.{}{}", variant(d, form), char('x' + axis), end);
   return kernel(name, [&](At<3> point, Parameters& p) {
     const FieldArrays arrays(p, *d.plan, part_fields(*d.plan, parts, Access::field), form, kField),
@@ -188,7 +189,7 @@ std::vector<std::vector<double>> side_cells(Loss::State& state, const Device& de
     const auto last = std::find_if(first, sides.end(), [&, axis = axis, end = end](const SidePart& p) {
       return p.axis != axis || p.end != end;
     });
-    std::vector<Part> parts;
+    std::vector<LayerPart> parts;
     for (auto p = first; p != last; ++p)
       parts.push_back({&plan.targets[p->target], &plan.targets[p->target].terms[p->term]});
     first = last;

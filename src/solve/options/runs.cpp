@@ -29,17 +29,15 @@ std::span<const Choice<UpAxis>> choices(UpAxis) {
 
 namespace {
 
-using Use = Option::Use;
-
 template <class Run>
 OptionBuilder add_input(Schema<Run>& s, const char* help) {
-  return s.option("file", &Run::file, help).flag("FILE").file(Use::input).positional();
+  return s.option("file", &Run::file, help).flag("FILE").file(Option::Use::input).positional();
 }
 template <class Run>
 OptionBuilder add_output(Schema<Run>& s, const char* name, std::string Run::* member, const char* help,
                          std::vector<std::string> endings) {
   return s.option(name, member, help)
-      .file(Use::output_file, std::move(endings))
+      .file(Option::Use::output_file, std::move(endings))
       .shown("FILE")
       .effect(Effect::display);
 }
@@ -89,7 +87,7 @@ template <class Run>
 void add_fit_model(Schema<Run>& s) {
   s.option("others", &Run::others, "more data sets with the same columns")
       .flag("FILES")
-      .file(Use::input)
+      .file(Option::Use::input)
       .positional();
   s.option("model", &Run::model,
            "formula over columns and parameters, also of line shapes: gaussian(t) + linear(t)")
@@ -158,7 +156,7 @@ void describe(Schema<FitRun>& s) {
            "95 % bands of the curve and of new measurements, also in {out} and {picture}");
   s.option("at", &FitRun::at,
            "CSV with the columns of {x}: points at which the curve and {bands} are evaluated")
-      .file(Use::input)
+      .file(Option::Use::input)
       .shown("FILE");
   add_output(s, "curve", &FitRun::curve, "CSV: the points of {at}, the curve and its bands",
              {".csv", ".txt"});
@@ -247,7 +245,7 @@ void describe(Schema<MeshPictureRun>& s) {
   s.of("solve::MeshPictureRun");
   s.option("picture", &MeshPictureRun::file, "PNG of the mesh")
       .member("file")
-      .file(Use::output_file, {".png"})
+      .file(Option::Use::output_file, {".png"})
       .shown("FILE")
       .effect(Effect::display);
   s.option("color", &MeshPictureRun::color, "colour in the picture").effect(Effect::display);
@@ -280,7 +278,7 @@ void describe(Schema<MeshRun>& s) {
            ".obj, .ply or .stl, or icosphere:LEVEL, dome:LEVEL, grid:RxC, cylinder:AROUNDxALONG, "
            "bar:SIDExLENGTH")
       .flag("FILE")
-      .file(Use::input)
+      .file(Option::Use::input)
       .positional()
       .required();
   s.option("energy", &MeshRun::energy, "the energy; docs/mesh.md has the formulas", energies()).required();
@@ -293,7 +291,7 @@ void describe(Schema<MeshRun>& s) {
       .shown("HANDLES");
   s.option("handles_file", &MeshRun::handles_file, "handles from a file: vertex x y z on each line")
       .flag("handles")
-      .file(Use::input)
+      .file(Option::Use::input)
       .shown("FILE");
   s.option("attach", &MeshRun::attach, "stiffness that pulls vertices to their positions")
       .or_else("0.1 for smooth, else 0")

@@ -18,7 +18,7 @@
 namespace lockstep::urban {
 namespace {
 
-constexpr float kRoof = 2;  // m above the ground, as the model has it
+constexpr float kLowestRoof = 2;  // m above the ground, as the model has it
 /// Shares of fewer pixels say nothing.
 constexpr int64_t kEnoughPixels = 100;
 /// Medians are of at most about as many pixels.
@@ -131,8 +131,8 @@ class CityPass : public CityCounts {
     if (sample) counts.heights.push_back(height);
     const float above = above_ground(p);
     if (!std::isnan(above)) {
-      ++(above < kRoof ? counts.ground : counts.roofs);
-      counts.below += above < -kRoof;
+      ++(above < kLowestRoof ? counts.ground : counts.roofs);
+      counts.below += above < -kLowestRoof;
       counts.building.take(above, p);
       if (sample) counts.over_ground.push_back(above);
       if (sample && has_ground() && dem_[p] > 5) counts.ratios.push_back(height / dem_[p]);
@@ -181,7 +181,7 @@ void check_ground(CityPass& pass, const CheckedCity& checked, Findings& findings
     if (!checked.land_cover.empty())
       return findings.ok("ground", {}, "", "no DEM: the land cover distinguishes buildings from the ground");
     const auto flat = std::count_if(pass.heights.begin(), pass.heights.end(),
-                                    [&](float h) { return h < pass.lowest + kRoof; });
+                                    [&](float h) { return h < pass.lowest + kLowestRoof; });
     const double share = 100.0 * double(flat) / double(pass.heights.size());
     const std::string text = fmt::format(
         "no DEM and no land cover: the ground is taken as flat at {:g} m; {:.0f} % of the pixels are less "
@@ -280,7 +280,7 @@ void check_points(const CityPass& pass, const CheckedCity& checked, Findings& fi
     const float above = pass.above_ground(p);
     const bool roof = std::isnan(above)
                           ? !checked.land_cover.empty() && pass.land_cover(p) == float(kBuildingCode)
-                          : above >= kRoof;
+                          : above >= kLowestRoof;
     if (roof)
       findings.warn("points", above, "m",
                     fmt::format("point {} is on a roof{}", point.id,

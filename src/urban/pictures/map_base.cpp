@@ -11,7 +11,7 @@ namespace {
 
 constexpr io::Rgb kRoofInk = {228, 226, 222}, kWaterInk = {178, 186, 198}, kBuildingLine = {72, 76, 86},
                   kCrownLine = {20, 84, 40};
-constexpr uint8_t kRoof = 1, kWater = 2;
+constexpr uint8_t kRoofCover = 1, kWaterCover = 2;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ MapBase map_base(const City& city, std::span<const int32_t> land_cover, std::spa
     if (city.is_missing(static_cast<int64_t>(p))) continue;
     const int32_t code = land_cover.empty() ? 0 : land_cover[p];
     base.buildings[p] = code == kBuildingCode || (!low.empty() && !low[p]);
-    if (!ground[p]) base.cover[p] = code == kWaterCode && !base.buildings[p] ? kWater : kRoof;
+    if (!ground[p]) base.cover[p] = code == kWaterCode && !base.buildings[p] ? kWaterCover : kRoofCover;
   }
   if (!city.has_vegetation()) return base;
   const std::span<const float> top = city.canopy.as<float>();

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numbers>
+
+#include "urban/angles.hpp"
 
 namespace lockstep::urban {
 namespace {
-
-constexpr double kPi = std::numbers::pi;
-constexpr double kDegree = kPi / 180;
 
 // Four coefficients a clearness bin (Perez et al. 1993, table 1).
 constexpr double kA[8][4] = {{1.3525, -.2576, -.2690, -1.4366}, {-1.2219, -.7730, 1.4148, 1.1016},
@@ -35,7 +33,7 @@ constexpr double kE[8][4] = {{.0356, -.1246, -.5718, .9938},    {.2624, .0672, -
 constexpr double kBinEdges[7] = {1.065, 1.230, 1.500, 1.950, 2.800, 4.500, 6.200};
 
 double air_mass(double altitude_deg, PerezFormula formula) {
-  const double s = std::sin(altitude_deg * kDegree);
+  const double s = std::sin(altitude_deg * kRadian);
   if (altitude_deg >= 10) return 1 / s;
   const double low = 0.50572 * std::pow(altitude_deg + 6.07995, -1.6364);
   return formula == PerezFormula::perez93 ? 1 / (s + low) : 1 / s + low;
@@ -48,7 +46,7 @@ std::vector<double> even(size_t count) {
 }  // namespace
 
 PerezSky perez_sky(const PerezInput& in, PerezFormula formula) {
-  const double zenith = (90 - in.sun_altitude_deg) * kDegree;
+  const double zenith = (90 - in.sun_altitude_deg) * kRadian;
   const double kappa = 1.041 * zenith * zenith * zenith;
   const double diffuse = in.diffuse_w_m2, all = in.diffuse_w_m2 + in.beam_w_m2;
   double clearness = 0;
@@ -71,7 +69,7 @@ std::vector<double> perez_luminance(std::span<const Direction> patches, const Pe
                                     PerezFormula formula, bool guards) {
   if (guards && (in.sun_altitude_deg < 3 || in.diffuse_w_m2 < 10)) return even(patches.size());
   const PerezSky sky = perez_sky(in, formula);
-  const double z = (90 - in.sun_altitude_deg) * kDegree, d = sky.brightness;
+  const double z = (90 - in.sun_altitude_deg) * kRadian, d = sky.brightness;
   const auto linear = [&](const double(&table)[8][4]) {
     const double* const x = table[sky.bin];
     return x[0] + x[1] * z + d * (x[2] + x[3] * z);
@@ -83,13 +81,13 @@ std::vector<double> perez_luminance(std::span<const Direction> patches, const Pe
     const double again = formula == PerezFormula::umep_compat ? d * d : d;
     dd = -std::exp(d * (kD[0][0] + kD[0][1] * z)) + kD[0][2] + again * kD[0][3];
   }
-  const double sun = in.sun_altitude_deg * kDegree;
+  const double sun = in.sun_altitude_deg * kRadian;
   std::vector<double> luminance;
   double sum = 0;
   bool negative = false;
   for (const Direction& patch : patches) {
-    const double p = patch.altitude_deg * kDegree;
-    const double apart = std::abs(patch.azimuth_deg - in.sun_azimuth_deg) * kDegree;
+    const double p = patch.altitude_deg * kRadian;
+    const double apart = std::abs(patch.azimuth_deg - in.sun_azimuth_deg) * kRadian;
     const double cosine =
         std::clamp(std::sin(p) * std::sin(sun) + std::cos(sun) * std::cos(p) * std::cos(apart), -1.0, 1.0);
     const double l = (1 + a * std::exp(b / std::sin(p))) *
@@ -108,7 +106,7 @@ std::vector<double> band_solid_angles(const SkyDivision& sky) {
   std::vector<double> angles;
   for (size_t k = 0; k < sky.bands.size(); ++k) {
     const SkyBand& band = sky.bands[k];
-    const auto sine = [&](double deg) { return std::sin(deg * kDegree); };
+    const auto sine = [&](double deg) { return std::sin(deg * kRadian); };
     const bool zenith = band.count == 1 && k > 0;
     angles.push_back(zenith ? 2 * kPi * (1 - sine(sky.bands[k - 1].altitude_deg + half))
                             : 2 * kPi / band.count *
@@ -132,12 +130,12 @@ double lit_arc(double low, double high) {
 
 std::vector<PatchCosines> patch_cosines(const SkyDivision& sky, bool exact) {
   const std::vector<double> angles = band_solid_angles(sky);
-  const double half = sky.bands.front().altitude_deg * kDegree;
+  const double half = sky.bands.front().altitude_deg * kRadian;
   std::vector<PatchCosines> all;
   for (size_t k = 0; k < sky.patches.size(); ++k) {
     const auto b = static_cast<size_t>(sky.band_of_patch[k]);
-    const double altitude = sky.patches[k].altitude_deg * kDegree,
-                 azimuth = sky.patches[k].azimuth_deg * kDegree;
+    const double altitude = sky.patches[k].altitude_deg * kRadian,
+                 azimuth = sky.patches[k].azimuth_deg * kRadian;
     PatchCosines c{};
     if (!exact) {
       c.down = angles[b] * std::sin(altitude);
@@ -148,7 +146,7 @@ std::vector<PatchCosines> patch_cosines(const SkyDivision& sky, bool exact) {
       continue;
     }
     const bool zenith = sky.bands[b].count == 1 && b > 0;
-    const double low = zenith ? sky.bands[b - 1].altitude_deg * kDegree + half : altitude - half,
+    const double low = zenith ? sky.bands[b - 1].altitude_deg * kRadian + half : altitude - half,
                  high = zenith ? kPi / 2 : altitude + half, width = 2 * kPi / sky.bands[b].count;
     const double rise = (high - low) / 2 + (std::sin(2 * high) - std::sin(2 * low)) / 4;  // ∫ cos²
     c.down = width * (std::pow(std::sin(high), 2) - std::pow(std::sin(low), 2)) / 2;

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 
+#include "urban/angles.hpp"
 #include "urban/city/random_city.hpp"
 #include "urban/city/scene.hpp"
 #include "urban/radiation/step/scalars.hpp"
@@ -17,7 +17,6 @@
 namespace lockstep::urban {
 namespace {
 
-constexpr double kDegree = std::numbers::pi / 180;
 constexpr SkyPatches kSkies[] = {SkyPatches::p145, SkyPatches::p153, SkyPatches::p305, SkyPatches::p609};
 
 Gate gate(const std::string& name, double value, double limit, const char* unit, const std::string& note) {
@@ -57,7 +56,7 @@ StepForcing noon(double beam, double diffuse) {
   f.day_fraction = 0.5;
   f.beam_w_m2 = beam;
   f.diffuse_w_m2 = diffuse;
-  f.global_w_m2 = diffuse + beam * std::sin(40 * kDegree);
+  f.global_w_m2 = diffuse + beam * std::sin(40 * kRadian);
   f.clear_beam_w_m2 = 800;
   f.clear_diffuse_w_m2 = 90;
   f.clear_correction = 1;
@@ -129,8 +128,8 @@ double reflected_share() {
   for (const double beam : {0.0, 400.0, 900.0}) {
     const StepForcing f = noon(beam, 150);
     const StepScalars s = step_scalars(f, {});
-    const double received = beam * std::cos(40 * kDegree) + 150 / 2.0;
-    worst = std::max(worst, s.wall_lit_shortwave * std::numbers::pi / received / s.wall_albedo);
+    const double received = beam * std::cos(40 * kRadian) + 150 / 2.0;
+    worst = std::max(worst, s.wall_lit_shortwave * kPi / received / s.wall_albedo);
   }
   return worst;
 }
@@ -145,11 +144,11 @@ double basin_error(Context& context) {
       for (int r = 0; r < 71; ++r)
         for (int c = 0; c < 71; ++c)
           if (std::hypot(r - 35, c - 35) >= 30)
-            input.dsm.at(r, c) = static_cast<float>(30 * std::tan(rim * kDegree));
+            input.dsm.at(r, c) = static_cast<float>(30 * std::tan(rim * kRadian));
       SkyOptions options;
       options.patches = patches;
       const SkyViewFactors sky = compute_sky_view_factors(context, input, options, {}, nullptr);
-      const double theory = std::pow(std::cos(rim * kDegree), 2);
+      const double theory = std::pow(std::cos(rim * kRadian), 2);
       worst = std::max(worst, std::abs(static_cast<double>(sky["svf"].at(35, 35)) - theory));
     }
   return worst;
@@ -220,7 +219,7 @@ double low_beam() {
     row[io::Weather::air_temperature] = 18;
     row[io::Weather::relative_humidity] = 60;
     const double altitude = sun_of_interval(site, row.time, 10).altitude_deg;
-    row[io::Weather::global] = altitude > 0 ? 1100 * std::sin(altitude * kDegree) : 0;
+    row[io::Weather::global] = altitude > 0 ? 1100 * std::sin(altitude * kRadian) : 0;
     t.rows.push_back(row);
   }
   const WeatherRules rules = weather_rules(Preset::corrected, {});

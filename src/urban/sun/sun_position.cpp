@@ -6,19 +6,18 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <numbers>
 #include <optional>
 #include <string>
 
 #include "lockstep/error.hpp"
 #include "lockstep/urban.hpp"
+#include "urban/angles.hpp"
 #include "urban/sun/spa_tables.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-constexpr double kRadian = std::numbers::pi / 180;
-constexpr double kDegree = 180 / std::numbers::pi;
+constexpr double kDegree = 180 / kPi;
 
 double wrap360(double degrees) {
   const double rest = std::fmod(degrees, 360.0);

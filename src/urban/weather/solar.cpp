@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
+
+#include "urban/angles.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-constexpr double kPi = std::numbers::pi;
-constexpr double kRadian = kPi / 180;
 constexpr double kSolarConstant = 1370;
 
 /// G of Smith (1966): rows of 10° latitude, columns winter, spring, summer, autumn of the northern half.

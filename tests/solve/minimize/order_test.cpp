@@ -98,25 +98,25 @@ Problem bundle() {
   return problem;
 }
 
-struct Solved {
+struct SolvedInOrder {
   Summary summary;
   std::vector<double> points;
 };
-Solved solve(Linear linear, const Orders& order, const char* device = "cpu", Method method = Method::lm) {
+SolvedInOrder solve(Linear linear, const Orders& order, const char* device = "cpu", Method method = Method::lm) {
   Problem problem = bundle();
   Context context{ContextOptions{.device = device}};
   Options options;
   options.method = method, options.linear = linear, options.order = order;
   options.max_iterations = 4, options.forcing = 1e-8;
   if (method == Method::gn) options.max_iterations = 2;
-  Solved out{minimize(problem, context, options), {}};
+  SolvedInOrder out{minimize(problem, context, options), {}};
   const auto values = problem.values(BlockSet{1});
   out.points.assign(values.begin(), values.end());
   return out;
 }
 
 TEST(Order, OfEveryKindGivesTheSameStepsUpToRounding) {
-  const Solved expected = solve(Linear::dense_cholesky, {});
+  const SolvedInOrder expected = solve(Linear::dense_cholesky, {});
   ASSERT_EQ(expected.summary.trace.size(), 4u);
   const Orders points_first{"points"}, both{"points", "cameras"}, cameras_first{"cameras", "points"},
       mixed{"points:0-9+cameras:2", "cameras:0-1", "points:20-59"};
@@ -126,13 +126,13 @@ TEST(Order, OfEveryKindGivesTheSameStepsUpToRounding) {
            {Linear::dense_schur, {points_first, both, cameras_first, {"points:0-30"}, {"cameras:1"}}},
            {Linear::schur_pcg, {points_first, both, cameras_first}}})
     for (const Orders& order : orders) {
-      const Solved found = solve(linear, order);
+      const SolvedInOrder found = solve(linear, order);
       ASSERT_EQ(found.summary.trace.size(), 4u) << name(linear) << order[0];
       for (size_t k = 0; k < 4; ++k)
         EXPECT_NEAR(found.summary.trace[k].cost, expected.summary.trace[k].cost,
                     1e-7 * expected.summary.trace[k].cost)
             << name(linear) << " " << order[0] << " " << k;
-      const Solved again = solve(linear, order, "interp");
+      const SolvedInOrder again = solve(linear, order, "interp");
       EXPECT_EQ(again.points, found.points) << name(linear) << order[0];
       EXPECT_EQ(again.summary.final_cost, found.summary.final_cost);
     }

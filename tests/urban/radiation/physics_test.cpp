@@ -10,8 +10,7 @@
 #include "urban/radiation/model.hpp"
 #include "urban/radiation/perez.hpp"
 #include "urban/radiation/step/scalars.hpp"
-#include "urban/rasters.hpp"
-#include "urban/scenes.hpp"
+#include "urban/radiation/walled_city.hpp"
 #include "urban/sky/svf_weights.hpp"
 #include "urban/weather/solar.hpp"
 
@@ -20,32 +19,6 @@ namespace {
 
 constexpr double kPi = std::numbers::pi, kDegree = kPi / 180;
 constexpr SkyPatches kSkies[] = {SkyPatches::p145, SkyPatches::p153, SkyPatches::p305, SkyPatches::p609};
-
-const Device& cpu() {
-  static const Device device = Device::open("cpu");
-  return device;
-}
-
-struct Site {
-  City city;
-  Walls walls;
-  std::vector<int32_t> codes;
-
-  explicit Site(CityInput input) : city(prepare_city(std::move(input))) {
-    if (city.dem.empty()) city.dem = Raster(city.rows, city.cols, city.lowest).values;
-    const std::vector<float> heights = reference::wall_height<float>(city, 1.0);
-    walls = {raster_of(city.rows, city.cols, heights),
-             raster_of(city.rows, city.cols, reference::wall_aspect<float>(city, heights))};
-  }
-  RadiationScene scene() const {
-    RadiationScene s;
-    s.city = &city;
-    s.walls = &walls;
-    s.land_cover = &codes;
-    s.tile = whole_tile(city);
-    return s;
-  }
-};
 
 std::vector<float> plane(const RadiationModel& model, RadiationOutput output) {
   return cpu().download<f32>(model.output(output));
@@ -79,7 +52,7 @@ StepForcing overcast(double azimuth) {
 
 TEST(Physics, AnEnclosureOfOneTemperatureGivesThatTemperature) {
   for (const double emissivity : {1.0, 0.9, 0.6}) {
-    Site site(random_city(24, 24, 3, {true, 1.0, 0.02}));
+    WalledCity site(random_city(24, 24, 3, {true, 1.0, 0.02}));
     for (size_t p = 0; p < static_cast<size_t>(site.city.pixels()); ++p) site.codes.push_back(p % 2 ? 7 : 0);
     for (const SkyModel sky : {SkyModel::anisotropic, SkyModel::isotropic})
       for (const Body body : {Body::cylinder, Body::box})
@@ -147,7 +120,7 @@ TEST(Physics, SidesAreEvenOnFlatGroundUnderAnIsotropicSky) {
   CityInput input;
   input.dsm = Raster(9, 9, 3.0f);
   for (const SkyPatches patches : kSkies) {
-    const Site site(input);
+    const WalledCity site(input);
     RadiationOptions options;
     options.sky = SkyModel::isotropic;
     options.view.patches = patches;
@@ -204,7 +177,7 @@ TEST(Physics, SkyViewOfBasinsAndCanyons) {
 }
 
 TEST(Physics, ASymmetricCanyonGetsAsMuchFromBothSides) {
-  const Site site(canyon(20));
+  const WalledCity site(canyon(20));
   for (const SkyPatches patches : {SkyPatches::p145, SkyPatches::p305, SkyPatches::p609}) {
     RadiationOptions options;
     options.view.patches = patches;
@@ -242,7 +215,7 @@ TEST(Physics, WallsReflectNoMoreThanTheyReceive) {
 TEST(Physics, MeasuredLongwaveReturns) {
   CityInput input;
   input.dsm = Raster(9, 9, 3.0f);
-  const Site site(input);
+  const WalledCity site(input);
   for (const SkyModel sky : {SkyModel::anisotropic, SkyModel::isotropic})
     for (const SkyPatches patches : kSkies)
       for (const double ldown : {230.0, 350.0, 430.0}) {  // the last from warmer air above
@@ -268,7 +241,7 @@ TEST(Physics, WaterKeepsItsTemperature) {
       EXPECT_NEAR(air + ground_excess(f, options, true).back(), 17, 1e-12);
     }
   // In sun and shade, day and night: what water sends does not change with the air.
-  Site site(canyon(20));
+  WalledCity site(canyon(20));
   site.codes.assign(static_cast<size_t>(site.city.pixels()), 7);
   RadiationOptions dark;
   dark.land_cover.back().emissivity = 1;
@@ -329,7 +302,7 @@ TEST(Physics, AHoleIsAnEdge) {
       small.dsm.at(r, c) = large.dsm.at(r + 10, c + 10) = r > 12 && r < 18 && c > 5 && c < 10 ? 9.0f : 0.0f;
   small.dem = Raster(31, 31, 0.0f);
   large.dem = Raster(51, 51, 0.0f);
-  const Site a(small), b(large);
+  const WalledCity a(small), b(large);
   for (const SkyModel sky : {SkyModel::anisotropic, SkyModel::isotropic}) {
     RadiationOptions options;
     options.sky = sky;
@@ -352,7 +325,7 @@ TEST(Physics, AMissingPixelDisturbsLittle) {
   whole.dem = Raster(61, 61, 0.0f);
   CityInput holed = whole;
   holed.dsm.at(30, 30) = std::numeric_limits<float>::quiet_NaN();
-  const Site a(whole), b(holed);
+  const WalledCity a(whole), b(holed);
   const RadiationOptions options;
   RadiationModel full(cpu(), a.scene(), options), gap(cpu(), b.scene(), options);
   full.step(sunny());
@@ -363,7 +336,7 @@ TEST(Physics, AMissingPixelDisturbsLittle) {
 }
 
 TEST(Physics, AStepInPartsIsTheirMean) {
-  const Site site(random_city(24, 21, 5, {true, 1.0, 0.02}));
+  const WalledCity site(random_city(24, 21, 5, {true, 1.0, 0.02}));
   for (const SkyModel sky : {SkyModel::anisotropic, SkyModel::isotropic}) {
     RadiationOptions options;
     options.sky = sky;

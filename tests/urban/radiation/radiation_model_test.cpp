@@ -10,46 +10,13 @@
 #include "urban/radiation/model.hpp"
 #include "urban/radiation/step/reference_step.hpp"
 #include "urban/radiation/step/step_plans.hpp"
-#include "urban/rasters.hpp"
-#include "urban/scenes.hpp"
+#include "urban/radiation/walled_city.hpp"
 
 namespace lockstep::urban {
 namespace {
 
 using Planes = std::vector<std::vector<float>>;
 constexpr auto kTmrt = static_cast<size_t>(RadiationOutput::tmrt);
-
-const Device& cpu() {
-  static const Device device = Device::open("cpu,interp");
-  return device;
-}
-
-struct Site {
-  City city;
-  Walls walls;
-  std::vector<int32_t> codes;
-
-  explicit Site(CityInput input) : city(prepare_city(std::move(input))) {
-    if (city.dem.empty()) city.dem = Raster(city.rows, city.cols, city.lowest).values;
-    const std::vector<float> heights = reference::wall_height<float>(city, 1.0);
-    walls = {raster_of(city.rows, city.cols, heights),
-             raster_of(city.rows, city.cols, reference::wall_aspect<float>(city, heights))};
-  }
-  void cover() {
-    const auto table = standard_land_cover();
-    for (size_t p = 0; p < static_cast<size_t>(city.pixels()); ++p)
-      codes.push_back(table[p / 3 % table.size()].code);
-  }
-  RadiationScene scene() const { return scene(whole_tile(city)); }
-  RadiationScene scene(const Tile& tile) const {
-    RadiationScene s;
-    s.city = &city;
-    s.walls = &walls;
-    s.land_cover = &codes;
-    s.tile = tile;
-    return s;
-  }
-};
 
 StepForcing hour(int h) {
   StepForcing f;
@@ -100,7 +67,7 @@ double apart(const Planes& got, const reference::StepPlanes& expected, const Cit
   return worst;
 }
 
-void follows_reference(const Site& site, const RadiationOptions& options, const std::string& what) {
+void follows_reference(const WalledCity& site, const RadiationOptions& options, const std::string& what) {
   RadiationModel model(cpu(), site.scene(), options);
   model.find_all_sides();
   reference::StepState state;
@@ -124,7 +91,7 @@ void follows_reference(const Site& site, const RadiationOptions& options, const 
 
 TEST(RadiationModel, FollowsTheReferenceThroughADay) {
   for (Preset preset : {Preset::umep, Preset::solweig, Preset::corrected}) {
-    Site site(random_city(33, 30, 5, {preset != Preset::solweig, 1.0, 0.01}));
+    WalledCity site(random_city(33, 30, 5, {preset != Preset::solweig, 1.0, 0.01}));
     RadiationOptions options;
     options.constants = constants_of(preset);
     if (preset == Preset::umep) options.sky = SkyModel::isotropic;
@@ -138,7 +105,7 @@ TEST(RadiationModel, FollowsTheReferenceThroughADay) {
 
 TEST(RadiationModel, PixelsOfEverySizeAndMeasuredSky) {
   for (double px : {0.5, 2.0, 2.5}) {
-    const Site site(random_city(24, 26, 7, {true, px, 0.0}));
+    const WalledCity site(random_city(24, 26, 7, {true, px, 0.0}));
     RadiationOptions options;
     options.view.patches = SkyPatches::p145;
     RadiationModel model(cpu(), site.scene(), options);
@@ -161,7 +128,7 @@ CityInput flat(int64_t side, float height = 3) {
 
 TEST(RadiationModel, IsothermalEnclosureHasTheAirsTemperature) {
   // Night under a sky as warm as the air, black surfaces: the body sees one temperature everywhere.
-  Site site(random_city(20, 20, 3, {true, 1.0, 0.0}));
+  WalledCity site(random_city(20, 20, 3, {true, 1.0, 0.0}));
   RadiationOptions options;
   options.bare.emissivity = options.wall.emissivity = 1;
   StepForcing f = hour(2);
@@ -177,7 +144,7 @@ TEST(RadiationModel, IsothermalEnclosureHasTheAirsTemperature) {
 }
 
 TEST(RadiationModel, OpenGroundUnderTheWholeSky) {
-  const Site site(flat(25));
+  const WalledCity site(flat(25));
   RadiationOptions options;
   RadiationModel model(cpu(), site.scene(), options);
   const StepForcing f = hour(12);
@@ -201,7 +168,7 @@ TEST(RadiationModel, OpenGroundUnderTheWholeSky) {
 }
 
 TEST(RadiationModel, SidesOfABoxAddUpToWhatItReceives) {
-  const Site site(random_city(21, 24, 13, {true, 1.0, 0.0}));
+  const WalledCity site(random_city(21, 24, 13, {true, 1.0, 0.0}));
   for (SkyModel sky : {SkyModel::isotropic, SkyModel::anisotropic}) {
     RadiationOptions options;
     options.sky = sky;
@@ -232,7 +199,7 @@ TEST(RadiationModel, SidesOfABoxAddUpToWhatItReceives) {
 TEST(RadiationModel, VerticalPlanesOnOpenGround) {
   // An even sky gives a vertical plane half of what it gives the ground, the beam its cosine, the ground half of
   // what it sends up. Patches' solid angles close to half a percent.
-  const Site site(flat(9));
+  const WalledCity site(flat(9));
   RadiationOptions options;
   options.bare.emissivity = 1;
   StepForcing f = hour(9);
@@ -258,7 +225,7 @@ TEST(RadiationModel, VerticalPlanesOnOpenGround) {
 
 TEST(RadiationModel, NothingIsNegativeAndNightIsDark) {
   for (SkyModel sky : {SkyModel::isotropic, SkyModel::anisotropic}) {
-    const Site site(random_city(30, 28, 11, {true, 1.0, 0.05}));
+    const WalledCity site(random_city(30, 28, 11, {true, 1.0, 0.05}));
     RadiationOptions options;
     options.sky = sky;
     RadiationModel model(cpu(), site.scene(), options);
@@ -280,14 +247,14 @@ TEST(RadiationModel, NothingIsNegativeAndNightIsDark) {
 }
 
 TEST(RadiationModel, OnePixel) {
-  const Site site(flat(1));
+  const WalledCity site(flat(1));
   RadiationModel model(cpu(), site.scene(), {});
   model.step(hour(12));
   EXPECT_TRUE(std::isfinite(planes_of(model)[kTmrt][0]));
 }
 
 TEST(RadiationModel, TilesGiveTheBitsOfTheWhole) {
-  const Site site(random_city(70, 61, 9, {true, 1.0, 0.01}));
+  const WalledCity site(random_city(70, 61, 9, {true, 1.0, 0.01}));
   RadiationOptions options;
   options.view.patches = SkyPatches::p145;
   options.view.rays.max_reach_m = 12;
@@ -316,7 +283,7 @@ TEST(RadiationModel, TilesGiveTheBitsOfTheWhole) {
 
 // Two series of air in turn: the delay belongs to the history, not to the plan.
 TEST(RadiationModel, PlansMadeBeforeGiveTheSameBits) {
-  Site site(random_city(26, 31, 4, {true, 1.0, 0.02}));
+  WalledCity site(random_city(26, 31, 4, {true, 1.0, 0.02}));
   site.cover();
   RadiationOptions options;
   options.substeps = 2;
@@ -340,7 +307,7 @@ TEST(RadiationModel, PlansMadeBeforeGiveTheSameBits) {
 }
 
 TEST(RadiationModel, GivenSkyAndRestoredStateGiveTheSameBits) {
-  const Site site(random_city(26, 31, 4, {true, 1.0, 0.02}));
+  const WalledCity site(random_city(26, 31, 4, {true, 1.0, 0.02}));
   const RadiationOptions options;
   RadiationModel model(cpu(), site.scene(), options);
   model.step(hour(8));
@@ -366,12 +333,12 @@ TEST(RadiationModel, GivenSkyAndRestoredStateGiveTheSameBits) {
       differing += site.city.dsm.as<float>()[p] != kNoHeight && got[k][p] != expected[k][p];
   EXPECT_EQ(differing, 0);
 
-  RadiationModel other(cpu(), Site(flat(3)).scene(), {});
+  RadiationModel other(cpu(), WalledCity(flat(3)).scene(), {});
   EXPECT_THROW(other.restore(saved), InputError);
 }
 
 TEST(RadiationModel, TakesNoMoreMemoryThanForeseen) {
-  Site site(random_city(150, 160, 6, {true, 1.0, 0.0}));
+  WalledCity site(random_city(150, 160, 6, {true, 1.0, 0.0}));
   site.cover();
   const RadiationOptions options;
   const Device device = Device::open("cpu,interp");
@@ -386,7 +353,7 @@ TEST(RadiationModel, TakesNoMoreMemoryThanForeseen) {
 }
 
 TEST(RadiationModel, RefusesWhatDoesNotFit) {
-  Site site(flat(4));
+  WalledCity site(flat(4));
   RadiationScene scene = site.scene();
   scene.walls = nullptr;
   EXPECT_THROW(RadiationModel(cpu(), scene, {}), InputError);

@@ -15,8 +15,6 @@
 namespace lockstep::urban {
 namespace {
 
-constexpr double kPi = std::numbers::pi;
-
 TEST(Perez, ClearnessAsPrintedAndAsUmepEvaluatesIt) {
   const PerezInput input{15, 180, 80, 100, 100};
   EXPECT_NEAR(perez_sky(input, PerezFormula::perez93).clearness, 1.375, 0.001);
@@ -50,10 +48,10 @@ TEST(Sky, SolidAnglesOfPatches) {
     double all = 0, down = 0;
     for (size_t k = 0; k < angles.size(); ++k) {
       all += angles[k] * sky.bands[k].count;
-      down += angles[k] * sky.bands[k].count * std::sin(sky.bands[k].altitude_deg * kPi / 180);
+      down += angles[k] * sky.bands[k].count * std::sin(sky.bands[k].altitude_deg * std::numbers::pi / 180);
     }
-    EXPECT_NEAR(all, 2 * kPi, 1e-12);
-    EXPECT_NEAR(down / kPi, closure, 1e-6);
+    EXPECT_NEAR(all, 2 * std::numbers::pi, 1e-12);
+    EXPECT_NEAR(down / std::numbers::pi, closure, 1e-6);
   }
 }
 
@@ -76,7 +74,7 @@ StepForcing afternoon() {
 TEST(Warmth, GroundAndWalls) {
   StepForcing f = afternoon();
   const RadiationOptions options;
-  const double clear = 700 * std::sin(kPi / 4) + 100, share = 600 / clear + 0.1;
+  const double clear = 700 * std::sin(std::numbers::pi / 4) + 100, share = 600 / clear + 0.1;
   // At the hour of the maximum the sine is 1.
   EXPECT_NEAR(ground_excess(f, options, false)[0], (0.37 * 50 - 3.41) * std::min(1.0, share), 1e-12);
   EXPECT_NEAR(wall_excess(f, options), (0.37 * 50 - 3.41) * std::min(1.0, share), 1e-12);
@@ -84,7 +82,7 @@ TEST(Warmth, GroundAndWalls) {
   EXPECT_NEAR(ground_excess(f, options, false)[0], (0.37 * 50 - 3.41) * (100 / clear + 0.1), 1e-12);
   f.day_fraction = 10.0 / 24;
   EXPECT_NEAR(ground_excess(f, options, false)[0],
-              (0.37 * 50 - 3.41) * (100 / clear + 0.1) * std::sin(0.5 * kPi / 2), 1e-12);
+              (0.37 * 50 - 3.41) * (100 / clear + 0.1) * std::sin(0.5 * std::numbers::pi / 2), 1e-12);
   f.day_fraction = 4.0 / 24;  // before sunrise
   EXPECT_EQ(ground_excess(f, options, false)[0], 0);
   RadiationOptions umep;
@@ -303,11 +301,12 @@ TEST(Stages, SidesOfAnOpenPlaceAndOfAYard) {
       for (const char* side : {"east", "south", "west", "north"}) {
         const double kup = 40.0 + static_cast<double>(number), lup = 410.0 + static_cast<double>(number);
         // The wall that is seen there faces away from the sun's side.
-        const double over = std::sin((sun - 180 - 90.0 * static_cast<double>(number++)) * kPi / 180);
+        const double over =
+            std::sin((sun - 180 - 90.0 * static_cast<double>(number++)) * std::numbers::pi / 180);
         double walls = air * ew;
         if (over > 0) {
           // 2 F − 1 = −0.4 of α = 90°
-          const double a = std::atan(kPi / 2), b = -0.4 * kPi / 2;
+          const double a = std::atan(std::numbers::pi / 2), b = -0.4 * std::numbers::pi / 2;
           walls = sigma * ew * std::pow(20 + 273.15 + warm * over, 4) * 1.4 * std::cos((a - b) / 2 + b) -
                   0.4 * air * ew;
         }

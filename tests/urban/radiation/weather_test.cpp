@@ -18,7 +18,7 @@ using io::Weather;
 constexpr double kRad = std::numbers::pi / 180;
 const Site kGothenburg{57.7, 11.97, 0, 1};
 
-CivilMinutes at(int month, int day, int hour, int minute = 0) {
+CivilMinutes time_of(int month, int day, int hour, int minute = 0) {
   return io::civil_minutes({2015, month, day, hour, minute});
 }
 
@@ -68,7 +68,7 @@ TEST(Weather, DistanceOfTheSun) {
   for (const auto& [month, day] : {std::pair{1, 3}, {4, 4}, {7, 4}, {10, 5}}) {
     UtcTime noon{2015, month, day, 12};
     const double expected = 1 / sun_position(noon, {}).distance_au;
-    EXPECT_NEAR(sun_distance_factor(io::day_of_year(at(month, day, 12))), expected, 1e-3);
+    EXPECT_NEAR(sun_distance_factor(io::day_of_year(time_of(month, day, 12))), expected, 1e-3);
   }
 }
 
@@ -130,7 +130,7 @@ TEST(Weather, SkyEmissivityByHand) {
 
 TEST(Weather, StepsOfADay) {
   for (const int64_t step : {60, 30, 10}) {
-    const io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg, step);
+    const io::WeatherTable t = day_of(time_of(6, 21, 0), kGothenburg, step);
     const auto steps = forcing(t, kGothenburg);
     ASSERT_EQ(steps.size(), static_cast<size_t>(1440 / step));
     double highest = 0, noon = 0;
@@ -149,8 +149,8 @@ TEST(Weather, StepsOfADay) {
 
 TEST(Weather, HalfHourZonesMoveTheClockAlone) {
   const Site india{28.6, 77.2, 0, 5.5}, utc{28.6, 77.2, 0, 0};
-  const auto local = forcing(day_of(at(3, 21, 0), india), india);
-  const auto universal = forcing(day_of(at(3, 20, 18, 30), utc), utc);
+  const auto local = forcing(day_of(time_of(3, 21, 0), india), india);
+  const auto universal = forcing(day_of(time_of(3, 20, 18, 30), utc), utc);
   for (size_t k = 0; k < local.size(); ++k) {
     EXPECT_NEAR(local[k].forcing.sun_altitude_deg, universal[k].forcing.sun_altitude_deg, 1e-9);
     EXPECT_NEAR(local[k].forcing.day_fraction, universal[k].forcing.day_fraction, 1e-9);
@@ -159,12 +159,12 @@ TEST(Weather, HalfHourZonesMoveTheClockAlone) {
 
 TEST(Weather, PolarNightAndPolarDay) {
   const Site svalbard{78.2, 15.6, 0, 1};
-  for (const WeatherStep& s : forcing(day_of(at(12, 21, 0), svalbard), svalbard)) {
+  for (const WeatherStep& s : forcing(day_of(time_of(12, 21, 0), svalbard), svalbard)) {
     EXPECT_FALSE(s.forcing.day());
     EXPECT_LT(s.forcing.day_max_altitude_deg, 0);
     EXPECT_EQ(s.forcing.clearness, 1);
   }
-  for (const WeatherStep& s : forcing(day_of(at(6, 21, 0), svalbard), svalbard)) {
+  for (const WeatherStep& s : forcing(day_of(time_of(6, 21, 0), svalbard), svalbard)) {
     EXPECT_TRUE(s.forcing.day());
     EXPECT_DOUBLE_EQ(s.forcing.sunrise_h, 0);
     EXPECT_TRUE(std::isfinite(s.forcing.clearness));
@@ -173,7 +173,7 @@ TEST(Weather, PolarNightAndPolarDay) {
 
 TEST(Weather, TheSouthHasTheSunInTheNorth) {
   const Site cape_town{-33.9, 18.4, 0, 2};
-  const auto steps = forcing(day_of(at(12, 21, 0), cape_town), cape_town);
+  const auto steps = forcing(day_of(time_of(12, 21, 0), cape_town), cape_town);
   double highest = 0, azimuth = 0;
   for (const WeatherStep& s : steps)
     if (s.forcing.sun_altitude_deg > highest)
@@ -184,8 +184,8 @@ TEST(Weather, TheSouthHasTheSunInTheNorth) {
 
 TEST(Weather, ClearnessAtNight) {
   const Site site = kGothenburg;
-  io::WeatherTable t = day_of(at(3, 21, 0), site);
-  for (io::WeatherRow& row : t.rows) row[Weather::global] *= row.time < at(3, 21, 12) ? 0.4 : 0.8;
+  io::WeatherTable t = day_of(time_of(3, 21, 0), site);
+  for (io::WeatherRow& row : t.rows) row[Weather::global] *= row.time < time_of(3, 21, 12) ? 0.4 : 0.8;
   const auto carried = forcing(t, site), published = forcing(t, site, Preset::umep);
   size_t first_day = 0, last_day = 0;
   for (size_t k = 0; k < t.rows.size(); ++k)
@@ -199,7 +199,7 @@ TEST(Weather, ClearnessAtNight) {
 }
 
 TEST(Weather, RadiationAtNightIsRefused) {
-  io::WeatherTable t = day_of(at(3, 21, 0), kGothenburg);
+  io::WeatherTable t = day_of(time_of(3, 21, 0), kGothenburg);
   t.rows[1][Weather::global] = 200;
   try {
     forcing(t, kGothenburg);
@@ -211,11 +211,11 @@ TEST(Weather, RadiationAtNightIsRefused) {
   // A clock that is off by twelve hours is noticed.
   Site wrong = kGothenburg;
   wrong.utc_offset_h = 13;
-  EXPECT_THROW(forcing(day_of(at(3, 21, 0), kGothenburg), wrong), InputError);
+  EXPECT_THROW(forcing(day_of(time_of(3, 21, 0), kGothenburg), wrong), InputError);
 }
 
 TEST(Weather, PartsThatAreMeasuredAreTaken) {
-  io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg);
+  io::WeatherTable t = day_of(time_of(6, 21, 0), kGothenburg);
   for (io::WeatherRow& row : t.rows) row[Weather::diffuse] = 40;
   auto steps = forcing(t, kGothenburg);
   const StepForcing noon = steps[11].forcing;
@@ -231,7 +231,7 @@ TEST(Weather, TheBeamOfALowSunIsBelowTheClearSkys) {
     const double sine = std::sin(sun_of_interval(kGothenburg, t, 10).altitude_deg * kRad);
     return sine > 0 ? 1100 * sine : 0;
   };
-  const io::WeatherTable t = table(at(6, 21, 0, 10), 144, 10, bright);
+  const io::WeatherTable t = table(time_of(6, 21, 0, 10), 144, 10, bright);
   const auto excess = [&](Preset preset) {
     double most = 0;
     for (const WeatherStep& step : forcing(t, kGothenburg, preset)) {
@@ -251,7 +251,7 @@ TEST(Weather, TheBeamOfALowSunIsBelowTheClearSkys) {
 
 TEST(Weather, PartsOfAnIntervalKeepItsMeans) {
   for (const bool measured : {false, true}) {
-    io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg);
+    io::WeatherTable t = day_of(time_of(6, 21, 0), kGothenburg);
     for (io::WeatherRow& row : t.rows) {
       row[Weather::global] *= 0.6;
       if (measured)
@@ -298,7 +298,7 @@ TEST(Weather, PartsOfAnIntervalKeepItsMeans) {
 
 // 1361 W/m² at the top of the atmosphere: G. Kopp & J. Lean (2011).
 TEST(Weather, ABeamOnTheHorizontalIsNoMoreThanTheSunSends) {
-  io::WeatherTable t = table(at(6, 21, 0, 10), 144, 10, [](CivilMinutes time) {
+  io::WeatherTable t = table(time_of(6, 21, 0, 10), 144, 10, [](CivilMinutes time) {
     return sun_of_interval(kGothenburg, time, 10).altitude_deg > 0 ? 150.0 : 0.0;
   });
   for (io::WeatherRow& row : t.rows) row[Weather::direct] = row[Weather::global] > 0 ? 100 : 0;
@@ -317,7 +317,7 @@ TEST(Weather, ABeamOnTheHorizontalIsNoMoreThanTheSunSends) {
 }
 
 TEST(Weather, HorizontalDirectRadiationKeepsItsMeanInParts) {
-  io::WeatherTable t = day_of(at(6, 21, 0), kGothenburg);
+  io::WeatherTable t = day_of(time_of(6, 21, 0), kGothenburg);
   for (io::WeatherRow& row : t.rows) row[Weather::direct] = 0.4 * row[Weather::global];
   WeatherRules rules = weather_rules(Preset::corrected, {});
   rules.substeps = 6;
@@ -333,7 +333,8 @@ TEST(Weather, HorizontalDirectRadiationKeepsItsMeanInParts) {
 
 TEST(Weather, StepsBeforeARunAreThoseItsFirstHoursRemember) {
   const io::WeatherTable two = [] {
-    io::WeatherTable t = day_of(at(6, 20, 0), kGothenburg), next = day_of(at(6, 21, 0), kGothenburg);
+    io::WeatherTable t = day_of(time_of(6, 20, 0), kGothenburg),
+                     next = day_of(time_of(6, 21, 0), kGothenburg);
     t.rows.insert(t.rows.end(), next.rows.begin(), next.rows.end());
     return t;
   }();
@@ -366,15 +367,16 @@ TEST(Weather, LeavesAndTheMeanOfTheDay) {
   std::swap(rules.leaf_first_day, rules.leaf_last_day);
   EXPECT_TRUE(has_leaves(10, rules)) << "leaves over the turn of the year";
   EXPECT_FALSE(has_leaves(200, rules));
-  const io::WeatherTable day = day_of(at(6, 21, 0), kGothenburg);
+  const io::WeatherTable day = day_of(time_of(6, 21, 0), kGothenburg);
   const auto steps = forcing(day, kGothenburg);
   double sum = 0, count = 0;  // the file's rows within 12 hours of 05:30
   for (const io::WeatherRow& row : day.rows)
-    if (row.time <= at(6, 21, 0) + 17 * 60 + 30) sum += row[Weather::air_temperature], ++count;
+    if (row.time <= time_of(6, 21, 0) + 17 * 60 + 30) sum += row[Weather::air_temperature], ++count;
   EXPECT_EQ(count, 17);
   EXPECT_NEAR(steps[5].forcing.water_c, sum / count, 1e-9);
   EXPECT_EQ(steps[5].forcing.canopy_transmissivity, 0.03);
-  EXPECT_EQ(forcing(day_of(at(1, 21, 0), kGothenburg), kGothenburg)[5].forcing.canopy_transmissivity, 0.5);
+  EXPECT_EQ(forcing(day_of(time_of(1, 21, 0), kGothenburg), kGothenburg)[5].forcing.canopy_transmissivity,
+            0.5);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ constexpr unsigned kOpenRaster = 0x02, kOpenVerbose = 0x40;
 constexpr int kMaskPerDataset = 0x02, kMaskAlpha = 0x04;
 constexpr int kFailure = 3;  // CPLErr
 
-constexpr int kBlock = 256;
+constexpr int kTileSide = 256;
 constexpr double kMissingByte = 255;
 constexpr double kLargestBlock = double{1 << 29};
 
@@ -319,7 +319,7 @@ class GdalWriter : public RasterWriter {
     if (!driver) fail("this GDAL has no GeoTIFF driver");
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     if (grid_.rows > kMost || grid_.cols > kMost) fail("a GeoTIFF holds 1 to 2^31-1 rows and columns");
-    const bool tiled = grid_.rows >= kBlock && grid_.cols >= kBlock;
+    const bool tiled = grid_.rows >= kTileSide && grid_.cols >= kTileSide;
     const char* options[] = {
         "COMPRESS=DEFLATE",     bytes_ ? "PREDICTOR=1" : "PREDICTOR=3", "BIGTIFF=IF_SAFER",
         "NUM_THREADS=ALL_CPUS", tiled ? "TILED=YES" : "TILED=NO",       nullptr};

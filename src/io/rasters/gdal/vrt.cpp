@@ -13,7 +13,7 @@ namespace lockstep::io {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kExpected = "a mosaic as gdalbuildvrt makes it, of rasters in and below its own folder";
+constexpr const char* kMosaic = "a mosaic as gdalbuildvrt makes it, of rasters in and below its own folder";
 constexpr size_t kLargest = size_t{64} << 20;
 
 /// Elements that name no file but by SourceFilename.
@@ -76,7 +76,7 @@ class VrtText {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(what, file_.string(), kExpected); }
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(what, file_.string(), kMosaic); }
 
   static std::string trimmed(std::string text) {
     const size_t first = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
@@ -103,7 +103,7 @@ class VrtText {
     if (at != folder_.end() || rest == source.end())
       fail(fmt::format("a source '{}' outside of its folder", name));
     std::string begin(16, ' ');
-    const InputFile opened(source, kExpected);
+    const InputFile opened(source, kMosaic);
     const size_t count = std::min<size_t>(begin.size(), opened.size());
     if (!read_at(opened.descriptor(), 0, std::as_writable_bytes(std::span(begin).first(count))))
       fail(fmt::format("a source '{}', which cannot be read", name));
@@ -124,13 +124,13 @@ class VrtText {
 std::string checked_vrt(const fs::path& file) {
   std::error_code error;
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kLargest)
-    throw InputError("no file of a virtual raster", file.string(), kExpected);
-  std::string text = VrtText(file, read_text_file(file, kExpected)).checked();
+    throw InputError("no file of a virtual raster", file.string(), kMosaic);
+  std::string text = VrtText(file, read_text_file(file, kMosaic)).checked();
   const size_t first = text.find('<');
-  if (first == text.npos) throw InputError("no XML", file.string(), kExpected);
+  if (first == text.npos) throw InputError("no XML", file.string(), kMosaic);
   // GDAL knows a document by its first element.
   const size_t root = text.find("<VRTDataset");
-  if (root == text.npos) throw InputError("no VRTDataset", file.string(), kExpected);
+  if (root == text.npos) throw InputError("no VRTDataset", file.string(), kMosaic);
   return text.substr(root);
 }
 

@@ -12,7 +12,7 @@
 namespace lockstep::io {
 namespace {
 
-constexpr uint64_t kBlock = 1 << 16;
+constexpr uint64_t kHeaderBlock = 1 << 16;
 enum Tag : uint32_t { kAbsent = 0, kDimensions = 10, kVariables = 11, kAttributes = 12 };
 
 /// Big-endian numbers of the header, one after the other; none beyond the file's end.
@@ -78,7 +78,7 @@ class Header {
   uint64_t byte() {
     if (at_ < begin_ || at_ >= begin_ + block_.size()) {
       begin_ = at_;
-      block_.resize(std::min(kBlock, left()));
+      block_.resize(std::min(kHeaderBlock, left()));
       if (!read_at(file_.descriptor(), begin_, block_)) fail("an unreadable part");
     }
     return uint64_t(block_[at_++ - begin_]);

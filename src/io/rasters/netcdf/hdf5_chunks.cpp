@@ -17,7 +17,6 @@ namespace lockstep::io {
 namespace {
 
 constexpr unsigned kReadWrite = 1;
-constexpr Hdf5Api::Id kDefault = 0;
 /// Chunks that are held compressed at a time.
 constexpr int64_t kBatch = 64;
 
@@ -81,10 +80,10 @@ std::unique_ptr<Hdf5ChunkWriter> Hdf5ChunkWriter::open(const std::filesystem::pa
   const std::optional<Hdf5Api>& api = require_netcdf(path.string()).hdf5;
   if (!api) return nullptr;
   auto state = std::make_unique<State>(*api, path.string(), grids);
-  state->file = api->H5Fopen(path.c_str(), kReadWrite, kDefault);
+  state->file = api->H5Fopen(path.c_str(), kReadWrite, Hdf5Api::kDefault);
   state->require(state->file >= 0);
   for (const std::string& variable : variables) {
-    state->variables.push_back(api->H5Dopen2(state->file, variable.c_str(), kDefault));
+    state->variables.push_back(api->H5Dopen2(state->file, variable.c_str(), Hdf5Api::kDefault));
     state->require(state->variables.back() >= 0);
   }
   return std::unique_ptr<Hdf5ChunkWriter>(new Hdf5ChunkWriter(std::move(state)));
@@ -113,7 +112,7 @@ void Hdf5ChunkWriter::write(size_t variable, size_t step, int64_t row, int64_t r
       const unsigned long long at[] = {step, static_cast<unsigned long long>(row + row_of(first + k)),
                                        static_cast<unsigned long long>(col_of(first + k))};
       constexpr uint32_t all_filters = 0;
-      s.require(s.api.H5Dwrite_chunk(s.variables[variable], kDefault, all_filters, at, packed.size(),
+      s.require(s.api.H5Dwrite_chunk(s.variables[variable], Hdf5Api::kDefault, all_filters, at, packed.size(),
                                      packed.data()) >= 0);
     }
   }

@@ -24,11 +24,10 @@ struct GroupInfo {
   int64_t order;
   bool mounted;
 };
-constexpr Id kDefault = 0;
 constexpr int kGroup = 2, kDataset = 5, kVirtual = 3;  // H5I_GROUP, H5I_DATASET, H5D_VIRTUAL
 constexpr int kDeepest = 64;
 constexpr int64_t kMostObjects = 100'000;
-constexpr const char* kExpected = "data inside of the file";
+constexpr const char* kInside = "data inside of the file";
 
 // F(result, name, (parameters))
 #define LOCKSTEP_HDF5_FUNCTIONS(F)                                                                          \
@@ -61,12 +60,12 @@ class Content {
   }
 
   void check() {
-    H5Eset_auto2(kDefault, nullptr, nullptr);  // errors are ours to tell
-    const Id file = H5Fopen(where_.c_str(), 0, kDefault);
+    H5Eset_auto2(Hdf5Api::kDefault, nullptr, nullptr);  // errors are ours to tell
+    const Id file = H5Fopen(where_.c_str(), 0, Hdf5Api::kDefault);
     if (file < 0) return;  // the reader says why
     const Closer closer(file, H5Fclose);
     home_ = name_of(file);
-    const Id root = H5Gopen2(file, "/", kDefault);
+    const Id root = H5Gopen2(file, "/", Hdf5Api::kDefault);
     if (root < 0) return;
     const Closer closes(root, H5Oclose);
     walk(root, 0);
@@ -80,7 +79,7 @@ class Content {
     const Id id;
     int (*const close)(Id);
   };
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(what, where_, kExpected); }
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(what, where_, kInside); }
   std::string name_of(Id object) const {
     std::array<char, 4096> name{};
     return H5Fget_name(object, name.data(), name.size()) < 0 ? "" : name.data();
@@ -91,9 +90,9 @@ class Content {
     for (unsigned long long k = 0; k < info.links; ++k) {
       std::array<char, 1024> name{};
       if (++objects_ > kMostObjects) fail(fmt::format("more than {} objects", kMostObjects));
-      if (H5Lget_name_by_idx(group, ".", 0, 0, k, name.data(), name.size(), kDefault) < 0)
+      if (H5Lget_name_by_idx(group, ".", 0, 0, k, name.data(), name.size(), Hdf5Api::kDefault) < 0)
         fail("a link without a name");
-      const Id object = H5Oopen(group, name.data(), kDefault);
+      const Id object = H5Oopen(group, name.data(), Hdf5Api::kDefault);
       if (object < 0) fail("a link that leads out of the file or nowhere");
       const Closer closer(object, H5Oclose);
       if (name_of(object) != home_) fail("a link to another file");

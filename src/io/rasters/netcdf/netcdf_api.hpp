@@ -48,6 +48,7 @@ namespace lockstep::io {
 /// The functions for whole chunks of the HDF5 library below netCDF; each result below 0 is an error.
 struct Hdf5Api {
   using Id = int64_t;
+  static constexpr Id kDefault = 0;
   Id (*H5Fopen)(const char* path, unsigned flags, Id access) = nullptr;
   int (*H5Fclose)(Id file) = nullptr;
   Id (*H5Dopen2)(Id file, const char* name, Id access) = nullptr;

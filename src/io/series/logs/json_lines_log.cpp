@@ -13,7 +13,7 @@ namespace lockstep::io {
 namespace {
 
 using Json = nlohmann::json;
-constexpr int kMostLevels = 16;
+constexpr int kDeepestObject = 16;
 
 struct Member {
   std::string name;
@@ -22,7 +22,8 @@ struct Member {
 
 void flatten(const Json& object, const std::string& prefix, int level, const TextScanner& scan,
              std::vector<Member>& members) {
-  if (level == kMostLevels) scan.fail("objects nested too deeply", fmt::format("at most {}", kMostLevels));
+  if (level == kDeepestObject)
+    scan.fail("objects nested too deeply", fmt::format("at most {}", kDeepestObject));
   for (const auto& [key, value] : object.items()) {
     const std::string name = prefix + key;
     if (value.is_object())

@@ -114,7 +114,7 @@ const LogColumn& TrainingLog::loss() const {
 
 namespace {
 
-constexpr const char* kExpected = "a log of a training run (.csv, .jsonl or tfevents)";
+constexpr const char* kTrainingLog = "a log of a training run (.csv, .jsonl or tfevents)";
 
 using Parse = TrainingLog (*)(std::string_view text, std::string_view where);
 Parse parser_of(const std::filesystem::path& path) {
@@ -125,7 +125,7 @@ Parse parser_of(const std::filesystem::path& path) {
     };
   if (extension == ".csv" || extension == ".tsv" || extension == ".txt") return &parse_csv_log;
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return &parse_json_lines_log;
-  throw InputError(fmt::format("a file named '{}'", shown(file)), path.string(), kExpected);
+  throw InputError(fmt::format("a file named '{}'", shown(file)), path.string(), kTrainingLog);
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ TrainingLog read_training_log(const std::filesystem::path& path) {
   const std::string where = path.string();
   return within_memory(where, [&] {
     const Parse parse = parser_of(path);
-    return parse(read_text_file(path, kExpected), where);
+    return parse(read_text_file(path, kTrainingLog), where);
   });
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr double kKelvin = 273.15, kSecondsPerHour = 3600, kCell = 0.25;
-constexpr const char* kExpected =
+constexpr const char* kEra5File =
     "ERA5 hourly data on single levels: u10, v10, t2m, d2m, ssrd [, fdir, strd, sp]";
 
 /// Saturation over water (Pa) as ECMWF's model has it (IFS documentation, part IV, 7.5).
@@ -64,7 +64,7 @@ class Era5File {
     for (const char* name : {"valid_time", "time"})
       if (time_.empty() && file_.has(name)) time_ = name;
     if (time_.empty() || !file_.has("latitude") || !file_.has("longitude"))
-      throw InputError("no axes valid_time or time, latitude and longitude", where_, kExpected);
+      throw InputError("no axes valid_time or time, latitude and longitude", where_, kEra5File);
     lat_ = place_on(axis("latitude"), place.latitude_deg, place.nearest, 0, "latitudes", where_);
     lon_ = place_on(axis("longitude"), place.longitude_deg, place.nearest, 360, "longitudes", where_);
     const auto unit = parse_time_unit(file_.text(time_, "units"));
@@ -99,11 +99,11 @@ class Era5File {
  private:
   std::vector<double> axis(const std::string& name) const {
     const auto dimensions = file_.dimensions(name);
-    if (dimensions.size() > 1) throw InputError(fmt::format("{} of two axes", name), where_, kExpected);
+    if (dimensions.size() > 1) throw InputError(fmt::format("{} of two axes", name), where_, kEra5File);
     const Sizes count = dimensions.empty() ? Sizes{} : Sizes{dimensions[0].second};
     const Array values = file_.read(name, std::vector<size_t>(count.size(), 0), count);
     const auto span = values.as<double>();
-    if (span.empty()) throw InputError(fmt::format("an empty axis {}", name), where_, kExpected);
+    if (span.empty()) throw InputError(fmt::format("an empty axis {}", name), where_, kEra5File);
     return {span.begin(), span.end()};
   }
 
@@ -118,7 +118,7 @@ class Era5File {
       const auto& [axis, length] = dimensions[k];
       const bool is_time = axis == time_, is_version = axis == "expver";
       if (!is_time && !is_version && axis != "latitude" && axis != "longitude" && length != 1)
-        throw InputError(fmt::format("{} with an additional axis {}", name, axis), where_, kExpected);
+        throw InputError(fmt::format("{} with an additional axis {}", name, axis), where_, kEra5File);
       if (is_time) time = k;
       if (is_version) version = k, versions = length;
       first.push_back(axis == "latitude" ? lat : axis == "longitude" ? lon : 0);
@@ -128,7 +128,7 @@ class Era5File {
     const auto numbers = all.as<double>();
     const size_t steps = times_.size(), copies = static_cast<size_t>(versions);
     if (numbers.size() != steps * copies)
-      throw InputError(fmt::format("{} with other times than the file", name), where_, kExpected);
+      throw InputError(fmt::format("{} with other times than the file", name), where_, kEra5File);
     std::vector<double> values(steps, std::numeric_limits<double>::quiet_NaN());
     for (size_t v = copies; v-- > 0;)
       for (size_t k = 0; k < steps; ++k) {
@@ -196,7 +196,7 @@ WeatherTable read_era5(const fs::path& path, const WeatherPlace& place) {
              global = read("ssrd", true), direct = read("fdir", false), longwave = read("strd", false),
              pressure = read("sp", false);
   if (!missing.empty())
-    throw InputError(fmt::format("no variable {}", fmt::join(missing, ", ")), where, kExpected);
+    throw InputError(fmt::format("no variable {}", fmt::join(missing, ", ")), where, kEra5File);
   refuse_sums_of_days(times, global, where);
   WeatherTable table;
   table.where = where;

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "urban/angles.hpp"
 #include "urban/radiation/sky_luminance.hpp"
 #include "urban/sky/svf_weights.hpp"
 
 namespace lockstep::urban {
 namespace {
 
-constexpr double kPi = std::numbers::pi;
-constexpr double kDegree = kPi / 180;
-
-double sine(double deg) { return std::sin(deg * kDegree); }
-double cosine(double deg) { return std::cos(deg * kDegree); }
+double sine(double deg) { return std::sin(deg * kRadian); }
+double cosine(double deg) { return std::cos(deg * kRadian); }
 
 double emissivity_with_clouds(const StepForcing& f, double sigma_t4) {
   if (!std::isnan(f.ldown_w_m2)) return f.ldown_w_m2 / sigma_t4;  // above 1 under warmer air
@@ -177,7 +174,7 @@ std::vector<PatchStep> patch_steps(const StepSky& step_sky, const StepForcing& f
     p.longwave = emissivity * s.sigma_t4 / kPi;
     p.lit_longwave = (faces_sun ? s.wall_lit_longwave : s.wall_longwave) / kPi;
     const double low = s.day ? std::min(0.0, 2 * cosine(apart) / s.tan_zenith) : 0.0;
-    p.threshold = altitude >= 90 ? 1e30 : std::tan(altitude * kDegree) - low;
+    p.threshold = altitude >= 90 ? 1e30 : std::tan(altitude * kRadian) - low;
     p.side = cosines[k].side;
     p.down = cosines[k].down;
     p.faces = cosines[k].faces;
