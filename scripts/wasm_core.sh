@@ -28,9 +28,7 @@ unit() {  # NAME SOURCE...
   echo "-c $file.cpp -o $file.o" >"$file.args"
 }
 unit base src/core/*.cpp src/core/{numbers,reports}/*.cpp $(ls src/core/platform/web/*.cpp | grep -v fma) src/ir/*.cpp src/math/{expand,reference}.cpp
-unit compile src/compile/*.cpp src/compile/native/*.cpp src/compile/passes/*.cpp src/compile/passes/*/*.cpp
-unit wasm src/compile/wasm/*.cpp
-unit autodiff src/autodiff/*.cpp
+unit compile src/compile/*.cpp src/compile/{native,passes,wasm}/*.cpp src/compile/passes/*/*.cpp src/autodiff/*.cpp
 unit device src/device/*.cpp src/device/{cpu,launch,stages,variants}/*.cpp
 # WebGPU needs the two headers that scripts/fetch_wgpu.sh places; without them the core has no such device.
 for folder in "$out"/../include "$out"/../../include "$root/build/include"; do
@@ -42,8 +40,7 @@ for folder in "$out"/../include "$out"/../../include "$root/build/include"; do
   break
 done
 unit interp src/device/interp/*.cpp src/core/platform/web/fma.cpp
-unit primitives $(ls src/primitives/*.cpp src/primitives/{products,sort,sums}/*.cpp | grep -v matmul) src/primitives/products/tensor/no_tensor.cpp
-unit fft src/primitives/fft/*.cpp src/primitives/products/matmul.cpp
+unit primitives src/primitives/*.cpp src/primitives/{fft,products,sort,sums}/*.cpp src/primitives/products/tensor/no_tensor.cpp
 unit solve src/solve/model/*.cpp
 unit verify src/verify/{compare,digest,registry,run,measured}.cpp src/verify/cases/{engine,language,parameter,word}_cases.cpp src/math/cases.cpp
 version=$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)

@@ -316,7 +316,8 @@ def asarray(x, device=None, *, copy=None, name=_WHERE):
         if wanted is x.device:
             return x.copy() if copy else x
         if not copy:
-            raise InputError(f"an array of {x.device.name}", name, f"one of {wanted.name}, or copy=True")
+            copied = "copy=True" if name == _WHERE else f"its .to({wanted.name!r})"
+            raise InputError(f"an array of {x.device.name}", name, f"one of {wanted.name}, or {copied}")
         return x.to(wanted)
     memory = _memory_of(x, name)
     if memory is None:
@@ -344,7 +345,8 @@ def asarray(x, device=None, *, copy=None, name=_WHERE):
     if copy or (reason and not memory.shape):
         return _upload(_on_host(x, memory), target, name, memory.dtype)
     if reason:
-        raise InputError(reason, name, "copy=True, or memory that kernels can use as it is")
+        copied = "copy=True" if name == _WHERE else f"lockstep.asarray(x, {target.name!r}, copy=True)"
+        raise InputError(reason, name, f"{copied}, or memory that kernels can use as it is")
     shape = list(memory.shape) or [1]
     strides = [] if memory.strides is None else list(memory.strides)
     for axis, n in enumerate(shape if strides else []):

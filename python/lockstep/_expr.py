@@ -76,11 +76,27 @@ def core_of(kind, value):
     return value._core_value() if isinstance(value, Val) else number(kind, value)
 
 
+# What Python calls of the right operand, by the name of NumPy's function.
+_REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__", "true_divide": "__rtruediv__",
+              "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "divmod": "__rdivmod__", "power": "__rpow__",
+              "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "left_shift": "__rlshift__",
+              "right_shift": "__rrshift__", "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__",
+              "equal": "__eq__", "not_equal": "__ne__"}
+
+
 class Expr:
     """What kernel values and graph values share: the operators."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy numbers leave the operators to us
+
+    def __array_ufunc__(self, ufunc, method, *operands, **others):
+        """NumPy numbers leave the operators to us, and arrays their elements."""
+        operator = getattr(operands[-1], _REFLECTED.get(ufunc.__name__, ""), None)
+        if operator and method == "__call__" and len(operands) == 2 and not others:
+            return operator(operands[0])
+        ours = {"absolute": "abs", "minimum": "min", "maximum": "max"}.get(ufunc.__name__, ufunc.__name__.replace("arc", "a", 1))
+        raise InputError(f"numpy.{ufunc.__name__} of a traced value", caller(),
+                         f"lockstep.{ours}" if ours in globals() else "the functions of lockstep")
 
     def __neg__(self): return self._op("unary -", self)
     def __pos__(self): return self

@@ -12,6 +12,7 @@ void translate(const std::exception_ptr& error, void*) {
     const nb::object type = nb::module_::import_("lockstep._errors").attr(name);
     const nb::object raised = type(e.what());
     raised.attr("hint") = e.hint();
+    if (!e.hint().empty()) raised.attr("add_note")(e.hint());  // tracebacks show it
     if (const auto* of_group = dynamic_cast<const parallel::GroupError*>(&e))
       raised.attr("on_every_rank") = of_group->everywhere();
     PyErr_SetObject(type.ptr(), raised.ptr());

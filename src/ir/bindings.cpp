@@ -140,7 +140,9 @@ ir::Id TracedBuffer::place(const std::vector<AnyVal>& lead, const std::vector<in
                            Boundary boundary, ir::Id* inside) const {
   const int n = int(offsets.size());
   if (n != detail::builder().function().rank || int(lead.size()) + n != rank_ || lead.size() > 2)
-    throw InputError(std::to_string(lead.size()) + " coordinates and a point of rank " + std::to_string(n),
+    throw InputError((lead.empty() ? "" : std::to_string(lead.size()) + " coordinates and ") +
+                         "a point of rank " + std::to_string(n) + " as the index of an array of rank " +
+                         std::to_string(rank_),
                      here(), "together rank " + std::to_string(rank_));
   const std::vector<ir::Id> ids = coordinate_ids(lead);
   switch (ids.size()) {

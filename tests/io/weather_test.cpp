@@ -172,6 +172,7 @@ TEST(Weather, WhatIsRefusedNamesFileAndLine) {
   expect_refused("time,Ta,RH\n2015-06-21T12:00,1,2\n", "w:1", "no column wind, Kglobal");
   expect_refused(kHead + two + one, "w:3", "2015-06-21T12:00 after 2015-06-21T13:00");
   expect_refused(kHead + one + one, "w:3", "is repeated");
+  expect_refused(kHead + csv_row("9999-06-21T12:00"), "w:2", "the year 9999");
   expect_refused(kHead + csv_row("21.6.2015 12:00"), "w:2", "time is '21.6.2015 12:00'");
   expect_refused(kHead + csv_row("2015-02-29T12:00"), "w:2", "time");
   expect_refused(kHead + csv_row("2015-06-21T12:00", "20,50,2"), "w:2", "4 fields");

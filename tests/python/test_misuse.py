@@ -125,9 +125,19 @@ def math_floor(at, x, i, o, n):
     o[at] = math.floor(x[at])
 
 
-@refused("ufunc", error=TypeError)
+@refused("numpy.sqrt", "lockstep.sqrt")
 def numpy_sqrt(at, x, i, o, n):
     o[at] = np.sqrt(x[at])
+
+
+@refused("numpy.arcsin", "lockstep.asin")
+def numpy_arcsin(at, x, i, o, n):
+    o[at] = np.arcsin(x[at])
+
+
+@refused("numpy.maximum", "lockstep.max")
+def numpy_maximum(at, x, i, o, n):
+    o[at] = np.maximum(np.float32(1), x[at])
 
 
 @refused("ndarray")

@@ -23,8 +23,8 @@ std::string scores_summary(const flow::SurrogateScores& latents, const flow::Fie
                       fields.persistence.relative_l2, fields.climatology.relative_l2);
   const auto horizon = [&](const char* what, int64_t steps) {
     return steps < int64_t(out.surrogate.size())
-               ? fmt::format("{}: loses to persistence after {} steps of {}\n", what, steps,
-                             out.surrogate.size())
+               ? fmt::format("{}: loses to persistence after {} step{} of {}\n", what, steps,
+                             steps == 1 ? "" : "s", out.surrogate.size())
                : fmt::format("{}: better than persistence in all {} steps\n", what, steps);
   };
   return text + horizon("latents", out.horizon) + horizon("fields", fields.horizon);

@@ -106,6 +106,8 @@ std::string_view name(WeightType type);
 /// infinity.
 Array round_weights(const Array& matrices, WeightType type, std::string_view where = "round_weights");
 
+inline constexpr int64_t kMostRolloutSteps = 1 << 20;
+
 struct RolloutOptions {
   GruForm form = GruForm::reset_before;
   Heads heads = Heads::classic;

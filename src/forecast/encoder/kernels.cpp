@@ -251,7 +251,7 @@ uint32_t forms_with(const std::vector<Form<T>>& forms, bool Form<T>::* kind, siz
 }
 
 template <class T>
-struct Totals {
+struct FeatureTotals {
   const SharedArray<T>&first, &second, &least;
   Val<T> of(FirstSum q, int k = 0) const { return first[int(q) + k]; }
   Val<T> of(SecondSum q, int k = 0) const { return second[int(q) + k]; }
@@ -265,7 +265,8 @@ Val<T> at_least(const Val<T>& x, double low) {
 
 // Features 0 to 25.
 template <class T>
-void published_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total, Features<T>& f) {
+void published_features(const Rows<T>& rows, const Means<T>& mean, const FeatureTotals<T>& total,
+                        Features<T>& f) {
   const auto now = [&](Signal s) { return rows.now(s); };
   const auto rows_of = [&](int window) { return cast<T>(rows.window(window)); };
   f.put(now(Signal::loss));
@@ -298,7 +299,8 @@ void published_features(const Rows<T>& rows, const Means<T>& mean, const Totals<
 
 // Features 26 to 46: averages, slopes, curvatures, variations.
 template <class T>
-void scale_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total, Features<T>& f) {
+void scale_features(const Rows<T>& rows, const Means<T>& mean, const FeatureTotals<T>& total,
+                    Features<T>& f) {
   const auto size_of_mean = [&](const Val<T>& m) { return at_least<T>(abs(m), 1e-8); };
   for (int s = 0; s < kEmaScales; ++s) f.put(total.of(kLossEma, s));
   for (int s = 0; s + 1 < kEmaScales; ++s) {
@@ -326,7 +328,7 @@ void scale_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& 
 
 // Features 47 to 63.
 template <class T>
-void relation_features(const Rows<T>& rows, const Means<T>& mean, const Totals<T>& total,
+void relation_features(const Rows<T>& rows, const Means<T>& mean, const FeatureTotals<T>& total,
                        const Val<i32>& best_age, Features<T>& f) {
   const auto now = [&](Signal s, int k = 0) { return rows.now(s, k); };
   f.ratio(total.of(kChangePairs), at_least<T>(total.of(kChanges), 1e-30));
@@ -420,7 +422,7 @@ Kernel make_encode_kernel() {
                   const Val<i32> youngest = group_min(Val<i32>(age));
                   Features<T> f;
                   if_(lane == 0, [&] {
-                    const Totals<T> total{first_totals, second_totals, leasts};
+                    const FeatureTotals<T> total{first_totals, second_totals, leasts};
                     published_features<T>(rows, mean, total, f);
                     scale_features<T>(rows, mean, total, f);
                     relation_features<T>(rows, mean, total, youngest, f);

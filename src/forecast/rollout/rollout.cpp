@@ -17,7 +17,6 @@ namespace lockstep::forecast {
 
 namespace {
 
-constexpr int64_t kMostSteps = 1 << 20;
 /// by_steps goes through so many bytes of weights at a time, members one after the other: they then stay in the last
 /// cache from step to step.
 constexpr int64_t kCachedBytes = 12 << 20;
@@ -307,9 +306,9 @@ struct Rollout::State {
 Rollout::Rollout(const Device& device, const RolloutModel& model, const RolloutOptions& options)
     : state_(std::make_unique<State>()) {
   check(model, options.form, options.heads, "forecast rollout");
-  if (options.steps < 0 || options.steps > kMostSteps)
+  if (options.steps < 0 || options.steps > kMostRolloutSteps)
     throw InputError(fmt::format("{} steps", options.steps), "forecast rollout",
-                     fmt::format("0 to {}", kMostSteps));
+                     fmt::format("0 to {}", kMostRolloutSteps));
   State& s = *state_;
   s.device = device, s.model = model, s.options = options;
   if (options.weights != WeightType::f32) {

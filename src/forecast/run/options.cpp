@@ -14,7 +14,6 @@ std::span<const Choice<Trainer>> choices(Trainer) {
 namespace {
 
 using Use = Option::Use;
-constexpr double kMostSteps = 1 << 20;
 
 std::vector<Choice<Storage>> precisions() { return {{"f32", Storage::f32}, {"f64", Storage::f64}}; }
 
@@ -216,7 +215,10 @@ void describe(Schema<RolloutOptions>& s) {
   s.option("seed", &RolloutOptions::seed, "seed of random weights and sampled states").shown("S");
   s.option("weights", &RolloutOptions::weights,
            "type in which U is stored on the device, for models in f32; U is rounded to it");
-  s.option("steps", &RolloutOptions::steps, "steps to forecast").at_least(0).at_most(kMostSteps).shown("Y");
+  s.option("steps", &RolloutOptions::steps, "steps to forecast")
+      .at_least(0)
+      .at_most(kMostRolloutSteps)
+      .shown("Y");
   s.option("gru", &RolloutOptions::form, "position of the reset gate; PyTorch and cuDNN use reset-after")
       .member("form");
   s.option("heads", &RolloutOptions::heads, "how loss and uncertainty are read from the state");
@@ -232,7 +234,7 @@ void describe(Schema<RolloutRunOptions>& s) {
   s.include(&RolloutRunOptions::rollout);
   s.option("batch", &RolloutRunOptions::batch, "starting points that are forecast together; 0: the model's")
       .at_least(0)
-      .at_most(kMostSteps)
+      .at_most(kMostRolloutSteps)
       .shown("B");
   s.option("plot", &RolloutRunOptions::plot,
            "PNG of the members, their mean and bands of one and two sigma (first batch entry)")
@@ -286,7 +288,7 @@ void describe(Schema<TrainOptions>& s) {
       .off(0);
   s.option("batch", &TrainOptions::batch, "examples per step, instead of the task's")
       .at_least(1)
-      .at_most(kMostSteps)
+      .at_most(kMostRolloutSteps)
       .off(0);
   s.option("parts", &TrainOptions::parts,
            "parts into which each batch is divided; distributed over the ranks")
@@ -295,7 +297,7 @@ void describe(Schema<TrainOptions>& s) {
   s.option("evaluate_every", &TrainOptions::evaluate_every,
            "steps between evaluations, instead of the task's")
       .at_least(1)
-      .at_most(kMostSteps)
+      .at_most(kMostRolloutSteps)
       .off(0);
   s.option("rate", &TrainOptions::rate, "learning rate, instead of the task's").at_least(0).shown("R");
   s.option("schedule", &TrainOptions::decay, "schedule of the learning rate, instead of the task's",

@@ -7,13 +7,13 @@
 #include <cmath>
 
 #include "lockstep/error.hpp"
+#include "solve/model/rank.hpp"
 
 namespace lockstep::solve {
 namespace {
 
 using Eigen::Index;
 
-constexpr double kRank = 1e-13;       // of a pivot over the first, columns of length 1
 constexpr double kMostFlops = 5e11;   // of a sparse factorisation, of which the inverse takes three
 constexpr int64_t kMostFactor = 2e8;  // numbers
 

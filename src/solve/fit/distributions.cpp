@@ -8,7 +8,7 @@
 namespace lockstep::solve {
 namespace {
 
-constexpr double kSmall = 1e-300, kRounding = 1e-16;
+constexpr double kSmall = 1e-300, kPrecision = 1e-16;
 constexpr int kMostTerms = 100'000;
 
 /// A continued fraction by Lentz's rule: b0 + a1 / (b1 + a2 / (b2 + …)); `next(n)` gives (a, b) of term n.
@@ -20,7 +20,7 @@ double continued_fraction(double b0, const Next& next) {
     d = b + a * d, c = b + a / c;
     d = 1 / (d == 0 ? kSmall : d), c = c == 0 ? kSmall : c;
     f *= c * d;
-    if (std::abs(c * d - 1) <= 2 * kRounding) break;
+    if (std::abs(c * d - 1) <= 2 * kPrecision) break;
   }
   return f;
 }
@@ -52,7 +52,7 @@ double chi_squared_tail(double x, double k) {
   const double front = std::exp(a * std::log(y) - y - std::lgamma(a));
   if (y < a + 1) {  // the lower part as a series
     double term = 1 / a, sum = term;
-    for (int n = 1; n < kMostTerms && term > kRounding * sum; ++n) sum += term *= y / (a + n);
+    for (int n = 1; n < kMostTerms && term > kPrecision * sum; ++n) sum += term *= y / (a + n);
     return 1 - front * sum;
   }
   return front / continued_fraction(y + 1 - a, [&](int n) { return Term{-n * (n - a), y + 2 * n + 1 - a}; });

@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "autodiff/host_program.hpp"
+#include "solve/model/rank.hpp"
 
 namespace lockstep::solve {
 namespace {
 
-constexpr double kRank = 1e-13;   // least singular value over the largest
-constexpr double kShare = 1e-10;  // squared share of a parameter in directions without effect
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 Eigen::VectorXd lengths_of_columns(const Eigen::MatrixXd& a) {

@@ -12,13 +12,12 @@
 #include "solve/evaluate/evaluator_state.hpp"
 #include "solve/linear/normal_equations.hpp"
 #include "solve/model/counting.hpp"
+#include "solve/model/rank.hpp"
 
 namespace lockstep::solve {
 namespace {
 
 constexpr size_t kNamed = 5;           // blocks that a line names
-constexpr double kRank = 1e-13;        // least singular value over the largest, columns scaled to length 1
-constexpr double kShare = 1e-10;       // squared share of an unknown in the directions
 constexpr double kMostProducts = 2e7;  // of the factorisation
 
 bool moves(const Problem::State& state, const SetState& set, int64_t block) {

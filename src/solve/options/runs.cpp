@@ -174,7 +174,7 @@ void describe(Schema<FitRun>& s) {
   for (const char* option : {"absolute_sigma", "profile"})
     s.useless(
         option, [](const FitRun& o) { return o.loss.kind != RobustLoss::Kind::none; },
-        "it has no meaning with this {loss}", "no {loss}");
+        "it has no meaning with {loss}", "no {loss}");
 }
 
 void describe(Schema<PoseGraphRun>& s) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/error.hpp"
+#include "solve/model/rank.hpp"
 #include "solve/smooth/smoother_state.hpp"
 
 namespace lockstep::solve {
@@ -99,7 +100,6 @@ double Smoother::State::total_cost() const {
 /// R and e with R^T R the prior's matrix and R^T e its vector, by eigenvalues in units of the diagonal.
 LinearPrior Smoother::State::square_root(const SmoothFactor& factor,
                                          std::span<const std::pair<BlockSet, int64_t>> blocks) const {
-  constexpr double kRank = 1e-13;
   LinearPrior prior;
   prior.from = factor.base->from;
   for (const int32_t v : factor.variables) {

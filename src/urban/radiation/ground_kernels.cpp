@@ -17,7 +17,7 @@ using Planes = Out<f32, 3>;
 using Words = Grid<u32, 3>;
 using Ints = Grid<i32, 1>;
 using Int = Param<i32>;
-using Table = Grid<f32, 1>;
+using CoverTable = Grid<f32, 1>;
 
 /// First ray of each quarter of the horizon: north-east, south-east, south-west, north-west.
 constexpr std::array<int, 5> kQuarters = {0, 5, 9, 14, 18};
@@ -126,7 +126,7 @@ void geometry_body(const At<2>& at, const Flat& ground, const Plane& walls, cons
   });
 }
 
-void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, const Table& table,
+void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, const CoverTable& table,
                  const Planes& out, const GroundWay& way, const Int& keep) {
   const Int &near = way.near, &far = way.far;
   const Val<f32> wall = table[int(kWallAlbedo)];
@@ -167,11 +167,11 @@ void albedo_body(const At<2>& at, const Words& geometry, const Flat& albedo, con
 struct Surface {
   Val<f32> excess, emissivity, albedo;
   Val<bool> steady{false};  ///< the excess is the same in the shade
-  explicit Surface(const Table& table)
+  explicit Surface(const CoverTable& table)
       : excess(table[int(kBareExcess)]),
         emissivity(table[int(kBareEmissivity)]),
         albedo(table[int(kBareAlbedo)]) {}
-  Surface(const Table& table, const Val<i32>& cover)
+  Surface(const CoverTable& table, const Val<i32>& cover)
       : Surface(table.wide<4>(kFirstCover + cover * kCoverWords)) {}
 
  private:
@@ -181,7 +181,7 @@ struct Surface {
 
 /// Longwave of a surface `warm` kelvin above the air, over that of air-warm ground: (air + warm)⁴ − air⁴ without
 /// cancellation.
-Val<f32> extra_longwave(const Surface& surface, const Table& table, const Val<f32>& warm) {
+Val<f32> extra_longwave(const Surface& surface, const CoverTable& table, const Val<f32>& warm) {
   const Val<f32> air = table[int(kAir)];
   const Val<f32> extra =
       warm * (2.0f * air + warm) * (2.0f * (air * air) + (2.0f * air) * warm + warm * warm);
@@ -194,7 +194,7 @@ struct GivenPlanes {
 };
 
 void surface_body(const At<2>& at, const Grid<f32, 3>& shadow, const Grid<f32, 3>& lit, const Plane& walls,
-                  const Table& table, bool plants, const Out<u32, 2>& light, const Surface* surface,
+                  const CoverTable& table, bool plants, const Out<u32, 2>& light, const Surface* surface,
                   const GivenPlanes* given) {
   const Val<bool> open = shadow(ShadowPlanes::kSun, at) != 0.0f;
   const Val<bool> under = plants ? shadow(ShadowPlanes::kVegetation, at) == 0.0f : Val<bool>(false);
@@ -227,7 +227,7 @@ struct RaySum {
 struct RaySums {
   const GroundFields& fields;
   const Surface& surface;
-  const Table& table;
+  const CoverTable& table;
   Var<u32> counts{0u};
   Var<f32> lup{0.0f}, albedo{0.0f};
   Var<i32> first_wall{kNoStep};
@@ -262,7 +262,7 @@ struct RaySums {
 };
 
 void view_body(const At<2>& at, const Words& geometry, const GroundFields& fields, const Surface& surface,
-               const Table& table, const Planes& out, const GroundWay& way, const Int& keep) {
+               const CoverTable& table, const Planes& out, const GroundWay& way, const Int& keep) {
   const Int &near = way.near, &far = way.far;
   Quarters lup_sums, albedo_sums;
   Var<f32> norm(0.0f);
@@ -321,7 +321,7 @@ void view_body(const At<2>& at, const Words& geometry, const GroundFields& field
   out(kNormPlane, at) = select(building, Val<f32>(1.0f), norm * (1.0f / kGroundRays));
 }
 
-void night_body(const At<2>& at, const Surface& surface, const Table& table, const Planes& out) {
+void night_body(const At<2>& at, const Surface& surface, const CoverTable& table, const Planes& out) {
   const Val<f32> lup =
       surface.emissivity * table[int(kAirLongwave)] + extra_longwave(surface, table, surface.excess);
   for (int v = 0; v < kGroundPlanes; ++v) out(v, at) = v < kAlbedoPlane ? lup : Val<f32>(0.0f);
@@ -331,7 +331,7 @@ template <bool kPlants>
 Kernel surface_with_covers() {
   return kernel(kPlants ? "urban.radiation.surface.plants.cover" : "urban.radiation.surface.cover",
                 [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, Grid<i32, 2> cover,
-                   Table table, Out<u32, 2> light, Out<f32, 2> lup, Out<f32, 2> albedo) {
+                   CoverTable table, Out<u32, 2> light, Out<f32, 2> lup, Out<f32, 2> albedo) {
                   const Surface surface(table, cover[at]);
                   const GivenPlanes given{lup, albedo};
                   surface_body(at, shadow, lit, walls, table, kPlants, light, &surface, &given);
@@ -341,7 +341,7 @@ template <bool kPlants>
 Kernel surface_bare() {
   return kernel(
       kPlants ? "urban.radiation.surface.plants" : "urban.radiation.surface",
-      [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, Table table, Out<u32, 2> light) {
+      [](At<2> at, Grid<f32, 3> shadow, Grid<f32, 3> lit, Plane walls, CoverTable table, Out<u32, 2> light) {
         surface_body(at, shadow, lit, walls, table, kPlants, light, nullptr, nullptr);
       });
 }
@@ -364,8 +364,8 @@ const Kernel& ground_geometry() {
 
 const Kernel& ground_albedo() {
   static const Kernel k = kernel("urban.gvf.albedo", [](At<2> at, Words geometry, Flat albedo, Ints offsets,
-                                                        Table table, Planes out, Int near, Int far, Int pitch,
-                                                        Int keep) {
+                                                        CoverTable table, Planes out, Int near, Int far,
+                                                        Int pitch, Int keep) {
     albedo_body(at, geometry, albedo, table, out, {offsets, near, far, padded_place(at, far, pitch)}, keep);
   });
   return k;
@@ -379,7 +379,7 @@ const Kernel& ground_surface(bool plants, bool covers) {
 
 const Kernel& ground_view(bool covers) {
   static const Kernel bare =
-      kernel("urban.gvf", [](At<2> at, Words geometry, Grid<u32, 1> light, Ints offsets, Table table,
+      kernel("urban.gvf", [](At<2> at, Words geometry, Grid<u32, 1> light, Ints offsets, CoverTable table,
                              Planes out, Int near, Int far, Int pitch, Int keep) {
         view_body(at, geometry, {light, {}, {}}, Surface(table), table, out,
                   {offsets, near, far, padded_place(at, far, pitch)}, keep);
@@ -387,7 +387,7 @@ const Kernel& ground_view(bool covers) {
   static const Kernel covered =
       kernel("urban.gvf.cover",
              [](At<2> at, Words geometry, Grid<u32, 1> light, Flat lup, Flat albedo, Grid<i32, 2> cover,
-                Ints offsets, Table table, Planes out, Int near, Int far, Int pitch, Int keep) {
+                Ints offsets, CoverTable table, Planes out, Int near, Int far, Int pitch, Int keep) {
                view_body(at, geometry, {light, lup, albedo}, Surface(table, cover[at]), table, out,
                          {offsets, near, far, padded_place(at, far, pitch)}, keep);
              });
@@ -395,11 +395,11 @@ const Kernel& ground_view(bool covers) {
 }
 
 const Kernel& ground_night(bool covers) {
-  static const Kernel bare = kernel("urban.gvf.night", [](At<2> at, Table table, Planes out) {
+  static const Kernel bare = kernel("urban.gvf.night", [](At<2> at, CoverTable table, Planes out) {
     night_body(at, Surface(table), table, out);
   });
   static const Kernel covered =
-      kernel("urban.gvf.night.cover", [](At<2> at, Grid<i32, 2> cover, Table table, Planes out) {
+      kernel("urban.gvf.night.cover", [](At<2> at, Grid<i32, 2> cover, CoverTable table, Planes out) {
         night_body(at, Surface(table, cover[at]), table, out);
       });
   return covers ? covered : bare;

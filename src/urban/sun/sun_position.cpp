@@ -42,7 +42,7 @@ void check(const UtcTime& t, const Observer& o) {
   if (!(std::abs(o.latitude_deg) <= 90))
     throw InputError(fmt::format("latitude {}", o.latitude_deg), "sun position", "-90 to 90 degrees");
   if (!(std::abs(o.longitude_deg) <= 360))
-    throw InputError(fmt::format("longitude {}", o.longitude_deg), "sun position", "-180 to 180 degrees");
+    throw InputError(fmt::format("longitude {}", o.longitude_deg), "sun position", "-360 to 360 degrees");
 }
 
 /// 3.1: Julian day, in the Gregorian calendar from 15 October 1582 on.

@@ -20,6 +20,7 @@ struct WeatherLimits {
   std::string_view expected;
 };
 
+constexpr int kLastYear = 6000;  // of the formulas for the sun's position
 constexpr std::array<WeatherLimits, kWeatherQuantities> kLimits = {{
     {"Ta", -90, 60, false, "-90 to 60 °C"},
     {"RH", 0, 100, true, "above 0 and at most 100 %"},
@@ -58,6 +59,8 @@ void take_value(WeatherRow& row, Weather quantity, double value) {
 }
 
 void append_row(WeatherTable& table, const WeatherRow& row) {
+  if (const int year = civil_time(row.time).year; year > kLastYear)
+    throw InputError(fmt::format("the year {}", year), table.at(row), fmt::format("years to {}", kLastYear));
   if (!table.rows.empty()) {
     const WeatherRow& before = table.rows.back();
     if (row.time == before.time)
