@@ -85,7 +85,28 @@ bool is_pipe(const std::string& file) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
+/// What commands write into the folder of --out under names of their own.
+constexpr const char* kResults[] = {
+    "blow_up.npz", "compare.html",   "curve.csv",     "curve.png",   "day.mp4",      "errors.png",
+    "ground.tif",  "log.csv",        "log.jsonl",     "loss.png",    "metrics.json", "poi.csv",
+    "report.md",   "run.nc",         "run.npz",       "spectra.png", "summary.json", "trees.gpkg",
+    "svfs.zip",    "shadowmats.npz", "sky_states.npz"};
+
+/// Throws InputError for a file of another option that a result in the folder of --out would replace.
+void check_results(const std::vector<NamedFile>& all) {
+  for (const NamedFile& folder : all) {
+    if (folder.use != FileUse::output_folder || folder.option != "--out" || folder.value->empty()) continue;
+    for (const NamedFile& other : all)
+      for (const char* result : kResults)
+        if (other.use == FileUse::output_file && !other.value->empty() &&
+            same_file((std::filesystem::path(*folder.value) / result).string(), *other.value))
+          throw InputError(fmt::format("{} is also a result in the folder of --out", *other.value),
+                           other.option, "another file");
+  }
+}
+
 void check_record(const CLI::App& app, const std::vector<NamedFile>& all) {
+  check_results(all);
   const std::filesystem::path record = record_file_of(app);
   constexpr auto kHint = "--no-record leaves it out";
   if (record.empty()) {

@@ -123,8 +123,12 @@ int run(const CommonOptions& common, const TuneOptions& options) {
     table.put(std::move(tuned.row));
   }
   if (stored > 0) variants::write_table(file, table);
-  text += fmt::format("{} rows for {} in {}, which change {} choices", stored, model_of(device.info()),
-                      file.string(), changed);
+  text +=
+      stored > 0
+          ? fmt::format("{} rows for {} in {}, which change {} choices", stored, model_of(device.info()),
+                        file.string(), changed)
+          : fmt::format("nothing to store: no computation was measured in {:g} minutes, or none has a choice",
+                        options.minutes);
   session.finish({{"device", device.info().name},
                   {"model", model_of(device.info())},
                   {"file", file.string()},

@@ -192,6 +192,10 @@ int run(const CommonOptions& common, VerifyOptions options) {
   const Device device = session.open_device();
   if (options.against.empty()) options.against = default_against(device);
   const Device other = open_other(options.against, common.threads);
+  if (!options.gradients && other.valid() && other.info().name == device.info().name &&
+      device.numerics() == Numerics::exact)
+    throw InputError(fmt::format("{}, the device itself", options.against), "--against",
+                     "another device or reference");
   if (options.gradients) return finish_gradients(session, problems, device, other, options.seed);
 
   const auto start = Clock::now();

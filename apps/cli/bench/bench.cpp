@@ -115,6 +115,16 @@ std::vector<const Case*> wanted_cases(const BenchCommandOptions& options) {
   return cases;
 }
 
+/// Throws InputError for a size with more or fewer numbers than the case's own sizes have.
+void check_size_of(const Case& c, const std::string& size) {
+  std::set<size_t> counts;
+  for (const auto* own : {&c.small, &c.full, &c.bench})
+    for (const std::string& one : *own) counts.insert(size_t(std::ranges::count(one, 'x')));
+  if (!counts.empty() && !counts.contains(size_t(std::ranges::count(size, 'x'))))
+    throw InputError(fmt::format("size \"{}\"", size), fmt::format("--sizes, {}", c.name),
+                     fmt::format("a size such as {}", c.bench.empty() ? c.small.front() : c.bench.front()));
+}
+
 BenchResults measure(Session& session, const BenchCommandOptions& options) {
   const std::vector<const Case*> cases = wanted_cases(options);
   const std::vector<std::string>& wanted = options.sizes;
@@ -141,6 +151,7 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   for (const Case* c : cases) {
     for (const std::string& size : wanted.empty() ? c->bench : wanted) {
       try {
+        check_size_of(*c, size);
         results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
         measured = true;
       } catch (const InputError& e) {

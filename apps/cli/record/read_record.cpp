@@ -97,6 +97,8 @@ nlohmann::ordered_json read_record(const fs::path& file) {
   std::error_code unknown;
   if (!fs::is_directory(file.parent_path(), unknown))
     throw InputError("cannot read the file", file.string(), "the run.json of a run");
+  if (fs::exists(file, unknown) && !fs::is_regular_file(file, unknown))
+    throw InputError("not a file", file.string(), "the run.json of a run");
   const InputFolder inputs(file.parent_path());
   const std::string where = file.string(), text = io::read_text_file(file, "the run.json of a run");
   const nlohmann::ordered_json record = io::parse_ordered_json(text, where);

@@ -92,7 +92,8 @@ std::filesystem::path config_folder() {
 
 Table Table::parse(std::string_view text, std::string_view where) {
   try {
-    const ordered_json document = ordered_json::parse(text);
+    const ordered_json document = ordered_json::parse(text, nullptr, false);
+    if (document.is_discarded()) throw std::runtime_error("no JSON");
     if (!document.is_object() || document.value("format", 0) != kFormat || !document.contains("rows") ||
         !document["rows"].is_array())
       throw std::runtime_error("no rows");
@@ -112,6 +113,8 @@ const Table& Table::shipped() {
 const Table& Table::user() {
   static const Table table = [] {
     try {
+      if (const char* name = environment::text("LOCKSTEP_VARIANTS"); name && !std::filesystem::exists(name))
+        throw InputError("no such file", name, "the table that LOCKSTEP_VARIANTS names");
       return read_table(user_file());
     } catch (const InputError& e) {
       logging::warning("{}; the shipped table chooses variants", e.what());

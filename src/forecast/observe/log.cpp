@@ -53,7 +53,7 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
   const double* const loss = log.values.data() + int64_t(Signal::loss) * log.rows();
   const bool by_logarithm = options.heads == Heads::classic && options.objective == Objective::logarithmic;
   for (int64_t t = 0; t < log.rows() && by_logarithm; ++t)
-    if (!(loss[t] > 0))
+    if (!(loss[t] > 0) || (start.storage() == Storage::f32 && !(float(loss[t]) > 0)))
       throw InputError(
           fmt::format("the loss of row {}, step {:.12g}, is {}", t + 1, log.steps[size_t(t)], loss[t]),
           "forecast observe", "positive numbers, --objective squared or --heads two-hot");
@@ -65,11 +65,16 @@ ObserveRun observe_log(Context& context, const SignalTable& log, const RolloutMo
       run.steps.push_back(log.steps[size_t(t + 1)]);
       run.losses.push_back(loss[t + 1]);
       const Observation seen = ensemble.observe(rows[size_t(t)], loss[t + 1]);
+      if (!std::isfinite(seen.predicted))
+        throw InputError(
+            fmt::format("the prediction of step {:.12g} is {}", log.steps[size_t(t + 1)], seen.predicted),
+            "forecast observe", "losses and a --rate with which the weights remain finite");
       run.predicted.push_back(seen.predicted);
       run.divergence = seen.divergence;
     }
     measure(run, loss);
     run.model = ensemble.model(rows.back());
+    check(run.model, options.form, options.heads, "forecast observe, the model after the last row");
     return run;
   });
 }

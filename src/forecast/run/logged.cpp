@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/record/journal.hpp"
 #include "core/reports/host_stage.hpp"
 #include "core/reports/json_text.hpp"
+#include "core/schema/memory.hpp"
 #include "forecast/curve/advice.hpp"
 #include "io/arrays/npy.hpp"
 #include "lockstep/forecast/documents.hpp"
@@ -69,6 +71,13 @@ EncodeRun run_encode(Context& context, const EncodeRunOptions& options) {
   const auto [column, table] = signals_in(io::read_training_log(options.log.file), options.log);
   const EncodedStates states = encode_states(context, table, options.history, options.precision);
   const Array& features = options.normalised ? states.normalised : states.features;
+  const Array numbers = features.packed().to(Storage::f64);
+  for (int64_t k = 0; k < numbers.elements(); ++k)
+    if (std::isinf(numbers.as<double>()[size_t(k)]))
+      throw InputError(fmt::format("{} at step {:.12g} is {}", feature_table()[size_t(k % kFeatures)].name,
+                                   table.steps[size_t(k / kFeatures)], numbers.as<double>()[size_t(k)]),
+                       options.log.file.string(),
+                       fmt::format("numbers whose features fit into {}", name(options.precision)));
   EncodeRun run{column, table.rows(), {}, table.filled, options.history, options.normalised, options.out};
   io::NpzArrays arrays;
   arrays.emplace_back("step", Array::of(table.steps));
@@ -87,6 +96,14 @@ EncodeRun run_encode(Context& context, const EncodeRunOptions& options) {
 
 LoggedObservations run_observe(Context& context, const ObserveRunOptions& options) {
   schema_of<ObserveRunOptions>().check(&options);
+  if (options.model.empty()) {
+    // Weights, their gradients and the two moments of Adam.
+    const auto d = double(options.random.hidden), i = double(options.random.features);
+    require_host_memory(
+        schema_of<ObserveRunOptions>(),
+        4.0 * double(size_of(options.random.storage)) * 3 * double(options.random.members) * d * (d + i),
+        "{members} and {hidden}");
+  }
   const RolloutModel start = options.model.empty() ? random_rollout_model(options.random)
                                                    : load_rollout_model(options.model, options.observe.heads);
   return run_observe(context, io::read_training_log(options.log.file), start, options);

@@ -18,6 +18,8 @@ namespace lockstep::forecast {
 
 namespace {
 
+constexpr int64_t kMostWhole = 1 << 24;
+
 /// A table whose keys are all taken.
 class Keys {
  public:
@@ -27,7 +29,18 @@ class Keys {
     return io::find(table_, key);
   }
   void integer(std::string_view key, int64_t& to) {
-    if (const auto* v = take(key)) to = v->integer(where_);
+    const auto* v = take(key);
+    if (!v) return;
+    to = v->integer(where_);
+    if (to > kMostWhole)
+      throw InputError(fmt::format("{} = {} in line {}", key, to, v->line()), where_,
+                       fmt::format("at most {}", kMostWhole));
+  }
+  /// Throws InputError for a key that has no effect.
+  void useless(std::string_view key, bool used, std::string_view beside) const {
+    if (const auto* v = io::find(table_, key); v && !used)
+      throw InputError(fmt::format("{} has no effect with {}, line {}", key, beside, v->line()), where_,
+                       fmt::format("no {}", key));
   }
   void number(std::string_view key, double& to) {
     if (const auto* v = take(key)) to = v->number(where_);
@@ -151,6 +164,15 @@ nn::OptimizerOptions optimizer_of(const io::TomlTable& table, const std::string&
   keys.number("weight_decay", o.weight_decay);
   keys.number("clip_norm", o.clip_norm);
   keys.finish();
+  using Decay = nn::Schedule::Decay;
+  const std::string with_method = "method " + method;
+  const auto with_schedule = fmt::format("schedule {}", nn::name(o.schedule.decay));
+  keys.useless("momentum", row->has_momentum, with_method);
+  keys.useless("weight_decay", row->has_decay, with_method);
+  keys.useless("final_share", o.schedule.decay == Decay::cosine || o.schedule.decay == Decay::linear,
+               with_schedule);
+  for (const char* key : {"every", "factor"})
+    keys.useless(key, o.schedule.decay == Decay::step, with_schedule);
   return o;
 }
 
@@ -165,9 +187,10 @@ Array as_elements(const Array& from, bool whole, const char* what, const std::st
       std::vector<f32> floats;
       for (int64_t i = 0; i < from.elements(); ++i) {
         const double v = double(data[i]);
-        if (!std::isfinite(v) || (whole && (v != std::floor(v) || v < 0 || v > 2147483647.0)))
+        if (!std::isfinite(whole ? v : double(f32(v))) ||
+            (whole && (v != std::floor(v) || v < 0 || v > 2147483647.0)))
           throw InputError(fmt::format("{} element {} is {}", what, i, v), where,
-                           whole ? "whole numbers from 0" : "finite numbers");
+                           whole ? "whole numbers from 0" : "finite numbers in the range of f32");
         if (whole)
           integers.push_back(i32(v));
         else
@@ -226,6 +249,16 @@ void read_data(Task& task, const std::filesystem::path& file, double share) {
   task.train = part(all, 0, n - validation - held);
   task.held = held > 0 ? part(all, n - validation - held, held) : task.train;
   task.validation = given ? set("validation_") : part(all, n - validation, validation);
+  const auto same_rest = [](const Array& a, const Array& b) {
+    return std::equal(a.shape().begin() + 1, a.shape().end(), b.shape().begin() + 1, b.shape().end());
+  };
+  if (!same_rest(task.validation.inputs, all.inputs) || !same_rest(task.validation.targets, all.targets))
+    throw InputError(
+        fmt::format("validation_inputs {}, validation_targets {}", to_string(task.validation.inputs.shape()),
+                    to_string(task.validation.targets.shape())),
+        where,
+        fmt::format("(n, …) as inputs {} and targets {}", to_string(all.inputs.shape()),
+                    to_string(all.targets.shape())));
   if (task.classes() && !given) doubt_classes(task, where);
 }
 

@@ -58,6 +58,15 @@ std::vector<i32> evaluated_examples(const Dataset& data, int64_t wanted) {
 }
 
 /// A run's objects on one device.
+/// Throws InputError for a class that the network has no output for.
+void check_classes(const Dataset& part, const std::string& task, int64_t classes) {
+  const auto targets = part.targets.as<i32>();
+  for (size_t k = 0; k < targets.size(); ++k)
+    if (targets[k] < 0 || targets[k] >= classes)
+      throw InputError(fmt::format("a target of class {}", targets[k]), fmt::format("task {}", task),
+                       fmt::format("0 to {}, as the last layer has {} outputs", classes - 1, classes));
+}
+
 struct Engine {
   Engine(const Device& d, const Task& task, const TrainOptions& options, uint64_t seed,
          const parallel::Group& ranks)
@@ -78,7 +87,10 @@ struct Engine {
              held.gather(evaluated_examples(task.held, 256)),
              task.batch,
              seed},
-        policy(options.policy ? options.policy(view) : plain_policy()) {}
+        policy(options.policy ? options.policy(view) : plain_policy()) {
+    for (const Dataset* part : {&task.train, &task.held, &task.validation})
+      if (task.classes()) check_classes(*part, task.name, *(network.output_shape().end() - 1));
+  }
 
   parallel::Group group;
   Device device;
@@ -344,8 +356,9 @@ TrainResult train(Context& context, const TrainOptions& given, const parallel::G
                : fmt::format("1 part and {} seeds for {} ranks", given.seeds, group.size()),
         "--parts", "at least one part of the batches, or one seed, for each rank")
         .on_every_rank();
-  const record::Identity identity =
+  record::Identity identity =
       given.checkpoint.empty() && group.size() == 1 ? record::Identity() : identity_of(task, given);
+  if (context.numerics() == Numerics::fast) identity.option("numerics", "fast", true);
   if (group.size() > 1)
     group.expect_same("inputs and options",
                       fmt::format("{} {} {} in {}, {}", identity.to_json(), given.first_seed, given.seeds,

@@ -38,6 +38,7 @@ mesh::MeshOptions mesh_options(const MeshRun& wanted, const io::TriangleMesh& sh
   }
   if (!wanted.handles_file.empty()) {
     const auto more = mesh::read_handles(wanted.handles_file, shape);
+    if (more.empty()) throw InputError("no handles", wanted.handles_file, "one handle or more");
     options.handles.insert(options.handles.end(), more.begin(), more.end());
   }
   return options;

@@ -359,12 +359,23 @@ double sketch_size(const Sketch& sketch) {
     low_x = std::min(low_x, x), high_x = std::max(high_x, x);
     low_y = std::min(low_y, y), high_y = std::max(high_y, y);
   };
-  for (const SketchPoint& p : sketch.points) cover(p.x, p.y);
-  for (const SketchCircle& c : sketch.circles) {
-    const SketchPoint& p = sketch.points[size_t(c.center)];
-    cover(p.x - c.radius, p.y - c.radius);
-    cover(p.x + c.radius, p.y + c.radius);
-  }
+  const auto cover_point = [&](int32_t index) {
+    if (index < 0) return;
+    const SketchPoint& p = sketch.points[size_t(index)];
+    cover(p.x, p.y);
+  };
+  for (const SketchConstraint& constraint : sketch.constraints)
+    for (const EntityRef& ref : constraint.of) {
+      if (ref.kind == 'p') cover_point(ref.index);
+      if (ref.kind == 'l')
+        for (const int32_t end : {sketch.lines[size_t(ref.index)].a, sketch.lines[size_t(ref.index)].b})
+          cover_point(end);
+      if (ref.kind != 'c') continue;
+      const SketchCircle& c = sketch.circles[size_t(ref.index)];
+      const SketchPoint& p = sketch.points[size_t(c.center)];
+      cover(p.x - c.radius, p.y - c.radius);
+      cover(p.x + c.radius, p.y + c.radius);
+    }
   for (const SketchConstraint& c : sketch.constraints)
     if (kind_info(c.kind).value && c.kind != ConstraintKind::angle) longest = std::max(longest, c.value);
   const double size = std::max(std::hypot(high_x - low_x, high_y - low_y), longest);

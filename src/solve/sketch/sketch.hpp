@@ -90,8 +90,8 @@ Sketch read_sketch(const std::filesystem::path& path);
 /// The same sketch in the same format, numbers with all their digits.
 std::string format_sketch(const Sketch& sketch);
 
-/// Size of what the sketch spans, for tolerances and pictures: the larger of its bounding box's diagonal and
-/// its longest given length; 1 for a sketch without extent.
+/// Size of what the constraints span, for tolerances: the larger of the diagonal of its bounding box and the
+/// longest given length; 1 without extent.
 double sketch_size(const Sketch& sketch);
 
 }  // namespace lockstep::solve::sketch

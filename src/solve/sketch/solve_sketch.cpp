@@ -197,6 +197,13 @@ SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options&
   const Coordinates start = coordinates_of(sketch, system.size());
   Coordinates at = start;
   result.summary = solver.minimize(active, at, options);
+  // A start far away has made the tolerances coarse: once more from here.
+  if (converged(result.summary.termination)) {
+    place(result.sketch, at, system.size());
+    if (sketch_size(result.sketch) < 0.1 * system.size())
+      return solve_sketch(Sketch(result.sketch), context, options);
+    result.sketch = sketch;
+  }
   result.satisfied = solver.satisfied(active, at);
   const Termination end = result.summary.termination;
   if (!result.satisfied && (converged(end) || end == Termination::no_descent)) {
