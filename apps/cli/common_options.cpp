@@ -23,7 +23,8 @@ void describe(Schema<CommonOptions>& s) {
   s.option("numerics", &O::numerics, "exact: bit-identical on the CPU and CUDA; fast: hardware functions",
            {{"exact", "exact"}, {"fast", "fast"}});
   s.option("json", &O::json, "print one JSON document on stdout and nothing else").effect(Effect::display);
-  s.option("quiet", &O::quiet, "print no progress; results, warnings, errors and fallbacks remain").effect(Effect::display);
+  s.option("quiet", &O::quiet, "print no progress; results, warnings, errors and fallbacks remain")
+      .effect(Effect::display);
   s.option("check", &O::check,
            "also run every N-th launch (without N: every launch) on the interpreter, with checks; exit code "
            "1 if one fails")

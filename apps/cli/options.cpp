@@ -85,7 +85,7 @@ bool is_pipe(const std::string& file) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
-/// What commands write into the folder of --out under names of their own.
+/// Names of results that commands write into the folder of --out.
 constexpr const char* kResults[] = {
     "blow_up.npz", "compare.html",   "curve.csv",     "curve.png",   "day.mp4",      "errors.png",
     "ground.tif",  "log.csv",        "log.jsonl",     "loss.png",    "metrics.json", "poi.csv",

@@ -76,7 +76,7 @@ def core_of(kind, value):
     return value._core_value() if isinstance(value, Val) else number(kind, value)
 
 
-# What Python calls of the right operand, by the name of NumPy's function.
+# The method of the right operand that Python calls, by the name of NumPy's function.
 _REFLECTED = {"add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__", "true_divide": "__rtruediv__",
               "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "divmod": "__rdivmod__", "power": "__rpow__",
               "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "left_shift": "__rlshift__",

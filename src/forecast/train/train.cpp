@@ -89,7 +89,8 @@ struct Engine {
              seed},
         policy(options.policy ? options.policy(view) : plain_policy()) {
     for (const Dataset* part : {&task.train, &task.held, &task.validation})
-      if (task.classes()) check_classes(*part, task.name, *(network.output_shape().end() - 1));
+      if (task.classes() && part->window == 0)
+        check_classes(*part, task.name, network.output_shape()[network.output_shape().rank() - 1]);
   }
 
   parallel::Group group;

@@ -102,7 +102,8 @@ struct SolvedInOrder {
   Summary summary;
   std::vector<double> points;
 };
-SolvedInOrder solve(Linear linear, const Orders& order, const char* device = "cpu", Method method = Method::lm) {
+SolvedInOrder solve(Linear linear, const Orders& order, const char* device = "cpu",
+                    Method method = Method::lm) {
   Problem problem = bundle();
   Context context{ContextOptions{.device = device}};
   Options options;

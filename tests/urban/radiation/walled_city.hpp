@@ -1,4 +1,4 @@
-// What tests of radiation compute on.
+// A city with walls, for tests of radiation.
 #pragma once
 
 #include <vector>
