@@ -138,6 +138,23 @@ b = { at = [4, 0], pinned = true }
   EXPECT_EQ(names(result, result.conflicts[0]), (Names{"width"}));
 }
 
+// Tolerances are of what the constraints span, not of other points or of a start far away.
+TEST(SketchConflicts, PointsFarAwayHideNone) {
+  const std::string base =
+      constraint("level", "horizontal", "['o', 'p']") + constraint("first", "length", "['o', 'p']", "40");
+  const std::string points =
+      "[points]\nfar = { at = [6.58e6, 0], pinned = true }\no = { at = [0, 0], pinned = true }\np = [40, "
+      "0]\n";
+  EXPECT_TRUE(solved(points + base).satisfied);
+  EXPECT_FALSE(solved(points + base + constraint("second", "length", "['o', 'p']", "40.08")).satisfied);
+  for (const char* start : {"1e8", "1e15"}) {
+    const SketchResult result =
+        solved(std::string("[points]\no = { at = [0, 0], pinned = true }\np = [") + start + ", 3]\n" + base);
+    EXPECT_TRUE(result.satisfied);
+    EXPECT_NEAR(result.sketch.points[1].x, 40, 1e-6) << start;
+  }
+}
+
 // From this start the triangle's tip lies on the base line, where no first-order step leaves it.
 TEST(SketchConflicts, StartsWithoutADescentDirectionAreNoConflicts) {
   std::string text = kTriangle;
