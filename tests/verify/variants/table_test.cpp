@@ -32,7 +32,7 @@ TEST(Table, RefusesWhatIsNoTable) {
     const char* why;
   };
   for (const Bad& bad : {
-           Bad{"", "parse error"},
+           Bad{"", "no JSON"},
            {"[]", "no rows"},
            {R"({"format": 2, "rows": []})", "no rows"},
            {R"({"format": 1, "rows": {}})", "no rows"},
@@ -121,7 +121,7 @@ TEST(Table, FilesAreThisUsersAlone) {
   ::chmod(file.c_str(), 0600);
   refused(file, "bytes, more than");
   test::write_text(file, "{");
-  refused(file, "parse error");
+  refused(file, "no JSON");
 }
 
 }  // namespace
