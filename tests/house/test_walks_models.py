@@ -21,17 +21,17 @@ MARKS = (r"OK \] Names\.", r"OK \] Lion\.StepsAreTheFormula", r"OK \] Terms\.Vor
 INCLUDE = re.compile(r'^#include "(\S+)"', re.M)
 
 
-def compiled_together(build, name):
-    """The sources that the build compiles as one file with this one, whose calls the linker does not see."""
+def units_of(build):
+    """The sources that the build compiles as one file, whose calls the linker does not see; by a name."""
+    units = {}
     for path in glob.glob(os.path.join(build, "src", "*", "CMakeFiles", "*", "Unity", "*.cxx")):
-        sources = [f"src/{source}" for source in re.findall(r'"\S+?/src/(\S+)"', walk.read(path))]
-        if name in sources:
-            return sources
-    return [name]
+        name = "_".join(os.path.relpath(path, os.path.join(build, "src")).removesuffix(".cxx").split("/"))
+        units[name] = [f"src/{source}" for source in re.findall(r'"\S+?/src/(\S+)"', walk.read(path))]
+    return units
 
 
 def affected(scratch, build, changed):
-    """The sources of src to compile: the changed ones with their companions, and those that include a changed file; by library."""
+    """The sources of src to compile, by unit: the changed ones with their companions, and those that include a changed file."""
     texts = {}
     for folder, _, files in os.walk(os.path.join(scratch, "src")):
         for name in files:
@@ -41,12 +41,12 @@ def affected(scratch, build, changed):
     hit = {name for name in changed if name.startswith("src/")}
     while more := {name for name, included in texts.items() if any(f"src/{i}" in hit for i in included)} - hit:
         hit |= more
-    hit |= {name for source in changed if source.startswith("src/") and source.endswith(".cpp") for name in compiled_together(build, source)}
-    by_library = {}
-    for name in sorted(hit):
-        if name.endswith(".cpp"):
-            by_library.setdefault(name.split("/")[1], []).append(name)
-    return by_library
+    units = units_of(build)
+    hit |= {name for together in units.values() if not changed.keys().isdisjoint(together) for name in together}
+    by_unit = {unit: [name for name in together if name in hit] for unit, together in units.items()}
+    alone = {name for name in hit if name.endswith(".cpp")} - {name for together in by_unit.values() for name in together}
+    by_unit |= {name.replace("/", "_"): [name] for name in sorted(alone)}
+    return {unit: sources for unit, sources in by_unit.items() if sources}
 
 
 def compile_all(scratch, work, units):

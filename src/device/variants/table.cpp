@@ -113,9 +113,10 @@ const Table& Table::shipped() {
 const Table& Table::user() {
   static const Table table = [] {
     try {
-      if (const char* name = environment::text("LOCKSTEP_VARIANTS"); name && !std::filesystem::exists(name))
-        throw InputError("no such file", name, "the table that LOCKSTEP_VARIANTS names");
-      return read_table(user_file());
+      Table found = read_table(user_file());
+      if (const char* name = environment::text("LOCKSTEP_VARIANTS"); name && found.rows_.empty())
+        throw InputError("no rows, or no such file", name, "the table that LOCKSTEP_VARIANTS names");
+      return found;
     } catch (const InputError& e) {
       logging::warning("{}; the shipped table chooses variants", e.what());
       return Table();

@@ -39,8 +39,8 @@ const Kernel& ResidualKernels::quantise() {
         const Val<i32> m = at.y, j = at.x;
         const Val<f32> q = rint(latent(m, j) * gain[j]);
         const Val<f32> beyond =
-            select(abs(q) > kMostSteps, copysign(Val<f32>(kMostSteps), q), Val<f32>(0.0f));
-        codes(m, j) = to_code(cast<i32>(select(abs(q) <= kMostSteps, q, beyond)));
+            select(abs(q) > kMostCode, copysign(Val<f32>(kMostCode), q), Val<f32>(0.0f));
+        codes(m, j) = to_code(cast<i32>(select(abs(q) <= kMostCode, q, beyond)));
       });
   return made;
 }
@@ -61,7 +61,7 @@ const Kernel& ResidualKernels::bounded() {
         const Val<i32> m = at.z, y = at.y, x = at.x;
         const Val<f32> w = field(m, y, x), p = sound(prediction(m, y, x));
         const Val<f32> wanted = rint((w - p) / step);
-        const Val<bool> held = abs(wanted) <= kMostSteps;
+        const Val<bool> held = abs(wanted) <= kMostCode;
         const Val<f32> steps = select(held, wanted, Val<f32>(0.0f));
         const Val<bool> good = held && abs(value_of(p, steps, step) - w) <= limit;
         codes(m, y, x) = to_code(cast<i32>(steps));

@@ -5,7 +5,7 @@
 namespace lockstep::flow {
 
 /// Whole numbers of this size have room in f32.
-inline constexpr float kMostSteps = 8388608;
+inline constexpr float kMostCode = 8388608;
 
 /// Quantisation of latents and of what they leave of a field. Signed numbers q are coded as 2q, -2q - 1.
 struct ResidualKernels {
