@@ -69,7 +69,7 @@ class Tune(ProgramTest):
         self.assertFalse(os.path.exists(self.table))
 
     def test_tables_that_are_not_trusted_are_told_and_not_used(self):
-        for text, mode, why in (("{", 0o600, "parse error"), ('{"format": 1, "rows": []}', 0o666, "others can write to it")):
+        for text, mode, why in (("{", 0o600, "no JSON"), ('{"format": 1, "rows": []}', 0o666, "others can write to it")):
             with open(self.table, "w", encoding="utf-8") as file:
                 file.write(text)
             os.chmod(self.table, mode)
