@@ -88,15 +88,7 @@ class Expr:
     """What kernel values and graph values share: the operators."""
 
     __slots__ = ()
-
-    def __array_ufunc__(self, ufunc, method, *operands, **others):
-        """NumPy numbers leave the operators to us, and arrays their elements."""
-        operator = getattr(operands[-1], _REFLECTED.get(ufunc.__name__, ""), None)
-        if operator and method == "__call__" and len(operands) == 2 and not others:
-            return operator(operands[0])
-        ours = {"absolute": "abs", "minimum": "min", "maximum": "max"}.get(ufunc.__name__, ufunc.__name__.replace("arc", "a", 1))
-        raise InputError(f"numpy.{ufunc.__name__} of a traced value", caller(),
-                         f"lockstep.{ours}" if ours in globals() else "the functions of lockstep")
+    __array_ufunc__ = None  # NumPy numbers leave the operators to us
 
     def __neg__(self): return self._op("unary -", self)
     def __pos__(self): return self
@@ -154,6 +146,15 @@ class Val(Expr):
 
     __slots__ = ("_v", "_scope")
     __hash__ = None  # a key of a set or a dict would be the name, not the value
+
+    def __array_ufunc__(self, ufunc, method, *operands, **others):
+        """NumPy numbers leave the operators to us, and arrays their elements."""
+        operator = getattr(operands[-1], _REFLECTED.get(ufunc.__name__, ""), None)
+        if operator and method == "__call__" and len(operands) == 2 and not others:
+            return operator(operands[0])
+        ours = {"absolute": "abs", "minimum": "min", "maximum": "max"}.get(ufunc.__name__, ufunc.__name__.replace("arc", "a", 1))
+        raise InputError(f"numpy.{ufunc.__name__} of a traced value", caller(),
+                         f"lockstep.{ours}" if ours in globals() else "the functions of lockstep")
 
     def __init__(self, core):
         self._v, self._scope = core, trace.scope[-1]
