@@ -97,6 +97,13 @@ class Refusals(ProgramTest):
             text = file.read().replace("batch = 8", "batch = 2000000000")
         self.refused("forecast", "train", self.text("task.toml", text), "--out", self.path("t"), said=["batch", "at most"])
 
+    def test_a_task_of_many_steps(self):
+        path = self.task()
+        with open(path) as file:
+            text = file.read().replace("steps = 30", "steps = 100000000")
+        done = run("forecast", "train", self.text("task.toml", text), "--steps", "4", "--out", self.path("t"), "--device", "cpu")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_data_of_a_task(self):
         out = self.path("t")
         self.assertEqual(run("forecast", "train", self.task(), "--out", out, "--device", "cpu").returncode, 0)

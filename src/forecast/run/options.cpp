@@ -14,6 +14,7 @@ std::span<const Choice<Trainer>> choices(Trainer) {
 namespace {
 
 using Use = Option::Use;
+constexpr double kMostCount = 1 << 20;  // of a batch, or of steps between evaluations
 
 std::vector<Choice<Storage>> precisions() { return {{"f32", Storage::f32}, {"f64", Storage::f64}}; }
 
@@ -234,7 +235,7 @@ void describe(Schema<RolloutRunOptions>& s) {
   s.include(&RolloutRunOptions::rollout);
   s.option("batch", &RolloutRunOptions::batch, "starting points that are forecast together; 0: the model's")
       .at_least(0)
-      .at_most(kMostRolloutSteps)
+      .at_most(kMostCount)
       .shown("B");
   s.option("plot", &RolloutRunOptions::plot,
            "PNG of the members, their mean and bands of one and two sigma (first batch entry)")
@@ -288,7 +289,7 @@ void describe(Schema<TrainOptions>& s) {
       .off(0);
   s.option("batch", &TrainOptions::batch, "examples per step, instead of the task's")
       .at_least(1)
-      .at_most(kMostRolloutSteps)
+      .at_most(kMostCount)
       .off(0);
   s.option("parts", &TrainOptions::parts,
            "parts into which each batch is divided; distributed over the ranks")
@@ -297,7 +298,7 @@ void describe(Schema<TrainOptions>& s) {
   s.option("evaluate_every", &TrainOptions::evaluate_every,
            "steps between evaluations, instead of the task's")
       .at_least(1)
-      .at_most(kMostRolloutSteps)
+      .at_most(kMostCount)
       .off(0);
   s.option("rate", &TrainOptions::rate, "learning rate, instead of the task's").at_least(0).shown("R");
   s.option("schedule", &TrainOptions::decay, "schedule of the learning rate, instead of the task's",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <set>
 
 #include "core/reports/log.hpp"
@@ -28,13 +29,13 @@ class Keys {
     taken_.emplace_back(key);
     return io::find(table_, key);
   }
-  void integer(std::string_view key, int64_t& to) {
+  void integer(std::string_view key, int64_t& to, int64_t most = kMostWhole) {
     const auto* v = take(key);
     if (!v) return;
     to = v->integer(where_);
-    if (to > kMostWhole)
+    if (to > most)
       throw InputError(fmt::format("{} = {} in line {}", key, to, v->line()), where_,
-                       fmt::format("at most {}", kMostWhole));
+                       fmt::format("at most {}", most));
   }
   /// Throws InputError for a key that has no effect.
   void useless(std::string_view key, bool used, std::string_view beside) const {
@@ -277,7 +278,7 @@ Task read_task(const std::filesystem::path& file, const std::filesystem::path& d
   task.network.loss = loss == "cross_entropy"  ? nn::Loss::cross_entropy
                       : loss == "mean_squared" ? nn::Loss::mean_squared
                                                : nn::Loss::two_hot;
-  keys.integer("steps", task.steps);
+  keys.integer("steps", task.steps, std::numeric_limits<int64_t>::max());
   keys.integer("batch", task.batch);
   keys.integer("evaluate_every", task.evaluate_every);
   if (task.steps < 1 || task.batch < 1 || task.evaluate_every < 1)

@@ -353,6 +353,10 @@ std::string format_sketch(const Sketch& sketch) {
   return out;
 }
 
+bool gives_length(const SketchConstraint& constraint) {
+  return kind_info(constraint.kind).value && constraint.kind != ConstraintKind::angle;
+}
+
 double sketch_size(const Sketch& sketch) {
   double low_x = INFINITY, high_x = -INFINITY, low_y = INFINITY, high_y = -INFINITY, longest = 0;
   const auto cover = [&](double x, double y) {
@@ -360,9 +364,7 @@ double sketch_size(const Sketch& sketch) {
     low_y = std::min(low_y, y), high_y = std::max(high_y, y);
   };
   const auto cover_point = [&](int32_t index) {
-    if (index < 0) return;
-    const SketchPoint& p = sketch.points[size_t(index)];
-    cover(p.x, p.y);
+    cover(sketch.points[size_t(index)].x, sketch.points[size_t(index)].y);
   };
   for (const SketchConstraint& constraint : sketch.constraints)
     for (const EntityRef& ref : constraint.of) {
@@ -377,7 +379,7 @@ double sketch_size(const Sketch& sketch) {
       cover(p.x + c.radius, p.y + c.radius);
     }
   for (const SketchConstraint& c : sketch.constraints)
-    if (kind_info(c.kind).value && c.kind != ConstraintKind::angle) longest = std::max(longest, c.value);
+    if (gives_length(c)) longest = std::max(longest, c.value);
   const double size = std::max(std::hypot(high_x - low_x, high_y - low_y), longest);
   return size > 0 && std::isfinite(size) ? size : 1;
 }

@@ -90,6 +90,8 @@ Sketch read_sketch(const std::filesystem::path& path);
 /// The same sketch in the same format, numbers with all their digits.
 std::string format_sketch(const Sketch& sketch);
 
+/// Whether its value is a length: not an angle.
+bool gives_length(const SketchConstraint& constraint);
 /// Size of what the constraints span, for tolerances: the larger of the diagonal of its bounding box and the
 /// longest given length; 1 without extent.
 double sketch_size(const Sketch& sketch);

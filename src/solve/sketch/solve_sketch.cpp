@@ -198,10 +198,7 @@ SketchResult solve_sketch(const Sketch& sketch, Context& context, const Options&
   Coordinates at = start;
   result.summary = solver.minimize(active, at, options);
   // A start far away has made the tolerances coarse: once more from here.
-  const bool has_lengths = std::ranges::any_of(sketch.constraints, [](const SketchConstraint& c) {
-    return kind_info(c.kind).value && c.kind != ConstraintKind::angle;
-  });
-  if (has_lengths &&
+  if (std::ranges::any_of(sketch.constraints, &gives_length) &&
       (converged(result.summary.termination) || result.summary.termination == Termination::max_iterations)) {
     place(result.sketch, at, system.size());
     if (sketch_size(result.sketch) < 0.1 * system.size())

@@ -38,8 +38,7 @@ const Kernel& ResidualKernels::quantise() {
       kernel("flow.codec.quantise", [](At<2> at, Grid<f32, 2> latent, Grid<f32, 1> gain, Out<u32, 2> codes) {
         const Val<i32> m = at.y, j = at.x;
         const Val<f32> q = rint(latent(m, j) * gain[j]);
-        const Val<f32> beyond =
-            select(abs(q) > kMostCode, copysign(Val<f32>(kMostCode), q), Val<f32>(0.0f));
+        const Val<f32> beyond = select(abs(q) > kMostCode, copysign(Val<f32>(kMostCode), q), Val<f32>(0.0f));
         codes(m, j) = to_code(cast<i32>(select(abs(q) <= kMostCode, q, beyond)));
       });
   return made;
