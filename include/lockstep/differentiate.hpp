@@ -90,6 +90,10 @@ class Gradient {
 /// Throws InputError for unknown names and for code that cannot be differentiated.
 Gradient differentiate(const Kernel& kernel, const Differentiation& which = {});
 
+/// Whether every lane stores to its own element of the buffer (a name of Kernel::parameters), so that a launch over the
+/// buffer's shape leaves nothing of its old contents. False where this is not certain.
+bool overwrites(const Kernel& kernel, const std::string& buffer);
+
 /// The same directional derivative by three methods, along one random direction.
 struct KernelGradientCheck {
   double forward = 0;            // <cotangent, tangent of the outputs>

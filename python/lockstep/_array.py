@@ -207,10 +207,14 @@ class _Memory:
         self.device, self.readonly, self.owner, self.stream = device, readonly, owner, stream
 
 
-def _from_numpy(x, name):
-    kind = _types.dtype(x.dtype, name)
+def _refuse_masked(x, name):
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise InputError("an array with masked elements", name, "x.filled(value), or x.data and x.mask")
+
+
+def _from_numpy(x, name):
+    kind = _types.dtype(x.dtype, name)
+    _refuse_masked(x, name)
     address, readonly = x.__array_interface__["data"]
     strides = None
     if not x.flags.c_contiguous:
@@ -366,6 +370,18 @@ def _on_host(x, memory):
     if hasattr(x, "get"):
         return np.ascontiguousarray(x.get())
     return np.ascontiguousarray(np.asarray(x))
+
+
+def real_numbers(x, name, dtype=None):
+    """NumPy's array of x, of a type if given. Rejects what NumPy would convert with a
+    loss: masked elements, complex numbers, dates."""
+    if isinstance(x, Array):
+        x = x.numpy()
+    _refuse_masked(x, name)
+    found = np.asarray(x)
+    if found.dtype.kind in "cmM":
+        raise InputError("complex numbers" if found.dtype.kind == "c" else f"elements of {found.dtype}", name, "real numbers")
+    return found if dtype is None else found.astype(dtype, copy=False)
 
 
 class _ForeignView:

@@ -264,6 +264,14 @@ class Derivatives:
                                            **{n + "_cotangent": s for n, s in seeds.items()})
         return results
 
+    def overwrites(self, name, arrays):
+        """Whether a launch leaves nothing of the old contents of an output; `arrays`: the arguments that are arrays."""
+        if self.extent != tuple(arrays[name].shape):
+            return False
+        gradient = self._kept(Gradient, (), (), self.memory_bytes)
+        kinds = tuple(gradient._kind(n, hint, arrays) for n, hint in gradient._root._parameters)
+        return _core.overwrites(self.kernel._traced(len(self.extent), kinds)._core, gradient._names[name])
+
     def forward(self, inputs, outputs):
         """The kernel in forward mode. The gradient of a sum of directions times gradients, weighted by seeds, is the
         gradient of its tangents, weighted by seeds; by the seeds it is those tangents.

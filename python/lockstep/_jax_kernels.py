@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._array import asarray, empty
+from ._array import asarray, zeros
 from ._device import Device
 from ._errors import InputError, UnsupportedError
 from ._gradient import Derivatives
@@ -18,7 +18,7 @@ def launch(kernel, extent, *, shapes=None, device="cpu", **values):
     values: arguments by name, except those that the kernel only writes; arrays that it reads and writes have their
     contents from before the launch. shapes: {name: shape} of written arrays, or {name: jax.ShapeDtypeStruct}; the
     default is the extent, with the type of the annotation or of the first array. The result is a tuple in the order
-    of the parameters, or one array. Each call copies through the host, regardless of the device.
+    of the parameters, or one array; elements that the kernel does not write are 0. Each call copies through the host, regardless of the device.
 
         @jax.jit
         def step(t, a):
@@ -43,7 +43,23 @@ def launch(kernel, extent, *, shapes=None, device="cpu", **values):
 
 def _as_array(kernel, name, value):
     hint = dict(kernel._parameters)[name]
-    return jnp.asarray(value) if hint.access != "number" else jnp.asarray(value, np.dtype(hint.numpy))
+    if hint.access != "number":
+        return jnp.asarray(value)
+    wanted = np.dtype(hint.numpy)
+    if wanted.kind in "iu":
+        _refuse_inexact(value, wanted, f"lockstep.jax.launch, kernel {kernel.name}, argument {name}")
+    return jnp.asarray(value, wanted)
+
+
+def _refuse_inexact(value, wanted, where):
+    """Rejects what `wanted`, a type of whole numbers, does not hold; of a traced value, its type decides."""
+    if isinstance(value, jax.core.Tracer):
+        if not np.can_cast(value.dtype, wanted):
+            raise InputError(f"a traced {value.dtype}", where, f"{wanted}, such as x.astype(jnp.{wanted})")
+        return
+    number, limits = np.asarray(value), np.iinfo(wanted)
+    if not (np.isfinite(number) and number == np.floor(number) and limits.min <= number <= limits.max):
+        raise InputError(f"{value}", where, f"a value that {wanted} holds")
 
 
 def _result(kernel, name, wanted, extent, arrays):
@@ -87,7 +103,7 @@ def _function(kernel, extent, device, read, written, results):
         given = _on_device(kernel, read, arrays, device)
         for name, (shape, dtype) in zip(written, results):
             if name not in given:
-                given[name] = empty(shape, np.dtype(dtype), device)
+                given[name] = zeros(shape, np.dtype(dtype), device)  # where the kernel writes nothing
         kernel._launch(device, list(extent), [given[n] for n, _ in kernel._parameters])
         return tuple(np.array(given[n].numpy()) for n in written)
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from ._array import real_numbers
 from ._errors import FallbackWarning, InputError
 from ._expr import Value, Vec
 from ._terms import _loss_of, _traced
@@ -257,7 +258,7 @@ def _bounds(bounds, start):
 def _add_rows(problem, block, fun, args, kwargs, loss):
     """Terms of fun, a row of args each; gives (rows, residuals of a row). A loss is of one residual by itself, so each
     residual of a row is a term of its own, set after set."""
-    columns = [np.asarray(a, dtype=np.float64) for a in args]
+    columns = [real_numbers(a, f"{_LEAST_SQUARES}, args[{k}]", np.float64) for k, a in enumerate(args)]
     rows = next((len(c) for c in columns if c.ndim), 1)
     columns = [np.full(rows, c) if c.ndim == 0 else c for c in columns]  # a number is that of every row
     for k, column in enumerate(columns):

@@ -3,8 +3,9 @@
 from . import _kernel
 from ._array import Array, asarray, empty, zeros
 from ._errors import InputError
+from ._expr import where
 from ._gradient import FLOATS, Derivatives, wide
-from ._language import At, Grid, InOut
+from ._language import At, Grid, InOut, Out
 
 _WHERE = "lockstep.Tape"
 
@@ -12,6 +13,17 @@ _WHERE = "lockstep.Tape"
 @_kernel.kernel
 def _add(at: At, x: InOut, y: Grid):
     x[at] = x[at] + y[at]
+
+
+@_kernel.kernel
+def _set_ones(at: At, x: Out):
+    x[at] = 1
+
+
+@_kernel.kernel
+def _keep(at: At, cotangent: InOut, zeros: Grid, ones: Grid):
+    """Leaves the cotangents of elements that launches into zeros and into ones did not write."""
+    cotangent[at] = where((zeros[at] == 0) & (ones[at] == 1), cotangent[at], 0)
 
 
 class Number(float):
@@ -33,12 +45,20 @@ def _flat(array):
     return Array(array._buffer.reshape([array.size]), array.device)
 
 
+def _filled(like, number):
+    own = zeros(like.shape, like.dtype, like.device)
+    if number:
+        _set_ones._launch(own.device, [own.size], [_flat(own)])
+    return own
+
+
 class _Record:
-    __slots__ = ("kernel", "device", "extent", "keys", "values", "numbers", "outputs", "others")
+    __slots__ = ("kernel", "device", "extent", "keys", "values", "numbers", "outputs", "others", "kept")
 
     def __init__(self, kernel, device, extent):
         self.kernel, self.device, self.extent = kernel, device, extent
         self.keys, self.values, self.numbers, self.outputs, self.others = {}, {}, {}, [], {}
+        self.kept = []  # outputs whose old contents a derivative depends on, which the launch may not write everywhere
 
 
 class Tape:
@@ -51,8 +71,8 @@ class Tape:
         by_t0, by_a = tape.gradient({t2: seed}, (t0, a))
 
     Arguments are lockstep.Array. Memory that a later launch of the block overwrites is copied first. Changes of the
-    arrays by other code between the block and `gradient` are not detected. An array that a kernel only writes (Out)
-    has no derivative with respect to its old contents: kernels that write a part of an array must take it as InOut.
+    arrays by other code between the block and `gradient` are not detected. Elements that a launch does not write pass
+    their derivatives on, also of arrays that the kernel only writes (Out).
     """
 
     def __init__(self, *, memory_bytes=0):
@@ -161,15 +181,56 @@ class Tape:
                      if n in record.values and key in active and _is_float(record.values[n].dtype)]
             names += [n for n, value in record.numbers.items() if id(value) in numbers]
             flows.append(names)
+            record.kept = []
             for n in record.outputs:
                 key = record.keys[n]
+                if n not in record.values and key in active:
+                    if self._overwrites(record, n):
+                        active.discard(key)
+                    else:
+                        record.kept.append(n)
                 if names:
                     active.add(key)
-                elif n not in record.values:
-                    active.discard(key)
         return flows
 
+    def _derivatives(self, record):
+        device = record.device or self._arrays[record.keys[record.outputs[0]]].device
+        return Derivatives(record.kernel, device, record.extent, memory_bytes=self._memory_bytes)
+
+    def _overwrites(self, record, name):
+        return self._derivatives(record).overwrites(name, {n: self._arrays[key] for n, key in record.keys.items()})
+
+    def _pass_on(self, record, cotangents):
+        """{memory: cotangents of the elements that the launch did not write}, by two launches into known contents."""
+        kept = {n: cotangents[record.keys[n]] for n in record.kept if record.keys[n] in cotangents}
+        if not kept:
+            return {}
+        fills, of = [], [self._arrays.get(record.keys.get(n)) for n, _ in record.kernel._parameters]
+        for number in (0, 1):
+            fills.append([record.values[n].copy() if n in record.values and hint.access == "read_write" else
+                          record.values[n] if n in record.values else _filled(a, number)
+                          for (n, hint), a in zip(record.kernel._parameters, of)])
+            record.kernel._launch(record.device, record.extent, fills[-1])
+        names, found = [n for n, _ in record.kernel._parameters], {}
+        for n, cotangent in kept.items():
+            k, own = names.index(n), cotangent.copy()
+            _keep._launch(own.device, [own.size], [_flat(own), _flat(fills[0][k]), _flat(fills[1][k])])
+            found[record.keys[n]] = own
+        return found
+
     def _back(self, record, names, cotangents, numbers):
+        passed = self._pass_on(record, cotangents)
+        self._through(record, names, cotangents, numbers)
+        for key, cotangent in passed.items():
+            self._add(cotangents, key, cotangent)
+
+    @staticmethod
+    def _add(cotangents, key, more):
+        earlier = cotangents.setdefault(key, more)
+        if earlier is not more:
+            _add._launch(earlier.device, [earlier.size], [_flat(earlier), _flat(more)])
+
+    def _through(self, record, names, cotangents, numbers):
         seeds = {n: cotangents.pop(record.keys[n], None) for n in record.outputs}
         given = [s for s in seeds.values() if s is not None]
         if not given or not names:
@@ -182,14 +243,9 @@ class Tape:
                 seeds[n] = zeros(like.shape, wide(like.dtype), device)
 
         scratch = {n: empty(shape, dtype, device) for n, (shape, dtype) in record.others.items()}
-        found = Derivatives(record.kernel, device, record.extent, memory_bytes=self._memory_bytes).reverse(
-            {**record.values, **scratch}, seeds, names)
+        found = self._derivatives(record).reverse({**record.values, **scratch}, seeds, names)
         for n, gradient in found.items():
             if n in record.numbers:
                 numbers[id(record.numbers[n])] += float(gradient.numpy()[0])
                 continue
-            earlier = cotangents.get(record.keys[n])
-            if earlier is None:
-                cotangents[record.keys[n]] = gradient
-            else:
-                _add._launch(device, [earlier.size], [_flat(earlier), _flat(gradient)])
+            self._add(cotangents, record.keys[n], gradient)

@@ -1,6 +1,7 @@
 """Handles, tables and traced functions of problems and smoothers."""
 import numpy as np
 
+from ._array import real_numbers
 from ._errors import InputError
 from ._expr import Trace, Value, Vec
 
@@ -37,7 +38,9 @@ def _number_of(handle, core, where, kind):
 
 def _numbers(values, name, columns=None):
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.ascontiguousarray(real_numbers(values, name, np.float64))
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         raise InputError(f"{type(values).__name__} ({error})", name, "numbers") from None
     if array.ndim == 1:

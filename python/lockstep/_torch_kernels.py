@@ -1,6 +1,7 @@
 """Launches of differentiable kernels as functions of PyTorch tensors."""
 import torch
 
+from ._array import asarray
 from ._errors import InputError, UnsupportedError
 from ._gradient import Derivatives
 
@@ -32,6 +33,7 @@ class _Launch(torch.autograd.Function):
         ctx.extra = len(tensors) - len(arguments)
         ctx.numbers = [None if isinstance(b, torch.Tensor) else b for b in kept]
         ctx.shapes = [a.shape if isinstance(a, torch.Tensor) else None for a in arguments]
+        ctx.types = [a.dtype if isinstance(a, torch.Tensor) else None for a in arguments]
         ctx.save_for_backward(*[b if isinstance(b, torch.Tensor) and hint.access != "write" else None
                                 for b, (_, hint) in zip(kept, kernel._parameters)])
         ctx.written = [name for name, hint in kernel._parameters if hint.written]
@@ -39,7 +41,7 @@ class _Launch(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *seeds):
-        kernel, values, by = ctx.kernel, {}, []
+        kernel, values, by, given = ctx.kernel, {}, [], dict(zip(ctx.written, seeds))
         seeds = {name: _wide(seed).contiguous() for name, seed in zip(ctx.written, seeds)
                  if seed is not None and seed.dtype.is_floating_point}
         for k, (name, hint) in enumerate(kernel._parameters):
@@ -57,11 +59,38 @@ class _Launch(torch.autograd.Function):
             found = _Reverse.apply(kernel, ctx.device, ctx.extent, tuple(by), tuple(values), tuple(seeds),
                                    *values.values(), *seeds.values())
             results = dict(zip(by, found))
+        kept = [name for k, (name, hint) in enumerate(kernel._parameters)
+                if hint.access == "write" and ctx.needs_input_grad[3 + k] and given[name] is not None]
+        if kept:
+            masks = _unwritten(ctx, kept, values, given[kept[0]].device)
+            results.update((name, torch.where(mask, given[name], 0)) for name, mask in masks.items())
         back = []
         for (name, _), shape in zip(kernel._parameters, ctx.shapes):
             found = results.get(name)
             back.append(None if found is None else found.reshape(shape))
         return (None, None, None, *back, *[None] * ctx.extra)
+
+
+def _unwritten(ctx, outputs, values, place):
+    """{output: which of its elements the launch leaves as they were}, by two launches into known contents."""
+    hints, filled = dict(ctx.kernel._parameters), []
+
+    def argument(name, shape, dtype, number):
+        access, value = hints[name].access, _plain(values.get(name))
+        if access == "write":
+            return torch.full(shape, number, dtype=dtype, device=place)
+        if access == "number":
+            return value.item() if isinstance(value, torch.Tensor) else value
+        return value.clone() if access == "read_write" else value
+
+    for number in (0, 1):
+        filled.append({n: argument(n, *of, number) for n, *of in zip(hints, ctx.shapes, ctx.types)})
+    arrays = {n: asarray(v) for n, v in filled[0].items() if hints[n].access != "number"}
+    launch = Derivatives(ctx.kernel, ctx.device, ctx.extent)
+    outputs = [name for name in outputs if not launch.overwrites(name, arrays)]
+    for arguments in filled if outputs else ():
+        ctx.kernel._launch(ctx.device, ctx.extent, list(arguments.values()))
+    return {name: (filled[0][name] == 0) & (filled[1][name] == 1) for name in outputs}
 
 
 class _Reverse(torch.autograd.Function):
@@ -114,7 +143,7 @@ def _written_by(kernel, device, extent, given, seeds):
         value = given.get(name)
         if hint.access == "write":
             of = like[kernel._of_root(name)]
-            value = torch.empty_like(of, dtype=_NARROW.get(hint.dtype and hint.dtype.name, of.dtype))
+            value = torch.zeros_like(of, dtype=_NARROW.get(hint.dtype and hint.dtype.name, of.dtype))
         elif hint.access == "read_write":
             value = value.clone()
         if hint.written:

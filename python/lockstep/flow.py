@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from . import _core
-from ._array import Array, empty
+from ._array import empty, real_numbers
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError, whole
 from ._options import described
@@ -23,8 +23,8 @@ from ._options import described
 
 def _box(n, box):
     """Points and lengths as the core takes them."""
-    ny, nx = (n, n) if isinstance(n, (int, np.integer)) else tuple(n)
-    given = {"nx": int(nx), "ny": int(ny)}
+    ny, nx = (whole(k, "n", "lockstep.flow", 1) for k in ((n, n) if np.ndim(n) == 0 else tuple(n)))
+    given = {"nx": nx, "ny": ny}
     if box is not None:
         lx, ly = (box, box) if isinstance(box, (int, float)) else tuple(box)
         given.update(lx=float(lx), ly=float(ly))
@@ -51,15 +51,23 @@ def _is_path(value):
     return isinstance(value, (str, os.PathLike))
 
 
-def _host(values):
-    return np.ascontiguousarray(values.numpy() if isinstance(values, Array) else values)
+def _host(values, name):
+    return np.ascontiguousarray(real_numbers(values, f"lockstep.flow.{name}"))
+
+
+_SIMULATION = "lockstep.flow.Simulation"
+
+
+def _exact(values):
+    """Numbers in f32 or f64, whichever holds them."""
+    return values.astype(np.float32 if values.dtype in (np.float16, np.float32) else np.float64, copy=False)
 
 
 def initial_field(n, initial="mcwilliams", seed=0, *, box=None):
     """Vorticity (ny, nx), f64, zero mean: mcwilliams, vortices, noise, taylor-green or shear. n: points along each
     axis, or (ny, nx). box: length, or (lx, ly).
     """
-    return _core.flow_initial({**_box(n, box), "initial": initial, "seed": int(seed)})
+    return _core.flow_initial({**_box(n, box), "initial": initial, "seed": whole(seed, "seed", "lockstep.flow.initial_field", 0, 2**64 - 1)})
 
 
 class Simulation:
@@ -71,9 +79,9 @@ class Simulation:
     @described("flow.simulation")
     def __init__(self, n, *, box=None, members=1, precision="f32", device=None, **options):
         self.device = chosen(device)
-        self.members, self._shape, self._precision = int(members), _box(n, box), precision
-        self._core = _core.FlowSolver(self.device._core, {**options, **self._shape, "members": int(members),
-                                                          "precision": precision})
+        self.members, self._shape, self._precision = whole(members, "members", _SIMULATION, 1), _box(n, box), precision
+        given = {**options, **self._shape, "members": self.members, "precision": precision}
+        self._core, self._settings = _core.FlowSolver(self.device._core, given), _core.flow_settings(given)
 
     @property
     def shape(self):
@@ -84,7 +92,7 @@ class Simulation:
         """Sets the state: (ny, nx) for all members, or (members, ny, nx), f32 or f64. The mean and truncated modes
         are dropped. The time is reset to 0.
         """
-        self._core.set_vorticity(_host(vorticity))
+        self._core.set_vorticity(_host(vorticity, "Simulation, argument vorticity"))
         return self
 
     def advance(self, steps):
@@ -155,12 +163,16 @@ class Simulation:
         return self._core.blown_up()
 
     def state_dict(self):
-        """The complete state by name, for load_state_dict."""
-        return self._core.state()
+        """The complete state by name, for load_state_dict, and the settings (JSON, uint8)."""
+        return {**self._core.state(), "settings": np.frombuffer(self._settings.encode(), np.uint8)}
 
     def load_state_dict(self, state):
-        """Continues from a state of a simulation with the same settings, bit for bit."""
-        self._core.set_state({name: _host(values) for name, values in state.items()})
+        """Continues from a state of a simulation with the same settings, bit for bit. Rejects others, naming what differs."""
+        if "settings" in state:
+            saved = np.asarray(state["settings"], np.uint8).tobytes().decode(errors="replace")
+            _core.flow_expect_settings(saved, self._settings)
+        self._core.set_state({name: _host(values, f"Simulation, state {name}") for name, values in state.items()
+                              if name != "settings"})
         return self
 
 
@@ -216,14 +228,16 @@ def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None
         return _command(_core.flow_encode_file, device, {**given, "fields": os.fspath(fields), "out": _required(out, "encode")})
     if box is not None:
         given.update({k: v for k, v in _box(2, box).items() if k in ("lx", "ly")})
-    device, values = chosen(device), _host(fields)
+    device, values = chosen(device), _host(fields, "encode, argument fields")
     if values.ndim == 2:
         values = values[None]
     if values.ndim != 3:
         raise InputError(f"shape {values.shape}", "lockstep.flow.encode, argument fields", "(frames, ny, nx)")
     if time is not None:
         given["time"] = [float(t) for t in time]
-    found = Encoded(_core.flow_encode(device._core, values.astype(np.float32, copy=False), given), device)
+        if not all(np.diff(given["time"]) > 0) or not np.isfinite(given["time"]).all():
+            raise InputError(f"times {given['time']}", "lockstep.flow.encode, argument time", "increasing numbers")
+    found = Encoded(_core.flow_encode(device._core, _exact(values), given), device)
     warn_fallbacks(device)
     return found
 
@@ -261,11 +275,12 @@ class Surrogate:
         step. mode: doubling or steps.
         """
         device = chosen(device)
-        begin = self.last if start is None else _host(start)
+        begin = self.last if start is None else _host(start, "Surrogate.rollout, argument start")
         if begin.ndim != 2 or begin.shape[1] != self.latent_size or len(begin) == 0 or len(begin) % self.delays:
             raise InputError(f"shape {begin.shape}", "lockstep.flow.Surrogate.rollout, argument start",
                              f"(members * {self.delays}, {self.latent_size})")
-        found = _core.flow_rollout(device._core, self._core, begin, int(steps), {"precision": precision, "rollout": mode})
+        steps = whole(steps, "steps", "lockstep.flow.Surrogate.rollout", 1)
+        found = _core.flow_rollout(device._core, self._core, begin, steps, {"precision": precision, "rollout": mode})
         warn_fallbacks(device)
         return found
 
@@ -275,7 +290,7 @@ class Surrogate:
 
     @classmethod
     def from_state_dict(cls, arrays):
-        return cls(_core.flow_surrogate({n: _host(a) for n, a in arrays.items()}, "lockstep.flow.Surrogate"))
+        return cls(_core.flow_surrogate({n: _host(a, f"Surrogate, {n}") for n, a in arrays.items()}, "lockstep.flow.Surrogate"))
 
 
 @described("flow.learn")
@@ -285,7 +300,8 @@ def learn(latents, out=None, *, device=None, **options):
     """
     if _is_path(latents):
         return _command(_core.flow_learn_file, device, _options({**options, "latents": latents, "out": _required(out, "learn")}))
-    values = _host(latents.latents(device=device) if isinstance(latents, Encoded) else latents)
+    values = latents.latents(device=device) if isinstance(latents, Encoded) else latents
+    values = _host(values, "learn, argument latents")
     return Surrogate(_core.flow_learn(values, _options(options)))
 
 
@@ -295,7 +311,7 @@ def rollout(model, steps, out=None, *, start=None, device=None, **options):
     """
     if isinstance(model, Surrogate):
         return model.rollout(steps, start, device=device, **options)
-    return _command(_core.flow_rollout_file, device, _options({**options, "model": os.fspath(model), "steps": int(steps),
+    return _command(_core.flow_rollout_file, device, _options({**options, "model": os.fspath(model), "steps": steps,
                                                                "out": _required(out, "rollout")}))
 
 

@@ -181,6 +181,8 @@ class Mesh:
         self.cells = tuple(whole(n, "cells", "lockstep.pde.Mesh", 1) for n in three(cells, 1))
         if not np.ndim(spacing):
             spacing = (spacing,) * 3
+        elif np.size(spacing) != np.size(cells):
+            raise InputError(f"{np.size(spacing)} numbers of spacing", "lockstep.pde.Mesh", f"one, or one for each axis of cells, {np.size(cells)}")
         self.spacing = tuple(float(h) for h in three(spacing, 1.0))
         self.dt, self.boundary, self.order = float(dt), boundary, whole(order, "order", "lockstep.pde.Mesh", 2)
 

@@ -15,8 +15,9 @@ import re
 import numpy as np
 
 from . import _core
+from ._array import real_numbers
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError, text
+from ._errors import InputError, text, whole
 from ._expr import Value, Vec, where  # noqa: F401
 from ._options import described
 from ._terms import BlockSet, TermSet, _block_sets, _entries, _flat, _instances, _loss_of, _number_of, _numbers, _one, _traced
@@ -460,7 +461,9 @@ def _table(table, used, where):
     columns = []
     for name in kept:
         try:
-            columns.append(np.ascontiguousarray(table[name], dtype=np.float64))
+            columns.append(np.ascontiguousarray(real_numbers(table[name], f"{where}, column {name}", np.float64)))
+        except InputError:
+            raise
         except (TypeError, ValueError):
             raise InputError(f"column {name}", where, "numbers") from None
         if columns[-1].ndim != 1:
@@ -510,7 +513,7 @@ def mesh(shape, *, energy, handles=None, device=None, callback=None, **options):
     "bar:6x36". fix: fixed vertices, by number or as a text ("boundary", "z<=0"). handles: {vertex: (x, y, z)}, or a text.
     """
     if isinstance(handles, dict):
-        handles = ";".join(f"{int(v)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
+        handles = ";".join(f"{whole(v, 'handles', 'lockstep.solve.mesh', 0)}=" + ",".join(repr(float(x)) for x in to) for v, to in handles.items())
     if isinstance(shape, (str, os.PathLike)):
         source = {"mesh": os.fspath(shape)}
     else:

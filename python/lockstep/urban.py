@@ -6,13 +6,15 @@ taken from these if available. Formulas and sources: docs/urban-model.md.
 """
 import datetime
 import os
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
 
 from . import _core
+from ._array import real_numbers
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError, text
+from ._errors import InputError, UnsupportedError, text
 from ._options import described
 
 SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
@@ -21,6 +23,7 @@ SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
 
 _EAST = ("x", "lon", "longitude", "easting", "col", "cols", "column")
 _HEIGHTS = ("dsm", "dem", "cdsm", "tdsm", "wall_height")
+_METRES = ("m", "metre", "meter", "metres", "meters")
 _NORTH = ("y", "lat", "latitude", "northing", "row", "rows")
 
 
@@ -29,6 +32,7 @@ class _Grid:
 
     def __init__(self, source, name, nodata=None):
         self.name = name
+        self.place = {}
         self.pixel_size = self.corner = self.crs = None  # metres; x and y of the north-west corner; the CRS's text
         self.source = source if type(source).__module__.partition(".")[0] == "xarray" else None
         self._turned = self._south_up = self._east_left = False  # how the source differs from `values`
@@ -49,7 +53,8 @@ class _Grid:
         for marker in (missing, nodata):
             if marker is not None and np.isfinite(marker):
                 gone = gone | (values == np.asarray(marker).astype(values.dtype))
-        values = values.astype(np.float32)
+        with np.errstate(over="ignore"):  # an infinite height is rejected with its place
+            values = values.astype(np.float32)
         values[gone] = np.nan
         self.values = np.ascontiguousarray(self._flipped(values.T if self._turned else values))
 
@@ -76,6 +81,20 @@ class _Grid:
         if self.crs and other.crs and self.crs != other.crs:
             raise InputError("another coordinate reference system", f"argument {other.name}", f"that of {self.name}")
 
+    def find_place(self):
+        """What the core finds of its place on the Earth: pixel_size on the ground, convergence, latitude, longitude; {} where
+        it has none, or where GDAL is missing, which a warning says."""
+        if not self.crs or not self.corner:
+            return {}
+        try:
+            place = _core.urban_place(self.crs, *self.corner, self.pixel_size, *self.values.shape, f"argument {self.name}")
+        except UnsupportedError as error:
+            warnings.warn(f"north and scale of the projection of {self.name} cannot be checked: {error}", RuntimeWarning, stacklevel=4)
+            return {}
+        for doubt in place.pop("doubts"):
+            warnings.warn(doubt, RuntimeWarning, stacklevel=4)
+        return place
+
     def _refuse_degrees(self):
         raise InputError("its coordinates are degrees", f"argument {self.name}",
                          "a projected CRS in metres, since heights are metres")
@@ -100,8 +119,8 @@ class _Grid:
                 raise InputError(f"one unit of its CRS is {unit:g} m", f"argument {self.name}", "a CRS in metres")
             self.crs = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
         unit = (getattr(source, "units", None) or (None,))[0]
-        if unit and self.name in _HEIGHTS and unit.lower() not in ("m", "metre", "meter", "metres", "meters"):
-            raise InputError(f"heights in {unit}", f"argument {self.name}", "metres (paths of all grids are converted)")
+        if unit and self.name in _HEIGHTS and unit.lower() not in _METRES:
+            raise InputError(f"heights in {unit}", f"argument {self.name}", "metres; the program's commands convert files")
         values = source.read(1)
         rows, cols = np.shape(values)
         self._place(min(t.c, t.c + cols * t.a), max(t.f, t.f + rows * t.e), t.a, t.e)
@@ -112,10 +131,22 @@ class _Grid:
             return None, np.ma.masked_array(np.asarray(values) * scale + offset, np.ma.getmaskarray(values))
         return source.nodata, values
 
+    def _refuse_units(self, source):
+        """Metres alone, of heights and of axes, and no packed numbers."""
+        attributes = [(f"axis {d}", source.coords[d].attrs) for d in source.dims if d in source.coords]
+        for what, found in [*attributes, *([("heights", source.attrs)] if self.name in _HEIGHTS else [])]:
+            unit = str(found.get("units") or "m")
+            if unit.lower() not in _METRES and not unit.startswith("degree"):
+                raise InputError(f"{what} in {unit}", f"argument {self.name}", "metres")
+        if "scale_factor" in source.attrs or "add_offset" in source.attrs:
+            raise InputError("packed numbers, with scale_factor or add_offset", f"argument {self.name}",
+                             "heights as numbers: xarray.open_dataset(…, mask_and_scale=True)")
+
     def _of_xarray(self, source):
         """Orientation by the names and coordinates of the axes; CRS of CF's grid mapping."""
         if source.ndim != 2:
             raise InputError(f"an array of shape {source.shape}", f"argument {self.name}", "numbers of shape (rows, cols), metres")
+        self._refuse_units(source)
         names = [str(dim).lower() for dim in source.dims]
         self._turned = names[0] in _EAST and names[1] in _NORTH
         axes = [source.coords[d] if d in source.coords else None for d in source.dims]
@@ -155,7 +186,7 @@ def _compute(work, call, device, grids, pixel_size, nodata, options):
     where = "lockstep.urban." + call
     if grids["dsm"] is None:
         raise InputError("no dsm", where, "heights of ground and buildings, (rows, cols), metres")
-    first, arrays = None, {}
+    first, arrays, reads = None, {}, []
     for name, grid in grids.items():
         if grid is None:
             continue
@@ -163,11 +194,19 @@ def _compute(work, call, device, grids, pixel_size, nodata, options):
         first = first or read
         first.take_along(read)
         arrays[name] = read.values
+        reads.append(read)
     size = float(_pixel_size(pixel_size, first, where))
+    place = _place(first, reads)
     device = chosen(device)
-    found = work(device._core, arrays, size, options)
+    found = work(device._core, arrays, place.get("pixel_size", size), options)
     warn_fallbacks(device)
     return _result(found, first)
+
+
+def _place(first, reads):
+    """Where the first grid lies. All are asked, since each may have heights in another unit."""
+    places = [read.find_place() for read in reads if read is first or read.name in _HEIGHTS]
+    return places[0]
 
 
 def _pixel_size(given, grid, where):
@@ -289,15 +328,25 @@ def _city_arrays(arguments, nodata):
     given = {name: arguments[name] for name in _GRIDS if arguments.get(name) is not None}
     if all(_is_path(grid) for grid in given.values()):
         return None, None
-    arrays, first = {}, None
+    arrays, first, reads = {}, None, []
     for name, grid in given.items():
         read = _Grid(grid, name, nodata)
         first = first or read
         first.take_along(read)
         arrays[name] = read.values
+        reads.append(read)
         del arguments[name]
     arguments["pixel_size"] = float(_pixel_size(arguments.get("pixel_size"), first, "lockstep.urban.run"))
+    first.place = _place(first, reads)
     return arrays, first
+
+
+def _placed(arguments, arrays, like):
+    """Arguments and arrays of a run in memory, which takes north, scale and location from the georeference of the DSM."""
+    if not like or not like.place:
+        return arguments, arrays
+    place = {k: v for k, v in like.place.items() if k in ("latitude", "longitude")}
+    return ({**place, **arguments, "pixel_size": like.place["pixel_size"]}, {**arrays, "convergence": like.place["convergence"]})
 
 
 @described("urban.run")
@@ -319,14 +368,26 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), dem=None,
                                              "wall_height": wall_height, "wall_aspect": wall_aspect, "progress": progress,
                                              "dsm": dsm, "outputs": outputs}, weather, nodata)
     if out is not None:
-        found = _core.urban_run(device._core, {**_as_files(arguments, arrays, text, out), "out": os.fspath(out)})
+        found = _core.urban_run(device._core, {**_as_files(arguments, arrays, text, out, like), "out": os.fspath(out)})
         warn_fallbacks(device)
         return found
-    if "poi" in arguments or "points" in arguments:
-        raise InputError("points without a folder", "lockstep.urban.run, argument poi", "out=FOLDER, where their table is written")
+    _refuse_without_files(arguments, "run", ("poi",))
+    arguments, arrays = _placed(arguments, arrays, like)
     times, values = _core.urban_compute(device._core, arguments, arrays, text)
     warn_fallbacks(device)
     return _series_result({name: values[:, k] for k, name in enumerate(arguments["outputs"])}, times, like)
+
+
+_OF_FILES = ("threshold", "hours", "include_roofs", "format", "pictures", "video", "place", "scenario", "basemap", "picture_range",
+             "daylight_saving")
+
+
+def _refuse_without_files(arguments, call, others=()):
+    """Options of the files that a run of the program writes have no effect on arrays."""
+    for name in (*_OF_FILES, *others):
+        if arguments.get(name):
+            raise InputError(f"{name} without a folder", f"lockstep.urban.{call}, argument {name}",
+                             "none for arrays: it is of the files of lockstep.urban.run with out=FOLDER")
 
 
 def _series(given, weather, nodata):
@@ -341,7 +402,7 @@ def _series(given, weather, nodata):
     return arguments, arrays, text, like
 
 
-def _as_files(arguments, arrays, text, out):
+def _as_files(arguments, arrays, text, out, like):
     """The arguments with paths in place of arrays and a table, which are written to a folder inside of `out`."""
     if not arrays and not text:
         return arguments
@@ -349,8 +410,11 @@ def _as_files(arguments, arrays, text, out):
     os.makedirs(folder, exist_ok=True)
     arguments = dict(arguments)
     for name, values in (arrays or {}).items():
-        arguments[name] = os.path.join(folder, name + ".npy")
-        np.save(arguments[name], values)
+        arguments[name] = os.path.join(folder, name + (".tif" if like.place else ".npy"))
+        if like.place:
+            _core.write_raster(arguments[name], values, like.crs, *like.corner, like.pixel_size)
+        else:
+            np.save(arguments[name], values)
     if text:
         arguments["weather"] = os.path.join(folder, "weather.csv")
         with open(arguments["weather"], "w", encoding="utf-8") as file:
@@ -392,6 +456,8 @@ def run_tiles(dsm, *, weather, executor, out=None, outputs=("tmrt", "utci", "sha
     arguments, arrays, text, like = _series({**options, "dem": dem, "cdsm": cdsm, "tdsm": tdsm, "land_cover": land_cover,
                                              "wall_height": wall_height, "wall_aspect": wall_aspect, "dsm": dsm,
                                              "outputs": outputs}, weather, nodata)
+    _refuse_without_files(arguments, "run_tiles")
+    arguments, arrays = _placed(arguments, arrays, like)
     arguments.setdefault("tile", 1024)
     city = _core.UrbanTiles(device._core, arguments, arrays, text)
     tiles, times, key, points, table = city.tiles, city.times, city.key, city.points, city.point_table()
@@ -515,17 +581,23 @@ def _command(work, device, arguments):
 
 
 def _index(tmrt, name):
-    values = np.asarray(tmrt)
+    values = real_numbers(tmrt, f"lockstep.urban.{name}, argument tmrt")
     if values.dtype.kind not in "fiu":
         raise InputError(f"{values.dtype}", f"lockstep.urban.{name}, argument tmrt", "temperatures, deg C")
     return values
+
+
+def _air(values, **given):
+    """Options of the air as the core checks them, with Tmrt where it is one number."""
+    air = {name: float(value) for name, value in given.items()}
+    return {**air, "tmrt": float(values) if values.ndim == 0 and np.isfinite(values) else air["ta"]}
 
 
 def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
     """Universal Thermal Climate Index (deg C) for the mean radiant temperature tmrt (deg C): a number in double precision, or
     an array in float32. ta: air temperature (deg C), rh: relative humidity (%), wind (m/s) at wind_height (m)."""
     values = _index(tmrt, "utci")
-    wind = float(wind) if wind_height == 10.0 else _core.wind_at(10.0, float(wind), float(wind_height))
+    wind = _core.utci_wind(_air(values, ta=ta, rh=rh, wind=wind, wind_height=wind_height))
     if values.ndim == 0:
         return _core.utci(float(ta), float(rh), wind, float(values))
     device = chosen(device)
@@ -540,7 +612,7 @@ def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
     an array in float32 interpolated between the published steps. ta: air temperature (deg C), rh: relative humidity (%), wind
     (m/s) at wind_height (m)."""
     values = _index(tmrt, "pet")
-    wind = float(wind) if wind_height == 1.1 else _core.wind_at(1.1, float(wind), float(wind_height))
+    wind = _core.pet_wind(_air(values, ta=ta, rh=rh, wind=wind, wind_height=wind_height))
     if values.ndim == 0:
         return _core.pet(float(ta), float(rh), float(values), wind, person)
     device = chosen(device)

@@ -51,6 +51,42 @@ class UrbanCheck(ProgramTest):
         self.weather = self.inputs[self.inputs.index("--weather") + 1] = self.write("windy.csv", HEAD + "2015-06-21T12:00,22,50,2,700\n")
         self.assertEqual({row["verdict"] for row in self.checks("--strict").values()}, {"ok"})
 
+    def given(self, header, row):
+        self.inputs[self.inputs.index("--weather") + 1] = self.write("other.csv", f"{header}\n2015-06-21T12:00,22,50,2,700,{row}\n")
+        return self.checks()
+
+    def test_columns_that_are_not_read(self):
+        for header, row, unread in (("Kdirct,winddirection", "500,180", "Kdirct, winddirection"), ("Snow", "0", "Snow")):
+            found = self.given(HEAD.strip() + "," + header, row)["columns"]
+            self.assertEqual((found["verdict"], found["value"]), ("warning", len(unread.split(","))))
+            self.assertIn(f"other.csv: not read: {unread};", found["text"])
+        self.assertNotIn("columns", self.given(HEAD.strip() + ",KDIRECT,wind_direction", "500,180"))
+
+    def test_beam_or_diffuse_alone(self):
+        for header, value, other in (("Kdirect", 100, "diffuse"), ("Kdiffuse", 300, "beam")):
+            closure = self.given(HEAD.strip() + "," + header, value)["closure"]
+            self.assertEqual(closure["verdict"], "ok")
+            self.assertIn(f"of {header} alone", closure["text"])
+            self.assertIn(f"the {other} is the rest of global", closure["text"])
+
+    def test_pixels_without_a_height_in_the_dem(self):
+        self.dem = self.inputs[self.inputs.index("--dem") + 1] = npy(
+            self.path("holes.npy"), [[float("nan") if 18 <= r < 20 and c < 10 else 2.0 for c in range(24)] for r in range(24)])
+        rows = self.checks()
+        self.assertEqual(rows["ground height"]["verdict"], "warning")
+        self.assertAlmostEqual(rows["ground height"]["value"], 100 * 20 / 576)
+        self.assertIn("20 pixels of the DSM have no height in the DEM", rows["ground height"]["text"])
+        self.assertEqual(rows["missing pixels"]["value"], 0)
+        above = self.checks("--dsm-heights", "above-ground")
+        self.assertNotIn("ground height", above)
+        self.assertAlmostEqual(above["missing pixels"]["value"], 100 * 20 / 576)
+
+    def test_the_summary_names_errors(self):
+        self.inputs[self.inputs.index("--weather") + 1] = self.write("share.csv", HEAD + "2015-06-21T12:00,22,0.5,2,700\n")
+        done = run("urban", "check", *self.inputs)
+        self.assertIn("ERROR", done.stdout)
+        self.assertIn("some inputs have errors", done.stdout)
+
     def test_nothing_is_written(self):
         """An option for results would have no effect."""
         done = run("urban", "check", *self.inputs, "--out", self.path("o"), "--json")

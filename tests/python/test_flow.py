@@ -59,6 +59,26 @@ def test_states_and_members_keep_their_bits():
     assert both.shape == (2, N, N) == both.vorticity(out=True).shape
 
 
+def test_a_state_of_other_settings_is_refused():
+    start = flow.initial_field(N, seed=1)
+    state = simulation(dt=2e-3).set_vorticity(start).advance(5).state_dict()
+    for other, words in ((dict(dt=1e-3), "dt = 0.002, now 0.001"), (dict(dt=2e-3, viscosity=2e-3), "viscosity = 0.001, now 0.002"),
+                         (dict(dt=2e-3, closure="smagorinsky"), "closure = none, now smagorinsky"), (dict(dt=2e-3, members=2), "members = 1, now 2")):
+        with pytest.raises(ls.InputError, match=words):
+            simulation(**other).load_state_dict(state)
+    same = simulation(dt=2e-3, closure="none").load_state_dict({name: np.array(values) for name, values in state.items()})
+    np.testing.assert_array_equal(same.advance(1).vorticity(), simulation(dt=2e-3).set_vorticity(start).advance(6).vorticity())
+
+
+def test_fractions_of_counts_are_refused():
+    for call, words in ((lambda: simulation(members=2.5), "members 2.5"), (lambda: flow.initial_field(16.5), "n 16.5"),
+                        (lambda: flow.initial_field(N, seed=1.9), "seed 1.9"), (lambda: flow.Simulation((N, 8.5), dt=1e-3, device=HOST), "n 8.5"),
+                        (lambda: flow.encode(fields(2), time=[1, 1], device=HOST), "argument time.*increasing")):
+        with pytest.raises(ls.InputError, match=words):
+            call()
+    assert flow.initial_field(N, seed=2**64 - 1).shape == (N, N)
+
+
 def test_a_bound_on_the_error_holds(tmp_path):
     given = fields(6)
     encoded = flow.encode(given, max_error=1e-3, device=HOST)
@@ -67,6 +87,33 @@ def test_a_bound_on_the_error_holds(tmp_path):
     np.testing.assert_array_equal(flow.read(tmp_path / "z.npz", device=HOST).decode(), encoded.decode())
     exact = flow.encode(given, max_error=0.0, device=HOST)
     np.testing.assert_array_equal(flow.decode(exact), given)
+
+
+@pytest.mark.parametrize("kind", ["f8", "i8"])
+def test_the_rounding_to_f32_counts_towards_the_bound(kind):
+    x = np.linspace(0, 6, 3 * N * N).reshape(3, N, N)
+    given = (1e6 + np.sin(x) if kind == "f8" else 1e9 + 100 * x).astype(kind)
+    rounding = np.abs(given - given.astype("f4")).max()
+    assert rounding > 1e-2
+    for bound in (0.0, rounding / 2, rounding):
+        with pytest.raises(ls.InputError, match="by which f32 rounds"):
+            flow.encode(given, max_error=bound, device=HOST)
+    for share in (1.001, 3):
+        found = flow.encode(given, max_error=share * rounding, device=HOST).decode()
+        assert np.abs(found.astype("f8") - given).max() <= share * rounding
+    assert flow.encode(given / 1e3, device=HOST).decode().shape == given.shape
+    with pytest.raises(ls.InputError, match="too large for f32"):
+        flow.encode(np.full((1, N, N), 1e39), device=HOST)
+
+
+def test_masked_and_complex_fields_are_refused():
+    ones = np.ones((1, N, N), "f4")
+    for wrong, words in ((np.ma.array(ones, mask=np.eye(N)[None]), "masked elements"), (ones * 1j, "complex")):
+        with pytest.raises(ls.InputError, match=words + ".*argument fields"):
+            flow.encode(wrong, max_error=0, device=HOST)
+        with pytest.raises(ls.InputError, match=words + ".*argument vorticity"):
+            simulation().set_vorticity(wrong[0])
+    flow.encode(np.ma.array(ones), max_error=0, device=HOST)
 
 
 def test_a_surrogate_learns_a_rotation(tmp_path):
@@ -80,6 +127,8 @@ def test_a_surrogate_learns_a_rotation(tmp_path):
     np.testing.assert_array_equal(again.rollout(10, device=HOST, precision="f64", mode="doubling"), found)
     with pytest.raises(ls.InputError, match="argument start"):
         model.rollout(3, np.zeros((1, 5)))
+    with pytest.raises(ls.InputError, match="steps 2.7"):
+        model.rollout(2.7, device=HOST)
 
 
 def test_commands_from_files_to_files(tmp_path):

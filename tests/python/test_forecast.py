@@ -85,3 +85,15 @@ def test_training_and_sweeps(tmp_path):
     steps = np.arange(100.0)
     rows = forecast.sweep(steps, [0.2 * k + 1 / (steps + 1) for k in range(1, 6)])
     assert {r["policy"] for r in rows} >= {"halving"} and all(r["regret"] == 0 for r in rows if r["policy"] == "halving")
+
+
+def test_columns_in_memory_are_those_that_a_file_may_have():
+    steps, losses = np.arange(50.0), 2 * np.exp(-np.arange(50.0) / 20) + 0.1
+    hole = losses.copy()
+    hole[7] = np.nan
+    for series, words in (((steps[:40], losses), "40 steps and 50 values"), ((steps[::-1], losses), "do not increase"),
+                          ((0 * steps, losses), "do not increase"), ((steps, hole), "nan at step 7"), (losses[:, None], r"shape \(50, 1\)")):
+        with pytest.raises(ls.InputError, match=words):
+            forecast.encode({"loss": series}, device=HOST)
+    with pytest.raises(ls.InputError, match=r"shape \(5, 10\).*argument steps"):
+        forecast.curve(steps.reshape(5, 10), losses)

@@ -252,6 +252,90 @@ def test_torch_second_derivatives():
 
 
 @ls.kernel(differentiable=True)
+def positive_part(at, x: ls.Grid[ls.f64, 1], y: ls.Out[ls.f64, 1]):
+    with ls.if_(x[at] > 0):
+        y[at] = x[at] * x[at]
+
+
+@ls.kernel(differentiable=True)
+def squares(at, x: ls.Grid[ls.f64, 1], y: ls.Out[ls.f64, 1]):
+    y[at] = x[at] * x[at]
+
+
+@ls.kernel(differentiable=True)
+def tenfold(at, x: ls.Grid[ls.f64, 1], y: ls.Out[ls.f64, 1]):
+    y[at] = 10 * x[at]
+
+
+@ls.kernel(differentiable=True)
+def tenfold_of_even(at, x: ls.Grid[ls.f64, 1], y: ls.Out[ls.f64, 1]):
+    with ls.if_(at.x % 2 == 0):
+        y[at] = 10 * x[at]
+
+
+@ls.kernel(differentiable=True)
+def tenfold_scattered(at, x: ls.Grid[ls.f64, 1], n: ls.Grid[ls.i32, 1], y: ls.Out[ls.f64, 1]):
+    y[n[at]] = 10 * x[at]
+
+
+@ls.kernel(differentiable=True)
+def constant_in_front(at, y: ls.Out[ls.f64, 1]):
+    with ls.if_(at.x < 1):
+        y[at] = 7.0
+
+
+NUMBERS = np.array([1.0, 2.0, 3.0, 4.0])
+PARTIAL = [(lambda x, y: tenfold[2](x, y), [10, 10, 6, 8]), (lambda x, y: tenfold[4](x, y), [10, 10, 10, 10]),
+           (lambda x, y: tenfold_of_even[4](x, y), [10, 4, 10, 8]),
+           (lambda x, y: tenfold_scattered[2](x, ls.asarray(np.array([2, 0], "i4")), y), [10, 14, 0, 8]),
+           (lambda x, y: constant_in_front[4](y), [0, 4, 6, 8])]
+
+
+@pytest.mark.parametrize("part, expected", PARTIAL)
+def test_elements_that_a_launch_leaves_pass_their_derivatives_on(part, expected):
+    x, y = ls.asarray(NUMBERS.copy()), ls.zeros((4,), ls.f64)
+    with ls.Tape() as tape:
+        squares[4](x, y)
+        part(x, y)
+    np.testing.assert_array_equal(tape.gradient({y: np.ones(4)}, (x,))[0].numpy(), expected)
+    (by_y,) = tape.gradient({y: np.ones(4)}, (y,))
+    np.testing.assert_array_equal(by_y.numpy(), 0)  # its first contents are overwritten
+
+    first = ls.asarray(NUMBERS.copy())
+    with ls.Tape() as tape:
+        part(x, first)
+    kept = tape.gradient({first: np.full(4, 2.0)}, (first,))[0].numpy()
+    left = ls.asarray(np.full(4, -1.0))
+    part(x, left)
+    np.testing.assert_array_equal(kept, np.where(left.numpy() == -1, 2, 0))
+
+
+@pytest.mark.parametrize("part, expected", PARTIAL)
+def test_torch_elements_that_a_launch_leaves_pass_their_derivatives_on(part, expected):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x = torch.tensor(NUMBERS, requires_grad=True)
+    y = torch.zeros(4, dtype=torch.float64)
+    squares[4](x, y)
+    part(x, y)
+    np.testing.assert_array_equal(torch.autograd.grad(y.sum(), x)[0], expected)
+
+
+def test_torch_derivatives_of_elements_that_are_not_written_are_zero():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    x = torch.where(torch.arange(500) % 2 == 1, 1.5, -1.5).double().requires_grad_()
+    seed = torch.ones_like(x).requires_grad_()
+    for k in range(3):
+        torch.full((500,), 7.0 + k, dtype=torch.float64)
+        y = torch.zeros_like(x)
+        positive_part[500](x, y)
+        (slope,) = torch.autograd.grad(y, x, seed, create_graph=True)
+        torch.testing.assert_close(slope, (2 * x.clamp(min=0)).detach(), rtol=0, atol=0, check_stride=False)
+        by_x, by_seed = torch.autograd.grad(slope.sum(), (x, seed))
+        torch.testing.assert_close(by_x, 2 * (x > 0).double(), rtol=0, atol=0)
+        torch.testing.assert_close(by_seed, (2 * x.clamp(min=0)).detach(), rtol=0, atol=0)
+
+
+@ls.kernel(differentiable=True)
 def power(at, x: ls.Grid[ls.f64, 1], n: ls.Grid[ls.i32, 1], y: ls.Out[ls.f64, 1]):
     v = ls.var(0 * x[at] + 1)
     for _ in ls.for_(n[at]):

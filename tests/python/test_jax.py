@@ -225,3 +225,33 @@ def test_launches_update_in_place_and_name_what_is_wrong():
         hooks.launch(double, 4, x=x, y=x)
     with pytest.raises(ls.InputError, match="no argument x"):
         hooks.launch(double, 4)
+
+
+def test_launches_refuse_numbers_that_a_type_does_not_hold():
+    @ls.kernel
+    def scaled(at, x: ls.Grid[ls.f32, 1], out: ls.Out[ls.f32, 1], n: ls.i32, b: ls.u32):
+        out[at] = x[at] * ls.cast(ls.f32, n) + ls.cast(ls.f32, b)
+
+    x = jnp.ones(3, jnp.float32)
+    np.testing.assert_array_equal(hooks.launch(scaled, (3,), x=x, n=-2.0, b=jnp.asarray(3)), [1, 1, 1])
+    for wrong in (dict(n=2.7, b=1), dict(n=2**31, b=1), dict(n=1, b=-1), dict(n=1, b=np.float64(0.9)), dict(n=np.nan, b=1)):
+        with pytest.raises(ls.InputError, match=r"argument [nb]\]: expected a value that u?int32 holds"):
+            hooks.launch(scaled, (3,), x=x, **wrong)
+    with pytest.raises(ls.InputError, match="a traced float32.*argument n.*astype"):
+        jax.jit(lambda n: hooks.launch(scaled, (3,), x=x, n=n, b=1))(2.5)
+    found = jax.jit(lambda n: hooks.launch(scaled, (3,), x=x, n=n, b=1))(jnp.int32(4))
+    np.testing.assert_array_equal(found, [5, 5, 5])
+
+
+def test_elements_that_a_kernel_does_not_write_are_zero():
+    @ls.kernel
+    def part(at, x: ls.Grid[ls.f32, 1], out: ls.Out[ls.f32, 1]):
+        with ls.if_(x[at] > 0):
+            out[at] = x[at]
+
+    x = np.where(np.arange(1000) % 2, 1, -1).astype("f4")
+    for k in range(3):
+        junk = np.full(1000, 7.0 + k, "f4")
+        del junk
+        np.testing.assert_array_equal(hooks.launch(part, x.shape, x=jnp.asarray(x)), np.maximum(x, 0))
+    np.testing.assert_array_equal(hooks.launch(part, (3,), x=jnp.asarray(x[1:4]), shapes={"out": (8,)})[3:], 0)

@@ -243,6 +243,10 @@ def test_levels_and_cells_that_are_not_there():
             loss({"u": levels[:count]})
     with pytest.raises(ls.InputError, match="cells 7.9"):
         pde.Mesh((7.9, 5))
+    for cells, spacing in (((6, 4), (0.1,)), ((6, 4), (0.1, 0.1, 0.1)), (6, (0.1, 0.1)), ((4, 4, 4), [0.1, 0.2])):
+        with pytest.raises(ls.InputError, match="numbers of spacing.*one for each axis of cells"):
+            pde.Mesh(cells, spacing)
+    assert pde.Mesh(6, (0.1,)).spacing[0] == 0.1 and pde.Mesh((6, 4), 0.1).spacing[1] == 0.1
 
 
 def test_torch_gradcheck_and_memory(rng):

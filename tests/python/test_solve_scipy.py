@@ -167,6 +167,18 @@ def test_what_scipy_refuses(x0, more, saying):
         solve.least_squares(lambda p: p[0] * p[0] - 2, x0, device=HOST, **more)
 
 
+@pytest.mark.parametrize("data, saying", [(np.ma.array([1.0, 1, 100], mask=[0, 0, 1]), "masked elements"),
+                                          (np.array([1.0, 1j, 1]), "complex numbers"),
+                                          (np.arange("2026-01-01", "2026-01-04", dtype="M8[D]"), r"elements of datetime64\[D\]")])
+def test_data_that_numpy_would_convert_are_refused(data, saying):
+    with pytest.raises(ls.InputError, match=saying + r".*args\[1\]"):
+        solve.least_squares(lambda p, t, y: p[0] * t - y, [1.0], args=(np.arange(3.0), data), device=HOST)
+    with pytest.raises(ls.InputError, match=saying):
+        solve.Problem().add_blocks("x", data[:, None])
+    with pytest.raises(ls.InputError, match=saying + ".*column y"):
+        solve.fit({"t": np.arange(3.0), "y": data}, model="a*t", y="y", device=HOST)
+
+
 def test_dogbox_where_a_gradient_pulls_out_of_a_bound():
     t = np.arange(40) / 8
     y = 3 * np.exp(-1.3 * t) + 0.5

@@ -111,6 +111,38 @@ def test_indices_of_comfort():
     assert abs(woman - urban.pet(40.0, ta=30, rh=40, wind=1)) > 0.05
 
 
+@pytest.mark.parametrize("index", [urban.utci, urban.pet])
+def test_indices_refuse_air_that_does_not_occur(index):
+    air = dict(ta=20, rh=50, wind=1)
+    for tmrt in (30.0, np.array([30.0, 40.0])):
+        for name, value in (("ta", 400), ("ta", -100), ("rh", 101), ("rh", -1), ("wind", -1), ("wind", 201), ("ta", np.nan)):
+            with pytest.raises(ls.InputError, match=f"urban.{index.__name__}, argument {name}="):
+                index(tmrt, **{**air, name: value}, device=HOST)
+        with pytest.raises(ls.InputError, match="argument wind_height="):
+            index(tmrt, **air, wind_height=0, device=HOST)
+    with pytest.raises(ls.InputError, match="masked elements.*argument tmrt"):
+        index(np.ma.array([30.0, 999.0], mask=[0, 1]), **air, device=HOST)
+
+
+@pytest.mark.parametrize("name, value, words", [("dsm", -9999, "heights in metres"), ("dsm", 1e30, "heights in metres"),
+                                                ("dsm", 1e39, "inf at row 2"), ("dem", -32768, "heights in metres"),
+                                                ("dsm", 8999, None), ("cdsm", 131, "at most 130 m")])
+def test_grids_without_heights_are_refused(name, value, words):
+    flat = np.full((6, 6), 3.0)
+    flat[2, 3] = value
+    grids = {"dsm": np.full((6, 6), 3.0), name: flat}
+    for call, extra in ((urban.svf, {}), (urban.shadows, dict(azimuth=180, altitude=30)), (urban.walls, {})):
+        if name == "cdsm" and call is urban.walls:
+            continue
+        if words is None:
+            call(**grids, pixel_size=1, device=HOST, **extra)
+            continue
+        with pytest.raises(ls.InputError, match=words if value == 1e39 else f"row 2, column 3 .{name}.*{words}"):
+            call(**grids, pixel_size=1, device=HOST, **extra)
+    if value == -9999:
+        assert np.isnan(urban.svf(**grids, pixel_size=1, nodata=value, device=HOST)["svf"][2, 3])
+
+
 def test_stages_on_arrays():
     assert {"sun", "tmrt", "utci", "pet"} <= {row["name"] for row in urban.stages()}
     found = urban.stage("utci", dict(ta=30, rh=45, va=2, tmrt=[[60.0, 20.0, 30.0]]))
@@ -118,6 +150,8 @@ def test_stages_on_arrays():
     with pytest.raises(ls.InputError, match="no stage 'utic'") as caught:
         urban.stage("utic", {})
     assert caught.value.hint == "did you mean utci?"
+    with pytest.raises(ls.InputError, match="no array 'hr' of stage utci.*expected ta, rh, va, tmrt"):
+        urban.stage("utci", dict(ta=30, rh=45, va=2, tmrt=[[60.0]], hr=45))
     with pytest.raises(ls.InputError, match="tmrt"):
         urban.stage("utci", dict(ta=30, rh=45, va=2))
 

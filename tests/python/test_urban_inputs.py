@@ -178,3 +178,105 @@ def test_checks_of_files(tmp_path):
     rows = {row["check"]: row for row in urban.check(tmp_path / "dsm.npy", dem=tmp_path / "dem.npy", weather=tmp_path / "w.csv",
                                                      pixel_size=2.0, device=HOST, **PLACE)}
     assert rows["calm hours"]["verdict"] == "warning" and rows["tallest building"]["value"] == 10
+
+
+# ── georeferenced grids in memory, and the same grids in files ──
+
+CLOCK = [f"2026-06-21T{h:02}:00" for h in (9, 12, 15)]
+WEATHER = {"time": CLOCK, "Ta": [21.0, 24, 25], "RH": [50.0] * 3, "wind": [2.0] * 3, "Kglobal": [420.0, 650, 500]}
+
+
+def geotiff(path, values, epsg, x, y, pixel=1.0):
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed")
+    with rasterio.open(path, "w", driver="GTiff", height=values.shape[0], width=values.shape[1], count=1, dtype="float32", crs=epsg,
+                       transform=rasterio.transform.from_origin(x, y, pixel, pixel)) as file:
+        file.write(values.astype("f4"), 1)
+    return str(path)
+
+
+def forms_of(folder, epsg, x, y, pixel=1.0):
+    """The same DSM and DEM as files, open datasets and DataArrays."""
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed")
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    grids = {"dsm": city() + 5, "dem": np.full((20, 24), 5.0, "f4")}
+    paths = {n: geotiff(folder / f"{n}.tif", v, epsg, x, y, pixel) for n, v in grids.items()}
+    wkt = rasterio.crs.CRS.from_string(epsg).to_wkt()
+    axes = {"y": y - pixel * (np.arange(20) + 0.5), "x": x + pixel * (np.arange(24) + 0.5)}
+    crs = xarray.DataArray(0, attrs={"crs_wkt": wkt})
+    return {"paths": paths, "datasets": {n: rasterio.open(p) for n, p in paths.items()},
+            "xarray": {n: xarray.DataArray(v, dims=("y", "x"), coords=axes).assign_coords(spatial_ref=crs) for n, v in grids.items()},
+            "a path and an array": {"dsm": paths["dsm"], "dem": grids["dem"]}}
+
+
+@pytest.mark.parametrize("epsg, x, y, pixel", [("EPSG:3006", 900000, 7300000, 1.0),  # its north is 8 degrees off
+                                               ("EPSG:3857", 2000000, 8200000, 2.0)])  # its metres are half as long
+def test_runs_take_north_scale_and_location_from_any_grid(tmp_path, epsg, x, y, pixel):
+    options = dict(weather=WEATHER, utc_offset=1, outputs=("tmrt", "shadow"), device=HOST)
+    forms = forms_of(tmp_path, epsg, x, y, pixel)
+    expected = urban.run(**forms.pop("paths"), **options)
+    bare = urban.run(city() + 5, dem=np.full((20, 24), 5.0, "f4"), pixel_size=pixel, latitude=65.5, longitude=23.7, **options)
+    assert np.nanmax(np.abs(bare["tmrt"] - expected["tmrt"])) > 1, "the place matters"
+    for name, grids in forms.items():
+        found = urban.run(**grids, **options)
+        for output in ("tmrt", "shadow"):
+            np.testing.assert_array_equal(np.asarray(found[output]), expected[output], err_msg=name)
+
+
+def test_files_of_a_run_have_the_georeference_of_its_arrays(tmp_path):
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed")
+    options = dict(weather=WEATHER, utc_offset=1, outputs=("tmrt",), device=HOST, pictures=False, video=False)
+    point = tmp_path / "poi.csv"
+    point.write_text("id,x,y\na,900010.5,7299990.5\n")
+    forms = forms_of(tmp_path, "EPSG:3006", 900000, 7300000)
+    grids = {}
+    for name in ("paths", "datasets", "xarray"):
+        urban.run(**forms[name], **options, out=tmp_path / name, poi=point)
+        with rasterio.open(tmp_path / name / "summary" / "tmrt_mean.tif") as file:
+            grids[name] = file.read(1)
+            assert file.crs.to_epsg() == 3006 and file.transform[:6] == (1, 0, 900000, 0, -1, 7300000)
+        np.testing.assert_array_equal(grids[name], grids["paths"])
+        assert (tmp_path / name / "poi.csv").read_text() == (tmp_path / "paths" / "poi.csv").read_text()
+
+
+def test_shadows_and_sky_take_the_scale_of_the_projection(tmp_path):
+    forms = forms_of(tmp_path, "EPSG:3857", 2000000, 8200000, 2.0)
+    pyproj = pytest.importorskip("pyproj", reason="pyproj is not installed")
+    place = pyproj.Transformer.from_crs("EPSG:3857", "EPSG:4326", always_xy=True).transform(2000024, 8199980)
+    factors = pyproj.Proj("EPSG:3857").get_factors(*place)
+    scale = np.sqrt(factors.meridional_scale * factors.parallel_scale)
+    near = urban.shadows(city() + 5, azimuth=150, altitude=35, pixel_size=2.0 / scale, device=HOST)["shadow_buildings"]
+    assert (near != urban.shadows(city() + 5, azimuth=150, altitude=35, pixel_size=2.0, device=HOST)["shadow_buildings"]).any()
+    for name in ("paths", "datasets", "xarray"):
+        found = urban.shadows(forms[name]["dsm"], azimuth=150, altitude=35, device=HOST)["shadow_buildings"]
+        np.testing.assert_array_equal(np.asarray(found), near, err_msg=name)
+        sky, on_ground, in_crs = (float(np.mean(urban.svf(grid, device=HOST, **size)["svf"])) for grid, size in
+                                  ((forms[name]["dsm"], {}), (city() + 5, {"pixel_size": 2.0 / scale}), (city() + 5, {"pixel_size": 2.0})))
+        assert abs(sky - on_ground) < 1e-3 < 1e-2 < abs(sky - in_crs)
+
+
+def test_xarray_of_other_units_is_refused():
+    xarray = pytest.importorskip("xarray", reason="xarray is not installed")
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed")
+
+    def grid(epsg="EPSG:3006", units=None, **attributes):
+        axes = {d: xarray.Variable(d, v, {"units": units} if units else {}) for d, v in
+                {"y": 200000 - np.arange(20.0), "x": 980000 + np.arange(24.0)}.items()}
+        wkt = rasterio.crs.CRS.from_string(epsg).to_wkt()
+        return xarray.DataArray(city(), dims=("y", "x"), coords=axes, attrs=attributes).assign_coords(
+            spatial_ref=xarray.DataArray(0, attrs={"crs_wkt": wkt}))
+
+    for wrong, words in ((grid("EPSG:2263"), "one unit of its CRS is 0.3048"), (grid(units="ft"), "axis y in ft"),
+                         (grid(scale_factor=0.1), "packed numbers"),
+                         (grid("EPSG:3006+6360"), "vertical CRS is 0.3048")):
+        with pytest.raises(ls.InputError, match=words):
+            urban.svf(wrong, device=HOST)
+    heights = grid()
+    heights.attrs["units"] = "ft"
+    with pytest.raises(ls.InputError, match="heights in ft"):
+        urban.svf(heights, device=HOST)
+
+
+def test_options_of_files_are_refused_for_arrays():
+    for name, value in dict(threshold="utci>35", hours="11-17", include_roofs=True, place="here", format="tif", poi="p.csv").items():
+        with pytest.raises(ls.InputError, match=f"{name} without a folder"):
+            urban.run(city(), weather=WEATHER, pixel_size=1, latitude=50, longitude=15, utc_offset=1, device=HOST, **{name: value})

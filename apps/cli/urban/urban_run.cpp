@@ -100,10 +100,11 @@ int run_check(Command& command, Session& session, urban::CheckOptions options) {
   attend(options, "lockstep urban check");
   const std::vector<urban::InputCheck> checks = urban::check(session.context(), options);
   std::string text;
-  bool fine = true;
+  bool fine = true, usable = true;
   for (const urban::InputCheck& c : checks) {
     const bool ok = c.verdict == urban::Verdict::ok;
     fine = fine && ok;
+    usable = usable && (ok || c.verdict == urban::Verdict::warning);
     text += fmt::format("{:<8} {:<16} {:>11} {:<13} {}\n",
                         ok                                     ? "ok"
                         : c.verdict == urban::Verdict::warning ? "WARNING"
@@ -111,7 +112,10 @@ int run_check(Command& command, Session& session, urban::CheckOptions options) {
                         c.check, c.value && std::isfinite(*c.value) ? fmt::format("{:.5g}", *c.value) : "",
                         c.unit, c.text);
   }
-  show(session, checks, text + (fine ? "no warnings" : "some inputs have warnings"));
+  show(session, checks,
+       text + (fine     ? "no warnings"
+               : usable ? "some inputs have warnings"
+                        : "some inputs have errors: they cannot be used"));
   return asked(command, "strict") && !fine ? 1 : 0;
 }
 

@@ -11,7 +11,7 @@ import os as _os
 import numpy as _np
 
 from .. import _core
-from .._array import Array as _Array
+from .._array import Array as _Array, real_numbers as _real_numbers
 from .._device import chosen as _chosen, warn_fallbacks as _warn_fallbacks
 from .._errors import InputError as _InputError, whole as _whole
 from .._options import described as _described
@@ -22,6 +22,29 @@ _LOSSES = ("loss", "train_loss", "train/loss", "training_loss")
 def read_log(path):
     """{column: (steps, values)} of a log in CSV, JSON lines or TensorBoard format. Unusable columns are left out."""
     return _core.forecast_read_log(_os.fsdecode(path))
+
+
+def _series(values, name):
+    """Numbers along one axis."""
+    found = _real_numbers(values, f"argument {name}", float)
+    if found.ndim != 1:
+        raise _InputError(f"shape {found.shape}", f"argument {name}", "numbers along one axis")
+    return found
+
+
+def _logged(name, series):
+    """(steps, values) of a column, as a log in a file may have them."""
+    if not (isinstance(series, tuple) and len(series) == 2):
+        series = (_np.arange(len(series)), series)
+    steps, values = (_series(part, name) for part in series)
+    if len(steps) != len(values):
+        raise _InputError(f"{len(steps)} steps and {len(values)} values", f"argument {name}", "as many of both")
+    if not (_np.isfinite(steps).all() and (_np.diff(steps) > 0).all()):
+        raise _InputError("steps that do not increase", f"argument {name}", "increasing steps")
+    if not _np.isfinite(values).all():
+        at = int(_np.argmin(_np.isfinite(values)))
+        raise _InputError(f"{values[at]} at step {steps[at]:g}", f"argument {name}", "finite numbers")
+    return steps, values
 
 
 def _column(log, column, where):
@@ -46,7 +69,7 @@ def curve(log, losses=None, *, column=None, **options):
         where = _os.fspath(log)
         name, (log, losses) = _column(read_log(log), column, where)
         where = f"{name} of {where}"
-    return _core.forecast_curve(_np.asarray(log, float).ravel(), _np.asarray(losses, float).ravel(), where, options)
+    return _core.forecast_curve(_series(log, "steps"), _series(losses, "losses"), where, options)
 
 
 @_described("forecast.compute_sweep")
@@ -66,7 +89,9 @@ def rollout(model=None, *, device=None, **options):
     final, sigma, aleatoric, epistemic, entropy, confidence and members.
     """
     device = _chosen(device)
-    arrays = {name: _np.ascontiguousarray(array) for name, array in model.items()} if isinstance(model, dict) else {}
+    arrays = {}
+    if isinstance(model, dict):
+        arrays = {name: _np.ascontiguousarray(_real_numbers(array, f"model, array {name}")) for name, array in model.items()}
     found = _core.forecast_rollout(device._core, arrays, options if isinstance(model, dict) else {**options, "model": model})
     _warn_fallbacks(device)
     return found
@@ -95,11 +120,7 @@ def encode(log, *, column=None, device=None, **options):
     if isinstance(log, (str, _os.PathLike)):
         columns = read_log(log)
     else:
-        columns = {}
-        for name, series in log.items():
-            if not (isinstance(series, tuple) and len(series) == 2):
-                series = (_np.arange(len(series)), series)
-            columns[name] = tuple(_np.asarray(part, float) for part in series)
+        columns = {name: _logged(name, series) for name, series in log.items()}
     name, _ = _column(columns, column, "lockstep.forecast.encode")
     device = _chosen(device)
     found = _core.forecast_encode(device._core, {n: (list(s), list(v)) for n, (s, v) in columns.items()}, name, options)

@@ -1,6 +1,8 @@
 // Turbulence simulations, the codec, the surrogate, and the whole runs from files to files.
 #include "arrays.hpp"
+#include "core/record/identity.hpp"
 #include "documents.hpp"
+#include "io/text/json_text.hpp"
 #include "lockstep/flow/codec.hpp"
 #include "lockstep/flow/documents.hpp"
 #include "lockstep/flow/pipeline.hpp"
@@ -85,7 +87,26 @@ NamedArrays arrays_of(const nb::dict& given, const char* where) {
   return arrays;
 }
 
+/// The settings that decide on the results of a simulation, for its state.
+std::string settings_of(const nb::dict& given) {
+  return with_options<SolverOptions>(given, "lockstep.flow.Simulation", [](const SolverOptions& o) {
+    record::Identity id("flow.Simulation");
+    for (const Option& option : schema_of<SolverOptions>().options())
+      if (option.effect == Effect::result) id.option(option.name, text_of(option.get(&o)));
+    return id.to_json();
+  });
+}
+void expect_settings(const std::string& saved, const std::string& now) {
+  constexpr auto kWhere = "lockstep.flow.Simulation.load_state_dict, array settings";
+  const auto read = [&](const std::string& text) {
+    return record::Identity::from_json(io::parse_json(text, kWhere), kWhere);
+  };
+  record::require_same(read(saved), read(now), kWhere);
+}
+
 void bind_solver(nb::module_& module) {
+  module.def("flow_settings", &settings_of);
+  module.def("flow_expect_settings", &expect_settings);
   nb::class_<Solver>(module, "FlowSolver")
       .def("__init__",
            [](Solver* self, const OpenDevice& open, const nb::dict& given) {

@@ -3,6 +3,7 @@
 
 #include "lockstep/urban/comfort.hpp"
 #include "option_values.hpp"
+#include "urban/run/files/array_place.hpp"
 #include "urban_grids.hpp"
 
 namespace lockstep::python {
@@ -109,7 +110,31 @@ std::vector<NamedSchema> urban_array_schemas() {
           {"urban.compute_pet", &schema_of<Person>()}};
 }
 
+/// A grid of the map: its CRS, its north-west corner and the size of its pixels.
+io::RasterGrid grid_of(const std::string& crs, double x, double y, double pixel_size, int64_t rows,
+                       int64_t cols) {
+  io::RasterGrid grid;
+  grid.rows = rows, grid.cols = cols;
+  grid.has_transform = true;
+  grid.transform = {x, pixel_size, 0, y, 0, -pixel_size};
+  grid.crs_wkt = crs;
+  return grid;
+}
+
 void bind_urban(nb::module_& module) {
+  module.def("urban_place", [](const std::string& crs, double x, double y, double pixel_size, int64_t rows,
+                               int64_t cols, const std::string& where) {
+    const ArrayPlace place = place_of_array(grid_of(crs, x, y, pixel_size, rows, cols), where);
+    nb::dict d = dict_of("pixel_size", place.pixel_size_m, "convergence", place.convergence_deg, "doubts",
+                         place.doubts);
+    if (place.centre) d["latitude"] = place.centre->lat, d["longitude"] = place.centre->lon;
+    return d;
+  });
+  module.def("write_raster", [](const std::string& path, const nb::object& values, const std::string& crs,
+                                double x, double y, double pixel_size) {
+    const Array heights = array_of(values, "lockstep.urban");
+    io::write_raster(path, grid_of(crs, x, y, pixel_size, heights.size(0), heights.size(1)), heights);
+  });
   module.def("urban_shadows", &shadows_of);
   module.def("urban_walls", &walls_of);
   module.def("urban_svf", &sky_of);

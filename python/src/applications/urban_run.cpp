@@ -30,6 +30,7 @@ SeriesArrays arrays_of(const nb::object& grids_or_none, const CityFiles& files, 
   if (grids_or_none.is_none()) return arrays;
   const nb::dict grids = nb::cast<nb::dict>(grids_or_none);
   arrays.city = city_of(grids, files.pixel_size_m.value_or(1), files, kCall);
+  if (grids.contains("convergence")) arrays.convergence_deg = nb::cast<double>(grids["convergence"]);
   arrays.land_cover = raster_of(grids, "land_cover", kCall);
   if (grids.contains("wall_height") || grids.contains("wall_aspect"))
     arrays.walls = Walls{raster_of(grids, "wall_height", kCall), raster_of(grids, "wall_aspect", kCall)};
@@ -241,6 +242,15 @@ Person person_of(const nb::dict& given) {
   return person;
 }
 
+/// Wind at the height of the index, of air whose options are checked.
+template <class Options>
+double checked_wind(const nb::dict& air, const char* call, double height_m) {
+  return with_options<Options>(air, call, [&](const Options& o) {
+    schema_of<Options>().check(&o);
+    return o.wind_height_m ? wind_at(height_m, o.wind, *o.wind_height_m) : o.wind;
+  });
+}
+
 /// Tmrt as a grid on the device: what a step of a run does.
 template <class F>
 nb::object grid_index(OpenDevice& open, const char* stage, const nb::object& tmrt, F work) {
@@ -332,7 +342,12 @@ void bind_urban_run(nb::module_& module) {
   module.def("pet", [](double ta, double rh, double tmrt, double wind, const nb::dict& person) {
     return pet(ta, rh, tmrt, wind, person_of(person));
   });
-  module.def("wind_at", &wind_at);
+  module.def("utci_wind", [](const nb::dict& air) {
+    return checked_wind<UtciOptions>(air, "lockstep.urban.utci", kUtciWindHeight);
+  });
+  module.def("pet_wind", [](const nb::dict& air) {
+    return checked_wind<PetOptions>(air, "lockstep.urban.pet", kPetWindHeight);
+  });
   module.def("utci_grid", [](OpenDevice& open, double ta, double rh, double wind, const nb::object& tmrt) {
     const UtciStep step(ta, rh, wind);
     return grid_index(open, "urban.utci", tmrt,

@@ -60,6 +60,7 @@ void bind_gradients(nb::module_& module) {
   module.def("differentiate", [](const Kernel& kernel, const Names& inputs, const Names& outputs) {
     return differentiate(kernel, {inputs, outputs});
   });
+  module.def("overwrites", &overwrites);
   module.def("stop_gradient", [](const AnyVal& v) {
     return v.bitcast(v.type() == Type::f64 ? Type::u64 : Type::u32).bitcast(v.type());
   });

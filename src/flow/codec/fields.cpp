@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "flow/codec/kernels/residual.hpp"
+#include "flow/codec/narrow.hpp"
 #include "flow/modes.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
@@ -22,16 +23,17 @@ constexpr double kRoundings[] = {0.25, 1, 4, 16};
 constexpr double kRounding = 1.0 / (1 << 23);
 constexpr double kLargestPredicted = 1e28;
 
-void expect_frames(const Array& fields, const BoxGrid& grid) {
-  if (fields.storage() != Storage::f32 || fields.rank() != 3 || fields.size(0) < 1 ||
-      fields.size(1) != grid.ny || fields.size(2) != grid.nx)
-    throw InputError(fmt::format("{} fields of shape {}", name(fields.storage()), to_string(fields.shape())),
-                     "flow codec", fmt::format("f32 of shape (frames, {}, {})", grid.ny, grid.nx));
-  if (const auto at = first_not_finite(fields)) {
-    const int64_t points = grid.points(), frame = *at / points, y = *at % points / grid.nx, x = *at % grid.nx;
-    throw InputError(fmt::format("frame {} is not finite at point (y, x) = ({}, {})", frame, y, x),
-                     "flow codec", "finite numbers");
-  }
+/// The fields in f32, and the bound for them in place of `max_error`.
+Array checked_frames(const Array& given, const BoxGrid& grid, std::optional<double>& max_error) {
+  constexpr auto kWhere = "flow codec";
+  const Storage type = given.storage();
+  if ((type != Storage::f32 && type != Storage::f64) || given.rank() != 3 || given.size(0) < 1 ||
+      given.size(1) != grid.ny || given.size(2) != grid.nx)
+    throw InputError(fmt::format("{} fields of shape {}", name(type), to_string(given.shape())), kWhere,
+                     fmt::format("f32 or f64 of shape (frames, {}, {})", grid.ny, grid.nx));
+  const NarrowFields fields = narrow(given.packed(), kWhere);
+  if (max_error) max_error = bound_of_narrow(*max_error, fields.rounding, kWhere);
+  return fields.frames;
 }
 
 Buffer upload_frames(const Device& device, const Array& fields, int64_t first, int64_t count) {
@@ -188,8 +190,7 @@ BoundedCodec bounded_codec(const Device& device, const CodecOptions& options, co
 
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& given,
                             std::optional<double> max_error) {
-  const Array fields = given.packed();
-  expect_frames(fields, options.grid);
+  const Array fields = checked_frames(given, options.grid, max_error);
   EncodedFields e;
   e.frames = fields.size(0);
   e.max_error = max_error;

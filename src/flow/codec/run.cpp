@@ -10,6 +10,7 @@
 #include "core/reports/log.hpp"
 #include "device/capabilities.hpp"
 #include "flow/codec/layout.hpp"
+#include "flow/codec/narrow.hpp"
 #include "flow/run/fields.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/fft.hpp"
@@ -57,22 +58,9 @@ RunFields read_run_fields(const std::filesystem::path& path) {
   f.grid.nx = all.size(-1);
   f.members = all.rank() == 4 ? all.size(1) : 1;
   const int64_t times = all.rank() == 2 ? 1 : all.size(0), frames = times * f.members;
-  const Array exact = all.to(Storage::f64).reshape({frames, f.grid.ny, f.grid.nx});
-  if (const auto at = first_not_finite(exact)) {
-    const int64_t points = f.grid.points();
-    throw InputError(fmt::format("frame {} is not finite at point (y, x) = ({}, {})", *at / points,
-                                 *at % points / f.grid.nx, *at % f.grid.nx),
-                     path.string(), "finite numbers");
-  }
-  f.frames = exact.to(Storage::f32);
-  if (const auto at = first_not_finite(f.frames))
-    throw InputError(fmt::format("{} at {} is too large for f32", exact.as<double>()[size_t(*at)],
-                                 index_text(exact.shape(), *at)),
-                     path.string(), "at most 3.4e38");
-  const auto wide = exact.as<double>();
-  const auto narrow = f.frames.as<float>();
-  for (size_t k = 0; k < wide.size(); ++k)
-    f.rounding = std::max(f.rounding, std::abs(wide[k] - double(narrow[k])));
+  NarrowFields narrowed = narrow(all.to(Storage::f64).reshape({frames, f.grid.ny, f.grid.nx}), path.string());
+  f.frames = std::move(narrowed.frames);
+  f.rounding = narrowed.rounding;
   take_axes(path, times, f);
   return f;
 }
@@ -224,13 +212,7 @@ CodecRunResult encode_run(Context& context, const EncodeRunOptions& options) {
   CodecOptions codec = options.codec;
   codec.grid = fields.grid;
   std::optional<double> bound = options.max_error;
-  if (bound && fields.rounding > 0) {
-    // The fields are f64: what f32 takes from them counts.
-    if (!(*bound > fields.rounding))
-      throw InputError(fmt::format("a largest error of {}", *bound), options.input.string(),
-                       fmt::format("above {:.3g}, by which f32 rounds these f64 fields", fields.rounding));
-    *bound = std::nextafter(*bound - fields.rounding, 0.0);
-  }
+  if (bound) bound = bound_of_narrow(*bound, fields.rounding, options.input.string());
   EncodedFields encoded;
   run_codec_stage(context, "flow.encode", bounded, [&](const Device& device) {
     encoded = encode_fields(device, codec, fields.frames, bound);

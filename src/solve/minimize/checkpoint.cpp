@@ -210,6 +210,10 @@ std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Has
   if (!(part.problem == problem))
     throw InputError("checkpoint of another problem, start, method or precision", path_.string(),
                      "the file of this minimisation; remove it to start again");
+  if (int64_t(part.trace.size()) > max_iterations)
+    throw InputError(fmt::format("checkpoint after {} iterations, of which {} are requested",
+                                 part.trace.size(), max_iterations),
+                     path_.string(), "as many iterations or more; remove it to start again");
   Checkpoint out = part;
   if (!stays_ended(part, settings, max_iterations)) {
     if (begun_ < parts_.size())

@@ -56,7 +56,7 @@ class Heights {
 
 /// Counts, extremes and samples of pixels.
 struct CityCounts {
-  int64_t there = 0, missing = 0;
+  int64_t there = 0, missing = 0, without_ground = 0;
   int64_t ground = 0, roofs = 0, below = 0, water = 0;
   int64_t plants = 0, plants_on_surface = 0, plants_in_ground = 0;
   float lowest = std::numeric_limits<float>::infinity(), highest = -std::numeric_limits<float>::infinity();
@@ -65,9 +65,9 @@ struct CityCounts {
 
   void add(const CityCounts& later) {
     for (int64_t CityCounts::* count :
-         {&CityCounts::there, &CityCounts::missing, &CityCounts::ground, &CityCounts::roofs,
-          &CityCounts::below, &CityCounts::water, &CityCounts::plants, &CityCounts::plants_on_surface,
-          &CityCounts::plants_in_ground})
+         {&CityCounts::there, &CityCounts::missing, &CityCounts::without_ground, &CityCounts::ground,
+          &CityCounts::roofs, &CityCounts::below, &CityCounts::water, &CityCounts::plants,
+          &CityCounts::plants_on_surface, &CityCounts::plants_in_ground})
       this->*count += later.*count;
     lowest = std::min(lowest, later.lowest);
     highest = std::max(highest, later.highest);
@@ -120,10 +120,12 @@ class CityPass : public CityCounts {
  private:
   void look(int64_t p, CityCounts& counts) const {
     const float height = dsm_[p];
-    if (std::isnan(height)) {
+    const bool no_ground = has_ground() && std::isnan(dem_[p]);
+    if (std::isnan(height) || (no_ground && checked_.city.dsm_heights == DsmHeights::above_ground)) {
       ++counts.missing;
       return;
     }
+    counts.without_ground += no_ground;
     ++counts.there;
     counts.lowest = std::min(counts.lowest, height);
     counts.highest = std::max(counts.highest, height);
@@ -319,6 +321,12 @@ void check_city(const CheckedCity& checked, Findings& findings) {
   if (pass.there == 0) return;  // refused later
   const double missing = 100.0 * double(pass.missing) / double(pass.missing + pass.there);
   findings.ok("missing pixels", missing, "%", missing_text(pass));
+  if (pass.without_ground > 0)
+    findings.warn(
+        "ground height", pass.share(pass.without_ground), "%",
+        fmt::format("{} pixels of the DSM have no height in the DEM: they count as buildings, without ground "
+                    "for people",
+                    pass.without_ground));
   findings.ok("heights", pass.highest - pass.lowest, "m",
               fmt::format("the DSM runs from {:g} to {:g} m", pass.lowest, pass.highest));
   check_ground(pass, checked, findings);

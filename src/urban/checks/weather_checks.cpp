@@ -1,6 +1,7 @@
 #include "urban/checks/weather_checks.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -133,6 +134,11 @@ void check_closure(const WeatherTable& rows, const std::vector<WeatherStep>& ste
             rows.where, "measured values, or no such columns: the global is then divided"));
   const double ratio = sum_parts / sum_global;
   std::string text = fmt::format("beam and diffuse are {:.0f} % of global", 100 * ratio);
+  if (!both) {
+    const bool beam = rows.has(Weather::direct);
+    text = fmt::format("of {} alone, {:.0f} % of global: the {} is the rest of global",
+                       beam ? "Kdirect" : "Kdiffuse", 100 * ratio, beam ? "diffuse" : "beam");
+  }
   if (open.count == 0 && beyond.count == 0) return findings.ok("closure", 100 * ratio, "%", text);
   if (open.count > 0)
     text = fmt::format(
@@ -161,6 +167,12 @@ void check_rows(const WeatherTable& rows, const WeatherTable& whole, const std::
   findings.ok("weather", static_cast<double>(rows.rows.size()), "steps",
               fmt::format("{} to {}, every {} min", io::civil_text(rows.rows.front().time),
                           io::civil_text(rows.rows.back().time), rows.step_min));
+  if (!whole.unread.empty())
+    findings.warn(
+        "columns", static_cast<double>(whole.unread.size()), "",
+        fmt::format("{}: not read: {}; known are time, Ta, RH, wind, Kglobal, Kdirect, Kdiffuse, Ldown, "
+                    "pressure and wind_direction",
+                    whole.where, fmt::join(whole.unread, ", ")));
   for (const io::FilledGap& gap : filled)
     findings.warn("gaps", {}, "",
                   fmt::format("{}: {} missing from {} to {}: filled from the values around", whole.where,

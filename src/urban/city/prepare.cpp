@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/platform/parallel.hpp"
+#include "io/rasters/raster.hpp"
 #include "lockstep/error.hpp"
 #include "urban/city/missing.hpp"
 
@@ -48,6 +49,25 @@ void check(const CityInput& input) {
     throw InputError("trunk heights without canopy heights", "tdsm", "a CDSM too");
   if (input.dsm_heights == DsmHeights::above_ground && input.dem.empty())
     throw InputError("a DSM above ground without the ground", "dem", "the height of the ground");
+}
+
+/// Throws InputError for what cannot be heights in metres. Declared markers of missing pixels are none.
+void check_heights(const CityInput& input) {
+  const auto of = [](const Raster& raster, io::HeightKind kind, const char* name) {
+    if (raster.empty()) return;
+    if (!raster.nodata) return void(io::check_heights(raster.values, kind, name));
+    Array heights = raster.values;
+    for (float& height : heights.mutate<float>())
+      if (is_missing(raster, height)) height = std::numeric_limits<float>::quiet_NaN();
+    io::check_heights(heights, kind, name);
+  };
+  const io::HeightKind plants = input.canopy_heights == CanopyHeights::absolute
+                                    ? io::HeightKind::absolute
+                                    : io::HeightKind::above_ground;
+  of(input.dsm, io::HeightKind::absolute, "dsm");
+  of(input.dem, io::HeightKind::absolute, "dem");
+  of(input.cdsm, plants, "cdsm");
+  of(input.tdsm, plants, "tdsm");
 }
 
 /// Calls `part(first, last)` for parts of all pixels, by all threads.
@@ -176,6 +196,7 @@ City raise(CityInput input, float lowest, float shift, bool keep_canopy) {
 
 City prepare_city(CityInput input) {
   check(input);
+  check_heights(input);
   make_absolute(input);
   const float lowest = lowest_of(std::as_const(input.dsm).pixels());
   if (!std::isfinite(lowest)) throw InputError("no pixel with a height", "dsm", "at least one");

@@ -9,7 +9,8 @@
 
 namespace lockstep::urban {
 
-inline constexpr const char* kHoursForm = "FROM-TO, whole hours from 0 to 24";
+inline constexpr const char* kHoursForm =
+    "FROM-TO, whole hours from 0 to 24 of one day, the first below the second";
 std::optional<HourWindow> hours_of(const std::string& text);
 std::string hours_text(const std::optional<HourWindow>& hours);
 /// Of an option `hours` that no interval of a run is within.

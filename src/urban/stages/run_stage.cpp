@@ -130,6 +130,14 @@ io::NpzArrays run_urban_stage(std::string_view name, const io::NpzArrays& arrays
 }
 
 NamedArrays run_urban_stage(std::string_view name, const NamedArrays& arrays) {
+  const std::vector<std::string> known = names_of(stage_named(name).reads);
+  for (const auto& [array, values] : arrays) {
+    if (std::ranges::find(known, array) != known.end()) continue;
+    const std::string nearest = nearest_name(array, known);
+    throw InputError(fmt::format("no array '{}' of stage {}", array, name), kWhere,
+                     fmt::format("{}", fmt::join(known, ", ")))
+        .with_hint(nearest.empty() ? "" : "did you mean " + nearest + "?");
+  }
   io::NpzArrays given;
   given.assign(arrays.begin(), arrays.end());
   return run_urban_stage(name, given);

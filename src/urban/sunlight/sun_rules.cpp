@@ -9,9 +9,11 @@
 namespace lockstep::urban {
 namespace {
 
-// The sun of the second half of a period repeats that of the first: days from its beginning to the solstice show it.
+// The sun of the second half of a period repeats that of the first: days from its beginning to the solstice show it. The
+// sun of 22 November is lower than that of 21 January.
 const std::vector<RuleDay> kFebruaryToOctober = {{2, 19}, {3, 21}, {4, 21}, {5, 21}, {6, 21}};
-const std::vector<RuleDay> kJanuaryToNovember = {{1, 21}, {2, 19}, {3, 21}, {4, 21}, {5, 21}, {6, 21}};
+const std::vector<RuleDay> kJanuaryToNovember = {{1, 21}, {2, 19}, {3, 21}, {4, 21},
+                                                 {5, 21}, {6, 21}, {11, 22}};
 
 std::vector<SunRuleFacts> make_rules() {
   const std::vector<RuleDay> equinox = {{3, 21}};

@@ -107,6 +107,21 @@ TEST_F(Checkpoint, AnEndedRunIsTakenOverAndAnUnfinishedOneGoesOn) {
     EXPECT_EQ(again.problem.values(again.set)[k], whole.problem.values(whole.set)[k]);
 }
 
+TEST_F(Checkpoint, RefusesFewerIterationsThanItHas) {
+  for (const Method method : {Method::lm, Method::lbfgs}) {
+    std::filesystem::remove(file_);
+    Options some = options(method);
+    some.max_iterations = 4;
+    Instance first = test::rosenbrock();
+    EXPECT_EQ(minimize(first.problem, context_, some).iterations, 4);
+    Instance same = test::rosenbrock();
+    EXPECT_EQ(minimize(same.problem, context_, some).iterations, 4);
+    some.max_iterations = 3;
+    Instance fewer = test::rosenbrock();
+    EXPECT_THROW(minimize(fewer.problem, context_, some), InputError);
+  }
+}
+
 TEST_F(Checkpoint, RefusesAnotherProblemAndADamagedFile) {
   Instance r = test::rosenbrock();
   minimize(r.problem, context_, options(Method::lm));

@@ -289,7 +289,7 @@ struct RuleCase {
   int grade;
 };
 
-// Day of the fewest hours on an open field: 17 January −20.8°, 19 February −11.2°, 21 January −19.9°, 21 March 0.3°.
+// Day of the fewest hours on an open field: 17 January −20.8°, 19 February −11.2°, 22 November −20.1°, 21 March 0.3°.
 TEST(SunRules, AnOpenField) {
   for (const RuleCase& c : {RuleCase{SunRule::din5034_winter, 48.1, -20.8, 5.86, 1},
                             {SunRule::din5034_winter, 65.0, -20.8, 5.86, 0},
@@ -297,9 +297,10 @@ TEST(SunRules, AnOpenField) {
                             {SunRule::din5034_equinox, 57.7, 0.3, 5.86, 1},
                             {SunRule::din5034_equinox, 82.0, 0.3, 5.86, 1},
                             {SunRule::tno_light, 52.1, -11.3, -0.57, 1},
-                            {SunRule::tno_strict, 52.1, -19.9, -0.57, 1},
-                            {SunRule::tno_strict, 69.0, -19.9, -0.57, 1},
-                            {SunRule::tno_strict, 71.5, -19.9, -0.57, 0},
+                            {SunRule::tno_strict, 52.1, -20.1, -0.57, 1},
+                            {SunRule::tno_strict, 68.0, -20.1, -0.57, 1},
+                            {SunRule::tno_strict, 69.0, -20.1, -0.57, 0},
+                            {SunRule::tno_strict, 71.5, -20.1, -0.57, 0},
                             {SunRule::the_hague, 52.1, -11.3, 9.91, 1},
                             {SunRule::the_hague, 70.0, -11.3, 9.91, 0},
                             {SunRule::bre209, 51.5, 0.3, 9.91, 1},
@@ -318,6 +319,31 @@ TEST(SunRules, AnOpenField) {
     EXPECT_NEAR(result.outputs[0].maximum, result.possible_h, 1e-6);
     EXPECT_EQ(result.outputs[2].minimum, c.grade) << c.latitude;
     EXPECT_EQ(result.rule->grades[size_t(c.grade)].ground_percent, 100);
+  }
+}
+
+TEST(SunRules, PeriodsIncludeTheirDaysOfTheFewestHours) {
+  struct Period {
+    SunRule rule;
+    const char *first, *last;
+    double least_altitude;
+  };
+  for (const Period& p : {Period{SunRule::tno_strict, "2025-01-21", "2025-11-22", 0},
+                          Period{SunRule::tno_light, "2025-02-19", "2025-10-21", 0},
+                          Period{SunRule::the_hague, "2025-02-19", "2025-10-21", 10}}) {
+    District d;
+    d.options.facades = false;
+    d.options.latitude_deg = 59.32;
+    d.options.minutes = 1;
+    d.options.least_altitude_deg = p.least_altitude;
+    d.options.date = p.first;
+    const double first = d.compute().possible_h;
+    d.options.date = p.last;
+    const double last = d.compute().possible_h;
+    d.options.date = "";
+    d.options.least_altitude_deg = {};
+    d.options.rule = p.rule;
+    EXPECT_EQ(d.compute().possible_h, std::min(first, last)) << d.compute().rule->name;
   }
 }
 

@@ -48,6 +48,7 @@ struct WeatherRow {
 struct WeatherTable {
   std::string where;  ///< the file, for messages
   std::vector<WeatherRow> rows;
+  std::vector<std::string> unread;  ///< columns of a CSV that mean nothing here
   InputClaim claim = {};
   int64_t step_min = 60;
   bool horizontal_direct = false;  ///< its direct radiation is that on the horizontal

@@ -25,6 +25,7 @@ struct Columns {
   size_t count = 0;
   size_t time = 0;
   std::array<std::optional<size_t>, kWeatherQuantities> of{};
+  std::vector<std::string> unread;
 };
 
 Columns parse_header(const std::vector<std::string_view>& names, const TextScanner& scan) {
@@ -33,7 +34,8 @@ Columns parse_header(const std::vector<std::string_view>& names, const TextScann
   std::optional<size_t> time;
   for (size_t k = 0; k < names.size(); ++k) {
     const std::string found = in_lower_case(names[k]);
-    if (found == "time") {
+    bool known = found == "time";
+    if (known) {
       if (time) scan.fail("column 'time' is repeated", "each name once");
       time = k;
     }
@@ -41,7 +43,9 @@ Columns parse_header(const std::vector<std::string_view>& names, const TextScann
       if (found != in_lower_case(name(static_cast<Weather>(q)))) continue;
       if (columns.of[q]) scan.fail(fmt::format("column '{}' is repeated", shown(names[k])), "each name once");
       columns.of[q] = k;
+      known = true;
     }
+    if (!known) columns.unread.push_back(shown(names[k]));
   }
   std::vector<std::string_view> missing;
   if (!time) missing.push_back("time");
@@ -77,7 +81,8 @@ WeatherTable parse_weather_csv(std::string_view text, std::string_view where) {
   if (!scan.next_line()) throw InputError("an empty file", table.where, "a header and rows of weather");
   const std::string_view head = scan.rest_of_line();
   const char separator = head.find('\t') != head.npos ? '\t' : head.find(';') != head.npos ? ';' : ',';
-  const Columns columns = parse_header(separated_fields(head, separator, scan.where()), scan);
+  Columns columns = parse_header(separated_fields(head, separator, scan.where()), scan);
+  table.unread = std::move(columns.unread);
   while (scan.next_line()) {
     const auto fields = separated_fields(scan.rest_of_line(), separator, scan.where());
     if (fields.size() != columns.count)

@@ -80,7 +80,8 @@ GridNorth north_at(const io::RasterGrid& grid, double col, double row) {
                     grid.transform[3] + row * grid.transform[5]);
 }
 
-/// Finds the grid's north and scale, if the raster specifies its place.
+}  // namespace
+
 void find_north(LoadedCity& city) {
   const io::RasterGrid& grid = city.grid;
   if (grid.crs_wkt.empty()) return;
@@ -114,6 +115,8 @@ void find_north(LoadedCity& city) {
   logging::info("the projection stretches lengths {:.4f} times: its pixels of {} m are taken as {:.4f} m",
                 city.scale, grid.pixel_size(), city.input.pixel_size_m);
 }
+
+namespace {
 
 /// The city's files, and its place.
 OpenCity open_city(const CityFiles& files, LoadedCity& city, GroundUse ground) {

@@ -40,6 +40,9 @@ LoadedCity read_city(const CityFiles& files, const TileOptions& tiles, GroundUse
 LoadedCity read_city_by_windows(const CityFiles& files, uint64_t band_bytes,
                                 GroundUse ground = GroundUse::none);
 
+/// Finds the grid's north and scale, if the raster specifies its place, as read_city() does.
+void find_north(LoadedCity& city);
+
 /// Ready for rays, with its rasters moved in or read tile by tile.
 City take_city(LoadedCity& loaded);
 
