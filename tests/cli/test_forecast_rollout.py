@@ -195,6 +195,9 @@ class Observe(ProgramTest):
         self.assertEqual(len(ahead["members"]), 2)
         again = self.json_of("forecast", "observe", self.log(), "--out", self.path("more.npz"), "--model", out, "--device", "cpu")
         self.assertNotEqual(again["error"], result["error"])
+        learned = "weights learned with --heads classic [%s]: expected --heads classic" % out
+        self.refuses("forecast", "rollout", out, "--heads", "two-hot", "--device", "cpu", saying=learned)
+        self.refuses("forecast", "observe", self.log(), "--out", self.path("more.npz"), "--model", out, "--gru", "reset-after", saying="learned with --gru reset-before")
 
     def test_two_hot_heads_are_learnt_and_rolled_out(self):
         out, log = self.path("model.npz"), self.path("log.csv")
@@ -208,6 +211,7 @@ class Observe(ProgramTest):
         self.assertAlmostEqual(result["error"], sum(misses) / len(misses), places=12)
         ahead = self.json_of("forecast", "rollout", out, "--steps", "3", "--heads", "two-hot", "--device", "cpu")
         self.assertEqual(len(ahead["members"]), 2)
+        self.refuses("forecast", "rollout", out, "--device", "cpu", saying="learned with --heads two-hot")
         self.refuses("forecast", "observe", log, "--out", out, "--heads", "two-hot", "--objective", "squared",
                      saying="--objective")
 

@@ -302,6 +302,7 @@ class RecordTest(ProgramTest):
         self.assertEqual((different["identical"], different["different"], different["same_identity"]), (0, 1, False))
         self.assertIn("--normalised: false → true", different["differences"])
         self.assertEqual(different["files"][0]["verdict"], "different")
+        self.assertGreater(different["files"][0]["differing_bits"], 0)
         same = self.json_of("compare", self.path("a.npz"), self.path("c.npz"))
         self.assertEqual((same["identical"], same["different"], same["differences"]), (1, 0, []))
 

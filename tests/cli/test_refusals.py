@@ -113,6 +113,8 @@ class Refusals(ProgramTest):
         with open(self.task()) as file:
             text = file.read().replace("plain.npz", "data.npz")
         self.refused("forecast", "train", self.text("task.toml", text), "--out", out, said=["validation_inputs", "(4, 2)"])
+        self.refused("forecast", "train", self.text("task.toml", "validation_share = 0.1\n" + text), "--out", out,
+                     said=["validation_share beside validation_inputs"])
         self.assertEqual(before, {name: open(os.path.join(out, name), "rb").read() for name in os.listdir(out)})
 
 

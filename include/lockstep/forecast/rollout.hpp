@@ -53,6 +53,9 @@ struct RolloutModel {
   // For two-hot heads: C categoricals of K classes, N bins; shared by the members.
   Array projection, projection_bias;  // (C, K, D), (C, K)
   Array bins, bins_bias;              // (N, D + C K), (N)
+  // The form and the heads that the weights were learned with, if known; others are rejected.
+  std::optional<GruForm> form;
+  std::optional<Heads> heads;
 
   Storage storage() const { return u[0].storage(); }
   int64_t members() const { return u[0].size(0); }
@@ -73,7 +76,7 @@ struct RandomModelOptions {
 /// numbers are counter-based and the same on every computer.
 RolloutModel random_rollout_model(const RandomModelOptions& options);
 /// Reads a model (.npz) with the arrays W_z W_r W_h, U_z U_r U_h, b_z b_r b_h, w, features and, optionally, h0,
-/// rb_z rb_r rb_h, P P_b V V_b. Throws InputError, naming file and array, for a missing array, another shape or type, and
+/// rb_z rb_r rb_h, P P_b V V_b, gru and heads (names in UTF-8, u8). Throws InputError, naming file and array, for a missing array, another shape or type, and
 /// values that are not finite.
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
 /// Writes the arrays that load_rollout_model() reads.

@@ -263,6 +263,7 @@ RolloutModel OnlineEnsemble::model(std::span<const double> features) const {
     throw InputError(fmt::format("{} features", features.size()), "forecast observe",
                      fmt::format("{}", s.inputs));
   RolloutModel result = s.model;
+  result.form = s.options.form, result.heads = s.options.heads;
   s.with_type([&]<class T>(T) {
     const std::vector<T> all = s.device.download<T>(s.parameters);
     const T* from = all.data();

@@ -221,7 +221,7 @@ void doubt_classes(const Task& task, const std::string& where) {
   doubt("validation", tested, trained);
 }
 
-void read_data(Task& task, const std::filesystem::path& file, double share) {
+void read_data(Task& task, const std::filesystem::path& file, std::optional<double> share) {
   const std::string where = file.string();
   const io::NpzArrays arrays =
       io::read_npz(file, {"inputs", "targets", "validation_inputs", "validation_targets"});
@@ -242,10 +242,12 @@ void read_data(Task& task, const std::filesystem::path& file, double share) {
   for (int a = 1; a < all.inputs.rank(); ++a) task.network.input.push_back(all.inputs.size(a));
   bool given = false;
   for (const auto& [key, array] : arrays) given |= key == "validation_inputs";
-  const int64_t validation = given ? 0 : int64_t(std::llround(share * double(n)));
+  if (given && share) throw InputError("validation_share beside validation_inputs", where, "one of the two");
+  const double part_of_all = share.value_or(0.2);
+  const int64_t validation = given ? 0 : int64_t(std::llround(part_of_all * double(n)));
   const int64_t held = std::min<int64_t>(256, n / 20);
   if ((!given && validation < 1) || n - validation - held < 1)
-    throw InputError(fmt::format("{} examples, validation_share {}", n, share), where,
+    throw InputError(fmt::format("{} examples, validation_share {}", n, part_of_all), where,
                      "1 or more for training and for validation");
   task.train = part(all, 0, n - validation - held);
   task.held = held > 0 ? part(all, n - validation - held, held) : task.train;
@@ -285,8 +287,8 @@ Task read_task(const std::filesystem::path& file, const std::filesystem::path& d
     throw InputError(
         fmt::format("steps {}, batch {}, evaluate_every {}", task.steps, task.batch, task.evaluate_every),
         where, "1 or more");
-  double share = 0.2;
-  keys.number("validation_share", share);
+  std::optional<double> share;
+  if (const auto* v = keys.take("validation_share")) share = v->number(where);
   if (const auto* v = keys.take("optimizer")) task.optimizer = optimizer_of(v->table(where), where);
   task.optimizer.schedule.total = task.steps;
   const auto* layers = keys.take("layers");

@@ -30,6 +30,7 @@ std::string_view name(Heads heads) { return name_among(choices(heads), heads); }
 namespace {
 
 constexpr const char* kGates[] = {"z", "r", "h"};
+constexpr const char *kForm = "gru", *kHeads = "heads";
 constexpr int64_t kMostHidden = 1 << 16, kMostStates = 1 << 16;
 
 class UniformStream {
@@ -119,9 +120,37 @@ void check_two_hot(const RolloutModel& model, std::string_view where) {
 
 namespace {
 
+/// Names of choices as arrays of a model.
+template <class E>
+Array text_array(E value) {
+  const std::string_view text = name(value);
+  return Array::of(std::vector<uint8_t>(text.begin(), text.end()));
+}
+template <class E>
+std::optional<E> choice_in(const Array& text, const char* array, std::string_view where) {
+  if (text.storage() == Storage::u8 && text.rank() == 1) {
+    const std::span<const uint8_t> bytes = text.as<uint8_t>();
+    for (const Choice<E>& choice : choices(E()))
+      if (std::ranges::equal(choice.name, bytes, [](char a, uint8_t b) { return uint8_t(a) == b; }))
+        return choice.value;
+  }
+  std::string known;
+  for (const Choice<E>& choice : choices(E()))
+    known += fmt::format("{}{}", known.empty() ? "" : " or ", choice.name);
+  throw InputError("another text", fmt::format("{}: {}", where, array), known);
+}
+template <class E>
+void expect_learned(const std::optional<E>& learned, E now, const char* flag, std::string_view where) {
+  if (learned && *learned != now)
+    throw InputError(fmt::format("weights learned with {} {}", flag, name(*learned)), where,
+                     fmt::format("{} {}", flag, name(*learned)));
+}
+
 /// Types and shapes alone: of a file whose arrays are not read yet, too.
 void check_shapes(const RolloutModel& model, GruForm form, Heads heads, std::string_view where) {
   const auto place = [&](const std::string& array) { return fmt::format("{}: {}", where, array); };
+  expect_learned(model.form, form, "--gru", where);
+  expect_learned(model.heads, heads, "--heads", where);
   if (model.u[0].rank() != 3 || model.u[0].empty() || model.u[0].size(1) != model.u[0].size(2))
     throw InputError("shape " + shape_text(model.u[0].shape()), place("U_z"), "members, hidden, hidden");
   if (model.w[0].rank() != 3 || model.w[0].empty())
@@ -196,6 +225,10 @@ RolloutModel random_rollout_model(const RandomModelOptions& o) {
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads) {
   const io::NpzFile file(path);
   RolloutModel model;
+  const io::ArrayLimits text{Storage::u8, 1, {}, 64};
+  if (file.has(kForm)) model.form = choice_in<GruForm>(file.read(kForm, text).packed(), kForm, file.where());
+  if (file.has(kHeads))
+    model.heads = choice_in<Heads>(file.read(kHeads, text).packed(), kHeads, file.where());
   each_array(model, heads, [&](const std::string& name, Array& a) {
     const bool optional = name == "h0" || name.starts_with("rb_");
     if (optional && !file.has(name)) return;
@@ -204,7 +237,7 @@ RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads) 
   });
   const bool recurrent =
       std::any_of(std::begin(model.rb), std::end(model.rb), [](const Array& bias) { return !bias.empty(); });
-  const GruForm form = recurrent ? GruForm::reset_after : GruForm::reset_before;
+  const GruForm form = model.form ? *model.form : recurrent ? GruForm::reset_after : GruForm::reset_before;
   check_shapes(model, form, heads, file.where());
   each_array(model, heads, [&](const std::string& name, Array& a) {
     if (file.has(name)) a = file.read(name, {a.storage(), -1, a.shape()}).packed();
@@ -218,10 +251,13 @@ RolloutModel model_of(const std::map<std::string, Array>& arrays, std::string_vi
   std::map<std::string, Array*> known;
   each_array(model, {}, [&](const std::string& name, Array& a) { known[name] = &a; });
   for (const auto& [name, array] : arrays) {
+    if (name == kForm) model.form = choice_in<GruForm>(array.packed(), kForm, where);
+    if (name == kHeads) model.heads = choice_in<Heads>(array.packed(), kHeads, where);
+    if (name == kForm || name == kHeads) continue;
     const auto found = known.find(name);
     if (found == known.end())
       throw InputError("array " + name, std::string(where),
-                       "W_z W_r W_h U_… b_… w features [h0 rb_… P P_b V V_b]");
+                       "W_z W_r W_h U_… b_… w features [h0 rb_… P P_b V V_b gru heads]");
     *found->second = array;
   }
   return model;
@@ -232,6 +268,8 @@ std::vector<std::pair<std::string, Array>> arrays_of(const RolloutModel& model) 
   each_array(model, {}, [&](const std::string& name, const Array& a) {
     if (!a.empty()) arrays.emplace_back(name, a);
   });
+  if (model.form) arrays.emplace_back(kForm, text_array(*model.form));
+  if (model.heads) arrays.emplace_back(kHeads, text_array(*model.heads));
   return arrays;
 }
 
