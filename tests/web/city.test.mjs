@@ -142,3 +142,39 @@ test("ASCII grids, names and weather", async () => {
   assert.deepEqual(daysOf({ first: "1997-06-06T00:00", last: "1997-06-06T23:00" }), ["1997-06-06", "1997-06-06"]);
   for (const text of ["", "hello", "LOCATION,x", "time,Ta,RH\n"]) assert.throws(() => ls.weather(text, "w.txt"), (error) => error instanceof InputError && /w\.txt/.test(error.message));
 });
+
+const flat = (Numbers, high) => {
+  const values = new Numbers(400).fill(3);
+  values.fill(high, 150, 160);
+  return { values, rows: 20, cols: 20 };
+};
+
+test("heights of whole numbers are heights", async () => {
+  const sky = async (dsm) => Array.from(await (await ls.city({ dsm, pixel_size: 1, device: "cpu" })).sky());
+  const expected = await sky(flat(Float32Array, 12));
+  assert.ok(Math.min(...expected) < 0.8);
+  for (const Numbers of [Uint16Array, Int16Array, Uint8Array, Float64Array, Int32Array]) assert.deepEqual(await sky(flat(Numbers, 12)), expected, Numbers.name);
+});
+
+test("a series keeps its own grids, or says that it is over", async () => {
+  const city = await ls.city({ dsm: flat(Float32Array, 12), pixel_size: 1, device: "cpu" });
+  const at = (hour, outputs) => city.series({ weather, ...place, start: `2015-06-21T${hour}:00`, end: `2015-06-21T${hour}:00`, outputs });
+  const first = await at(12, "tmrt,utci"), warm = Array.from(await first.grid("tmrt", 0));
+  const second = await at(15, "utci,tmrt");
+  await assert.rejects(first.grid("tmrt", 0), (error) => error instanceof InputError && /a later one/.test(error.message));
+  assert.notDeepEqual(Array.from(await second.grid("tmrt", 0)), warm);
+});
+
+test("options of cities that nothing takes are refused", async () => {
+  const dsm = flat(Float32Array, 12), city = await ls.city({ dsm, pixel_size: 1, device: "cpu" });
+  const refused = (promise, pattern) => assert.rejects(promise, (error) => error instanceof InputError && (assert.match(error.message, pattern), true));
+  for (const canopy of ["Absolute", "abs", ""]) await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", canopy }), /canopy.*above-ground or absolute/);
+  const series = (more) => city.series({ weather, ...place, outputs: "tmrt", ...more });
+  await refused(series({ wall_albedo: NaN }), /wall_albedo = NaN/);
+  await refused(series({ start: NaN }), /start = NaN/);
+  await refused(series({ no_such: null }), /option no_such/);
+  await refused(series({ threshold: "utci>35" }), /option threshold/);
+  await refused(city.series({ weather, latitude: 57.7, longitude: 11.97, outputs: "tmrt" }), /city\.series.*utc_offset=|utc_offset=.*/);
+  await refused(city.sky({ sides: 3 }), /option sides/);
+  await refused(ls.sampleCity({ row: 20 }), /option row/);
+});

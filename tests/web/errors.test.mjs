@@ -159,3 +159,39 @@ test("memory of the page runs out", async () => {
     assert.deepEqual(Array.from(await d.array("f32", 2, [1, 2]).download()), [1, 2]);
   }
 });
+
+test("numbers that an element type does not hold", () => {
+  const refused = (type, list) => assert.throws(() => device.array(type, list.length, list), (error) => error instanceof InputError && /upload to a buffer/.test(error.message), `${type} ${list}`);
+  for (const [type, list] of [["i32", [2.7]], ["i32", [2 ** 31]], ["i32", [NaN]], ["u32", [-1]], ["u8", [300]], ["i64", [1n << 63n]], ["u64", [-1n]], ["i64", [0.5]],
+    ["f32", [null]], ["f32", ["1"]], ["f64", [[1]]], ["f16", [1.5]], ["bf16", [1]]]) refused(type, list);
+});
+
+test("numbers that an element type holds", async () => {
+  for (const [type, list] of [["i32", [-(2 ** 31), 2n]], ["u32", [2 ** 32 - 1]], ["u8", [255]], ["i64", [-(1n << 63n), 5]], ["u64", [(1n << 64n) - 1n]], ["f32", [NaN, Infinity, -0.5]], ["f64", [0.1]]])
+    assert.deepEqual(Array.from(await device.array(type, list.length, list).download(), String), list.map(String), type);
+});
+
+test("objects of another load()", async () => {
+  const other = await load({ print: () => {} }), elsewhere = await other.open("cpu");
+  const kernel = (core) => core.kernel({ x: Grid("f32"), out: Out("f32") }, (at, x, out) => out.store(at, x.load(at).add(1)));
+  const here = device.array("f32", 3), there = elsewhere.array("f32", 3);
+  const refused = (call) => assert.throws(call, (error) => error instanceof InputError && /of another load\(\)/.test(error.message));
+  refused(() => device.launch(kernel(other), 3, here, here));
+  refused(() => device.launch(kernel(ls), 3, there, here));
+  refused(() => device.copy(there, here));
+  refused(() => device.clear(there));
+  await assert.rejects(device.sum(there), /of another load/);
+  assert.throws(() => device.copy(kernel(ls), here), InputError);
+  other.close();
+});
+
+test("options that nothing takes, and numbers that JSON lacks", async () => {
+  check(failing((at, x, n, out) => out.store(at, 1), undefined, { groups: [64] }), /option groups/, /group/);
+  for (const settings of [{ viscosity: NaN }, { dt: Infinity }, { seed: NaN }, { nx: NaN }])
+    await assert.rejects(ls.flow({ nx: 32, ny: 32, device: "cpu", ...settings }), (error) => error instanceof InputError && /a finite number/.test(error.message));
+  await assert.rejects(ls.flow({ nx: 32, ny: 32, device: "cpu", colour: null }), /option colour/);
+  const flow = await ls.flow({ nx: 32, ny: 32, device: "cpu", viscosity: 1e-3, dt: 1e-3 });
+  await assert.rejects(flow.change({ seed: 3 }), /option seed/);
+  await assert.rejects(ls.forecast.curve({ step: [1, 2, 3, 4], loss: [4, 3, 2] }), /3 numbers of loss/);
+  await assert.rejects(ls.open("cpu", { limit: {} }), /option limit/);
+});

@@ -55,3 +55,11 @@ test("minimising finds the minimum", async () => {
   assert.ok(path.at(-1).cost < 1e-20 && Math.hypot(path.at(-1).point[0] - 1, path.at(-1).point[1] - 1) < 1e-9);
   for (let k = 1; k < path.length; ++k) assert.ok(path[k].cost < path[k - 1].cost);
 });
+
+test("points that do not fit, and a variable pi, are refused", async () => {
+  assert.throws(() => ls.residual(device, ["pi"], ["pi*2"]), (error) => error instanceof InputError && /pi is the constant/.test(error.message));
+  const residual = ls.residual(device, ["x", "y"], ["x*y"]);
+  for (const points of [[[1, 2], [3]], [[1, 2]], [[1], [null]], []])
+    await assert.rejects(residual.at(points), (error) => error instanceof InputError && /as many of each of 2 variables/.test(error.message));
+  residual.dispose();
+});

@@ -95,7 +95,10 @@ Json opened(const Json& request, CityInput input) {
 Json make_city(const Json& request) {
   CityInput input;
   Json doubts = Json::array();
-  const bool high = text(request, "canopy") == "absolute";
+  const std::string canopy = text(request, "canopy");
+  const bool high = canopy == "absolute";
+  if (!high && canopy != "above-ground")
+    throw InputError("canopy " + canopy, "lockstep.city", "above-ground or absolute");
   for (const auto& [name, grid] : kGrids) {
     input.*grid = raster_of(request, name);
     if ((input.*grid).empty()) continue;
@@ -208,7 +211,11 @@ Json begin_series(const Json& request) {
   arrays.convergence_deg = number(request, "convergence");
   c.series.reset();
   c.values.clear();
-  auto series = std::make_unique<urban::TiledSeries>(*c.context, options, arrays);
+  auto series = [&] {
+    try {
+      return std::make_unique<urban::TiledSeries>(*c.context, options, arrays);
+    } catch (const OptionError& e) { throw e.in(options.words); }
+  }();
   const std::vector<std::string> times = series->times();
   Json names = Json::array();
   for (const urban::SeriesOutput output : options.outputs) names.push_back(urban::name(output));

@@ -44,12 +44,12 @@ void set_options(const OptionList& list, void* options, const Json& request, con
     if (option.required && option.use != Option::Use::value && !has_files) given.insert(option.name);
   try {
     for (const auto& [name, value] : all.items()) {
-      if (value.is_null()) continue;
       const Option* const option = list.find(name);
       if (!option || !(has_files ? is_on_pages(*option) : option->use == Option::Use::value))
         throw InputError("option " + name, call,
                          has_files ? "an option of this call; a page draws its own pictures"
                                    : "an option of this call; a page has no files");
+      if (value.is_null()) continue;
       list.set_text(options, name, text_of(*option, value, call), given);
     }
     list.finish(options, given);

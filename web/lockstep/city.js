@@ -2,10 +2,15 @@
 import { withArrays } from "./arrays.js";
 import { pause } from "./core.js";
 import { InputError } from "./errors.js";
+import { refuseOthers } from "./numbers.js";
+
+/** Options of the files that `lockstep urban run` writes, which have no effect on arrays. */
+const ofFiles = ["threshold", "hours", "include_roofs", "format", "pictures", "video", "place", "scenario", "basemap", "picture_range", "daylight_saving"];
 
 /** A city. Made by lockstep.city and lockstep.sampleCity. Each promise is to be awaited before the next call. */
 export class City {
   #core;
+  #series;  // the one whose grids the core has
   constructor(core, { handle, rows, cols, pixel_size, missing, plants, relief, doubts = [], ...status }) {
     this.#core = core;
     this.handle = handle;
@@ -46,7 +51,8 @@ export class City {
     return true;
   }
   /** Sky view factors, tile by tile: onTile gets how many are done, and ends the work with false. */
-  async sky({ side = 64, onTile } = {}) {
+  async sky({ side = 64, onTile, ...others } = {}) {
+    refuseOthers(others, "city.sky", "side, onTile");
     const { tiles } = await this.#ask("begin_sky", { side });
     await this.#tiles(tiles, "sky_tile", onTile);
     return this.svf();
@@ -60,14 +66,27 @@ export class City {
    * (degrees clockwise from true north). */
   async series({ weather, convergence = 0, side = 64, onTile, ...options }) {
     if (typeof weather !== "string" || !weather.trim()) throw new InputError("weather", "city.series", "the text of an EPW, UMEP or CSV file");
+    for (const name of ofFiles)
+      if (options[name]) throw new InputError(`option ${name}`, "city.series", "none of the files of a run: a page gets the grids");
+    this.#series = null;
     const { times, outputs, tiles } = await this.#ask("begin_series", { weather, convergence, side, options });
-    const grid = (output, step) => this.#grids("series_grid", { output: outputs.indexOf(output), step });
+    const own = (this.#series = {});
+    const grid = async (output, step) => {
+      if (this.#series !== own) throw new InputError("a series that a later one of this city replaced", "grid", "the last series");
+      return this.#grids("series_grid", { output: outputs.indexOf(output), step });
+    };
     const finished = await this.#tiles(tiles, "series_tile", (done, count) => onTile?.(done, count, { times, outputs, grid }));
     return { times, outputs, finished, grid };
   }
   dispose() {
     this.#core.unwatch(this, "free_city", { city: this.handle });
   }
+}
+
+/** Heights as f32: of whole numbers, too, as rasters often have them. */
+function heightsOf(values) {
+  const numbers = [Float64Array, Int8Array, Uint8Array, Int16Array, Uint16Array, Int32Array, Uint32Array];
+  return numbers.some((Numbers) => values instanceof Numbers) ? Float32Array.from(values) : values;
 }
 
 const layers = ["dsm", "dem", "cdsm", "tdsm"];
@@ -77,12 +96,13 @@ export async function makeCity(core, { device = "auto", pixel_size = 1, canopy =
   const named = {};
   for (const [name, grid] of Object.entries(grids)) {
     if (!layers.includes(name)) throw new InputError(`grid ${name}`, "lockstep.city", layers.join(", "));
-    if (grid) named[name] = grid.bytes ? grid : { values: grid.values, shape: [grid.rows, grid.cols] };
+    if (grid) named[name] = grid.bytes ? grid : { values: heightsOf(grid.values), shape: [grid.rows, grid.cols] };
   }
   if (!named.dsm) throw new InputError("a city without heights", "lockstep.city", "dsm, a grid of ground and buildings");
   return withArrays(core, named, "lockstep.city", async (taken) => new City(core, await core.callWaiting("city", { device, pixel_size, canopy, ...taken })));
 }
 /** The city that `lockstep urban sample` makes of a seed. */
-export async function makeSampleCity(core, { device = "auto", rows = 192, cols = 192, pixel_size = 1, seed = 1 }) {
+export async function makeSampleCity(core, { device = "auto", rows = 192, cols = 192, pixel_size = 1, seed = 1, ...others }) {
+  refuseOthers(others, "lockstep.sampleCity", "device, rows, cols, pixel_size, seed");
   return new City(core, await core.callWaiting("sample_city", { device, rows, cols, pixel_size, seed }));
 }

@@ -247,7 +247,12 @@ export class Core {
   }
 
   #request(name, request) {
-    return this.#encoder.encode(JSON.stringify({ call: name, ...request }));
+    // JSON has no NaN and no infinity: they would arrive as null, which means that nothing was given.
+    const finite = (key, value) => {
+      if (typeof value === "number" && !Number.isFinite(value)) throw new InputError(`${key} = ${value}`, name, "a finite number");
+      return value;
+    };
+    return this.#encoder.encode(JSON.stringify({ call: name, ...request }, finite));
   }
   #answer(size) {
     const answer = JSON.parse(this.#text(this.#exports.lockstep_reply() >>> 0, size >>> 0));

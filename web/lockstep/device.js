@@ -2,7 +2,7 @@
 import { countOf, elements as arrays } from "./arrays.js";
 import { InputError } from "./errors.js";
 import { elementTypes, Kernel } from "./kernel.js";
-import { numberFor } from "./numbers.js";
+import { elementsFrom, numberFor } from "./numbers.js";
 
 function shapeOf(shape, where, most) {
   const sizes = typeof shape === "number" ? [shape] : Array.isArray(shape) ? shape : Array.from(shape ?? []);
@@ -28,6 +28,9 @@ export class Buffer {
   get elements() {
     return countOf(this.shape);
   }
+  _isOf(core) {
+    return this.#core === core;
+  }
 
   /** Host to device: a typed array of this element type (f16 and bf16: their words), or numbers. */
   upload(data) {
@@ -35,7 +38,7 @@ export class Buffer {
     if (ArrayBuffer.isView(data) && data.constructor !== Elements)
       throw new InputError(data.constructor.name, `upload to a buffer of ${this.type}`, Elements.name);
     if (!ArrayBuffer.isView(data) && !Array.isArray(data)) throw new InputError(typeof data, `upload to a buffer of ${this.type}`, `${Elements.name} or an array`);
-    const elements = ArrayBuffer.isView(data) ? data : Elements.from(data);
+    const elements = ArrayBuffer.isView(data) ? data : elementsFrom(Elements, this.type, data, `upload to a buffer of ${this.type}`);
     if (elements.length !== this.elements)
       throw new InputError(`${elements.length} elements`, `upload to a buffer of ${this.shape.join(" x ")}`, `${this.elements} elements`);
     const given = new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
@@ -79,13 +82,18 @@ export class Device {
   #argument(kernel, { name, kind, type }, value) {
     const where = `kernel ${kernel.name}, argument ${name}`;
     if (kind === "scalar") return numberFor(type, value, () => where);
-    if (!(value instanceof Buffer)) throw new InputError(`${value === null ? "null" : typeof value}`, where, "a buffer: device.array(…)");
-    return value.handle;
+    return this.#handleOf(value, where);
+  }
+  #handleOf(buffer, where) {
+    if (!(buffer instanceof Buffer)) throw new InputError(`${buffer === null ? "null" : typeof buffer}`, where, "a buffer: device.array(…)");
+    if (!buffer._isOf(this.#core)) throw new InputError("a buffer of another load()", where, "a buffer of this core");
+    return buffer.handle;
   }
   /** Runs a kernel over a domain (points, or groups), slowest axis first. Arguments in the order of its parameters, or one object
    * with their names. Returns before the work is done. */
   launch(kernel, extent, ...given) {
     if (!(kernel instanceof Kernel)) throw new InputError("no kernel", "device.launch", "what lockstep.kernel gives");
+    if (!kernel._isOf(this.#core)) throw new InputError(`kernel ${kernel.name} of another load()`, "device.launch", "a kernel of this core");
     const named = given.length === 1 && Object.getPrototypeOf(given[0] ?? 0) === Object.prototype;
     if (named)
       for (const name of Object.keys(given[0]))
@@ -103,6 +111,7 @@ export class Device {
   }
   /** Compiles ahead of the first launch. */
   async prepare(kernel) {
+    if (!(kernel instanceof Kernel && kernel._isOf(this.#core))) throw new InputError("no kernel", "device.prepare", "a kernel of this core");
     await this._ask("prepare", { kernel: kernel.handle });
   }
   /** Waits for the work so far; what failed in it is thrown. */
@@ -111,17 +120,17 @@ export class Device {
   }
 
   copy(from, to) {
-    this.#core.call("copy", { device: this.handle, from: from?.handle, to: to?.handle });
+    this.#core.call("copy", { device: this.handle, from: this.#handleOf(from, "device.copy"), to: this.#handleOf(to, "device.copy") });
   }
   clear(buffer) {
-    this.#core.call("clear", { device: this.handle, buffer: buffer?.handle });
+    this.#core.call("clear", { device: this.handle, buffer: this.#handleOf(buffer, "device.clear") });
   }
 
   async #reduce(how, x, y) {
-    if (!(x instanceof Buffer)) throw new InputError(typeof x, `device.${how}`, "a buffer");
+    const where = `device.${how}`, buffer = this.#handleOf(x, where), other = y === undefined ? {} : { other: this.#handleOf(y, where) };
     const result = this.array(x.type, [1]);
     try {
-      this.#core.call("reduce", { device: this.handle, how, buffer: x.handle, result: result.handle, ...(y !== undefined && { other: y?.handle }) });
+      this.#core.call("reduce", { device: this.handle, how, buffer, result: result.handle, ...other });
       return (await result.download())[0];
     } finally {
       result.dispose();

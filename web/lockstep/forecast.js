@@ -1,9 +1,13 @@
 // Forecasts of trainings: rollouts of recurrent ensembles, learning curves, ensembles that observe a log.
+import { InputError } from "./errors.js";
 import { bytesOf, readArrays, withArrays } from "./arrays.js";
 
 /** Columns of numbers by name as the text of a CSV file. */
 function csvOf(columns) {
   const names = Object.keys(columns), [first = []] = Object.values(columns);
+  for (const name of names)
+    if (columns[name]?.length !== first.length)
+      throw new InputError(`${columns[name]?.length} numbers of ${name}`, "lockstep.forecast", `${first.length}, as of ${names[0]}`);
   return [names.join(), ...Array.from(first, (_, row) => names.map((name) => columns[name][row] ?? "").join())].join("\n");
 }
 /** `use` of a log in the core: { name, bytes } of a file, or columns by name, `step` among them. */

@@ -1,7 +1,7 @@
 // Kernels: functions of JavaScript that are traced once, for the types that their parameters declare.
 import { authorsLine, authorsPlace } from "./core.js";
 import { InputError } from "./errors.js";
-import { wholeNumber } from "./numbers.js";
+import { refuseOthers, wholeNumber } from "./numbers.js";
 import { At, Group, TracedBuffer } from "./memory.js";
 import { Trace, Val } from "./values.js";
 
@@ -36,7 +36,11 @@ const byCore = Symbol("traced by the core");
 /** A traced kernel. */
 export class Kernel {
   #core;
-  constructor(core, parameters, body, { name, rank, group, contract = true, [byCore]: made } = {}) {
+  _isOf(core) {
+    return this.#core === core;
+  }
+  constructor(core, parameters, body, { name, rank, group, contract = true, [byCore]: made, ...others } = {}) {
+    refuseOthers(others, authorsPlace(), "name, rank, group, contract");
     this.#core = core;
     if (made) {
       Object.assign(this, { name, parameters, rank: 1 });

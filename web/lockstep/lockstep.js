@@ -18,6 +18,7 @@ import { forecastFunctions } from "./forecast.js";
 import { Kernel } from "./kernel.js";
 import { TracedArray, Var } from "./memory.js";
 import { Mesh, MeshProblem } from "./mesh.js";
+import { refuseOthers } from "./numbers.js";
 import { pdeFunctions } from "./pde.js";
 import { Residual } from "./residual.js";
 import { makeFlow } from "./turbulence.js";
@@ -57,7 +58,8 @@ class Lockstep {
   }
   /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
    * others did not is in info.refused. options.limits lowers limits. */
-  async open(names = "auto", { limits = {} } = {}) {
+  async open(names = "auto", { limits = {}, ...others } = {}) {
+    refuseOthers(others, "lockstep.open", "limits");
     const request = { names: String(names), limits };
     const core = this.#core, asks = /webgpu|auto/.test(request.names);
     const opened = asks ? await core.callWaiting("open", request) : core.call("open", request);
@@ -79,7 +81,8 @@ class Lockstep {
   mesh(bytes, name) { return new Mesh(this.#core, bytes, name); }
   /** An energy of a mesh: "springs", "bend", "smooth", "arap", "developable" … `fixed` and `handles` are vertices that are held,
    * the latter where minimise() says. Device "auto" is WebGPU on hardware where there is some. */
-  async meshProblem(mesh, { energy, device = "auto", fixed = [], handles = [], start = mesh.positions }) {
+  async meshProblem(mesh, { energy, device = "auto", fixed = [], handles = [], start = mesh.positions, ...others }) {
+    refuseOthers(others, "lockstep.meshProblem", "energy, device, fixed, handles, start");
     const request = { mesh: mesh.handle, energy, device, fixed, handles, start: Array.from(start) };
     return new MeshProblem(this.#core, await this.#core.callWaiting("mesh_problem", request), handles);
   }

@@ -21,6 +21,25 @@ export function numberFor(type, value, where = authorsPlace) {
   return `f${word.getBigUint64(0).toString(16)}`;
 }
 
+const least = { i32: -(2n ** 31n), u32: 0n, i64: -(2n ** 63n), u64: 0n, u8: 0n };
+const most = { i32: 2n ** 31n - 1n, u32: 2n ** 32n - 1n, i64: 2n ** 63n - 1n, u64: 2n ** 64n - 1n, u8: 255n };
+
+/** A list of numbers as elements of a type: floats rounded to it, whole numbers held exactly or refused. */
+export function elementsFrom(Elements, type, list, where) {
+  if (type === "f16" || type === "bf16") throw new InputError("numbers", where, "a Uint16Array of their words");
+  return Elements.from(list, (value) => {
+    const number = typeof value === "number", whole = typeof value === "bigint" || (number && Number.isInteger(value));
+    if (isFloat(type) ? number : whole && BigInt(value) >= least[type] && BigInt(value) <= most[type])
+      return type === "i64" || type === "u64" ? BigInt(value) : Number(value);
+    throw new InputError(String(value), where, `numbers that ${type} holds`);
+  });
+}
+
+/** Refuses what is left of an object of options. */
+export function refuseOthers(others, where, expected) {
+  for (const name of Object.keys(others)) throw new InputError(`option ${name}`, where, expected);
+}
+
 /** A whole number of the page that is known while tracing. */
 export function wholeNumber(value, what, low = -(2 ** 31), high = 2 ** 31 - 1) {
   if (!Number.isInteger(value) || value < low || value > high)

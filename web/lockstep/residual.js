@@ -82,6 +82,7 @@ export class Residual {
   constructor(core, device, variables, expressions) {
     /** The expressions as they were read: a number, a name or [operation, operands…]. */
     this.trees = expressions.map(parse);
+    if (variables.includes("pi")) throw new InputError('a variable "pi"', "residual", "another name: pi is the constant");
     const answer = core.call("residual", { variables, expressions: this.trees });
     this.#device = device;
     this.variables = [...variables];
@@ -95,7 +96,10 @@ export class Residual {
   /** Values and derivatives at points: `points[v]` holds variable v of each; the rows of the result are the values, then each
    * value's derivatives. */
   async at(points) {
-    const count = points[0].length, rows = this.values.length * (1 + this.variables.length);
+    const count = points[0]?.length;
+    if (points.length !== this.variables.length || points.some((row) => row.length !== count || Array.from(row).some((x) => typeof x !== "number")))
+      throw new InputError("points", "residual", `numbers: as many of each of ${this.variables.length} variables`);
+    const rows = this.values.length * (1 + this.variables.length);
     const x = this.#device.array("f64", [this.variables.length, count], Float64Array.from(points.flatMap((row) => Array.from(row))));
     const out = this.#device.array("f64", [rows, count]);
     try {

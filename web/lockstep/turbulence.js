@@ -1,5 +1,6 @@
 // Two-dimensional turbulence on a periodic box: a simulation that pages advance, stir and show.
 import { takeNpy } from "./arrays.js";
+import { InputError } from "./errors.js";
 
 /** A simulation. Made by lockstep.flow. Each promise is to be awaited before the next call. */
 export class Flow {
@@ -22,6 +23,9 @@ export class Flow {
   }
   /** Other viscosity, closure, forcing, drag or step from here on. */
   async change(settings) {
+    for (const name of ["nx", "ny", "lx", "ly", "seed", "initial", "precision"])
+      if (name in settings && settings[name] !== this.#settings[name])
+        throw new InputError(`option ${name}`, "flow.change", "viscosity, closure, forcing, drag or step: a new flow has others");
     const next = { ...this.#settings, ...settings };
     this.#note(await this.#core.callWaiting("change_flow", { flow: this.handle, options: next }));
     this.#settings = next;
