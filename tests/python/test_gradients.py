@@ -293,7 +293,7 @@ PARTIAL = [(lambda x, y: tenfold[2](x, y), [10, 10, 6, 8]), (lambda x, y: tenfol
 
 @pytest.mark.parametrize("part, expected", PARTIAL)
 def test_elements_that_a_launch_leaves_pass_their_derivatives_on(part, expected):
-    x, y = ls.asarray(NUMBERS.copy()), ls.zeros((4,), ls.f64)
+    x, y = ls.asarray(NUMBERS.copy()), ls.asarray(np.zeros(4))
     with ls.Tape() as tape:
         squares[4](x, y)
         part(x, y)
