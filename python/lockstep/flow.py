@@ -166,9 +166,11 @@ class Simulation:
         """The complete state by name, for load_state_dict, and the settings (JSON, uint8)."""
         return {**self._core.state(), "settings": np.frombuffer(self._settings.encode(), np.uint8)}
 
-    def load_state_dict(self, state):
-        """Continues from a state of a simulation with the same settings, bit for bit. Rejects others, naming what differs."""
-        if "settings" in state:
+    def load_state_dict(self, state, strict=True):
+        """Continues from a state of a simulation with the same settings, bit for bit. Rejects others, naming what differs;
+        strict=False continues with these settings from another one's state, which includes its time step.
+        """
+        if strict and "settings" in state:
             saved = np.asarray(state["settings"], np.uint8).tobytes().decode(errors="replace")
             _core.flow_expect_settings(saved, self._settings)
         self._core.set_state({name: _host(values, f"Simulation, state {name}") for name, values in state.items()

@@ -114,7 +114,7 @@ class Refusals(ProgramTest):
             text = file.read().replace("plain.npz", "data.npz")
         self.refused("forecast", "train", self.text("task.toml", text), "--out", out, said=["validation_inputs", "(4, 2)"])
         self.refused("forecast", "train", self.text("task.toml", "validation_share = 0.1\n" + text), "--out", out,
-                     said=["validation_share beside validation_inputs"])
+                     said=["validation_share and validation_inputs"])
         self.assertEqual(before, {name: open(os.path.join(out, name), "rb").read() for name in os.listdir(out)})
 
 

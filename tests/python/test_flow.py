@@ -66,6 +66,8 @@ def test_a_state_of_other_settings_is_refused():
                          (dict(dt=2e-3, closure="smagorinsky"), "closure = none, now smagorinsky"), (dict(dt=2e-3, members=2), "members = 1, now 2")):
         with pytest.raises(ls.InputError, match=words):
             simulation(**other).load_state_dict(state)
+    other = simulation(dt=2e-3, viscosity=0.1).load_state_dict(state, strict=False).advance(1).budget()[0]["enstrophy"]
+    assert other < simulation(dt=2e-3).set_vorticity(start).advance(6).budget()[0]["enstrophy"]
     same = simulation(dt=2e-3, closure="none").load_state_dict({name: np.array(values) for name, values in state.items()})
     np.testing.assert_array_equal(same.advance(1).vorticity(), simulation(dt=2e-3).set_vorticity(start).advance(6).vorticity())
 

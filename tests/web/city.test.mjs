@@ -174,7 +174,25 @@ test("options of cities that nothing takes are refused", async () => {
   await refused(series({ start: NaN }), /start = NaN/);
   await refused(series({ no_such: null }), /option no_such/);
   await refused(series({ threshold: "utci>35" }), /option threshold/);
-  await refused(city.series({ weather, latitude: 57.7, longitude: 11.97, outputs: "tmrt" }), /city\.series.*utc_offset=|utc_offset=.*/);
+  await refused(city.series({ weather, latitude: 57.7, longitude: 11.97, outputs: "tmrt" }), /expected utc_offset,/);
   await refused(city.sky({ sides: 3 }), /option sides/);
+  for (const name of ["trunk_ratio", "dsm_heights", "canopy", "pixel_size", "band"]) await refused(series({ [name]: 1 }), /options of the city/);
+  await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", dsm_heights: "high" }), /dsm_heights high.*above-ground or absolute/);
+  await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", dsm_heights: "above-ground" }), /dem/);
   await refused(ls.sampleCity({ row: 20 }), /option row/);
+});
+
+test("trunks and heights above ground are those of the same grids written out", async () => {
+  const grid = (of) => ({ values: Float32Array.from({ length: 400 }, (_, k) => of(Math.floor(k / 20), k % 20)), rows: 20, cols: 20 });
+  const tree = (high) => (row, col) => (row > 4 && row < 9 && col > 8 && col < 13 ? high : 0);
+  const sky = async (grids) => {
+    const city = await ls.city({ pixel_size: 1, device: "cpu", ...grids });
+    const { vegetation } = await city.shadows(200, 30);
+    return [...(await city.sky()), ...vegetation].join();
+  };
+  const dsm = grid((row) => 5 + 0.1 * row), cdsm = grid(tree(8)), low = await sky({ dsm, cdsm, trunk_ratio: 0.5 });
+  assert.equal(low, await sky({ dsm, cdsm, tdsm: grid(tree(4)) }));
+  assert.notEqual(low, await sky({ dsm, cdsm }));
+  const dem = grid((row) => 5 + 0.5 * row), above = grid(tree(6)), whole = grid((row, col) => 5 + 0.5 * row + tree(6)(row, col));
+  assert.equal(await sky({ dsm: above, dem, dsm_heights: "above-ground" }), await sky({ dsm: whole }));
 });

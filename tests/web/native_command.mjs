@@ -13,7 +13,7 @@ export async function native(command, { arrays = {}, files = {} } = {}) {
   const folder = await mkdtemp(join(tmpdir(), "lockstep-native-"));
   try {
     for (const [name, { values, shape }] of Object.entries(arrays))
-      await writeFile(join(folder, `${name}.npy`), npy(values instanceof Float64Array ? "<f8" : "<f4", shape, values));
+      await writeFile(join(folder, `${name}.npy`), npy(values instanceof Float64Array ? "<f8" : values instanceof Uint8Array ? "|u1" : "<f4", shape, values));
     for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
     return JSON.parse(execFileSync(process.env.WEB_PYTHON ?? "python3", ["-B", fileURLToPath(new URL("native_run.py", import.meta.url)), folder, ...command], { encoding: "utf8" }));
   } finally {

@@ -20,6 +20,9 @@ test("a seed and so many steps give the bits of the native program, also after a
   await flow.change({ viscosity: 1e-2 });
   await flow.advance(5);
   assert.equal(await digest(flow), native.changed);
+  const another = await ls.flow({ ...forced, forcing_seed: 9 });
+  await another.advance(10);
+  assert.equal(await digest(another), native["another forcing"]);
   const shear = await ls.flow({ device: "cpu", ny: 48, nx: 96, viscosity: 1e-3, closure: "leith", dt: 5e-3, integrator: "etdrk4", forcing: "kolmogorov",
     forcing_wavenumber: 4, forcing_amount: 0.2, initial: "shear" });
   await shear.advance(25);

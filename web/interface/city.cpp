@@ -92,13 +92,17 @@ Json opened(const Json& request, CityInput input) {
   return answer;
 }
 
+bool is_absolute(const Json& request, const char* heights) {
+  const std::string of = text(request, heights);
+  if (of != "absolute" && of != "above-ground")
+    throw InputError(std::string(heights) + " " + of, "lockstep.city", "above-ground or absolute");
+  return of == "absolute";
+}
+
 Json make_city(const Json& request) {
   CityInput input;
   Json doubts = Json::array();
-  const std::string canopy = text(request, "canopy");
-  const bool high = canopy == "absolute";
-  if (!high && canopy != "above-ground")
-    throw InputError("canopy " + canopy, "lockstep.city", "above-ground or absolute");
+  const bool high = is_absolute(request, "canopy");
   for (const auto& [name, grid] : kGrids) {
     input.*grid = raster_of(request, name);
     if ((input.*grid).empty()) continue;
@@ -109,6 +113,8 @@ Json make_city(const Json& request) {
     if (!doubt.empty()) doubts.push_back(doubt);
   }
   input.pixel_size_m = number(request, "pixel_size");
+  input.trunk_ratio = number(request, "trunk_ratio");
+  if (!is_absolute(request, "dsm_heights")) input.dsm_heights = urban::DsmHeights::above_ground;
   input.canopy_heights = high ? urban::CanopyHeights::absolute : urban::CanopyHeights::above_ground;
   Json answer = opened(request, std::move(input));
   answer["doubts"] = doubts;

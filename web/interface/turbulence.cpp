@@ -84,7 +84,9 @@ FlowOptions flow_options(const Json& request) {
   if (std::max(grid.nx, grid.ny) > kMostPoints)
     throw InputError(std::to_string(grid.ny) + " x " + std::to_string(grid.nx) + " points", "lockstep.flow",
                      "at most " + std::to_string(kMostPoints) + " along each axis on a page");
-  options.model.forcing.seed += options.seed;
+  const Json& given = member(request, "options");
+  if (const auto own = given.find("forcing_seed"); own == given.end() || own->is_null())
+    options.model.forcing.seed = options.seed;
   flow::check(options.model, options.stepping);
   return options;
 }

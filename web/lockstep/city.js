@@ -7,6 +7,8 @@ import { refuseOthers } from "./numbers.js";
 /** Options of the files that `lockstep urban run` writes, which have no effect on arrays. */
 const ofFiles = ["threshold", "hours", "include_roofs", "format", "pictures", "video", "place", "scenario", "basemap", "picture_range", "daylight_saving"];
 
+const ofCity = ["trunk_ratio", "dsm_heights", "canopy", "pixel_size", "band"];
+
 /** A city. Made by lockstep.city and lockstep.sampleCity. Each promise is to be awaited before the next call. */
 export class City {
   #core;
@@ -68,6 +70,8 @@ export class City {
     if (typeof weather !== "string" || !weather.trim()) throw new InputError("weather", "city.series", "the text of an EPW, UMEP or CSV file");
     for (const name of ofFiles)
       if (options[name]) throw new InputError(`option ${name}`, "city.series", "none of the files of a run: a page gets the grids");
+    for (const name of ofCity)
+      if (name in options) throw new InputError(`option ${name}`, "city.series", "options of the city in lockstep.city");
     this.#series = null;
     const { times, outputs, tiles } = await this.#ask("begin_series", { weather, convergence, side, options });
     const own = (this.#series = {});
@@ -91,15 +95,16 @@ function heightsOf(values) {
 
 const layers = ["dsm", "dem", "cdsm", "tdsm"];
 
-/** Grids are { values, rows, cols } with a Float32Array from the north-west corner on, or { name, bytes } of an .npy file. */
-export async function makeCity(core, { device = "auto", pixel_size = 1, canopy = "above-ground", ...grids }) {
+/** dsm_heights and canopy: "absolute" or "above-ground"; trunk_ratio: share of a plant's height without leaves, where no tdsm says it.
+ * Grids are { values, rows, cols } with a Float32Array from the north-west corner on, or { name, bytes } of an .npy file. */
+export async function makeCity(core, { device = "auto", pixel_size = 1, canopy = "above-ground", dsm_heights = "absolute", trunk_ratio = 0.25, ...grids }) {
   const named = {};
   for (const [name, grid] of Object.entries(grids)) {
     if (!layers.includes(name)) throw new InputError(`grid ${name}`, "lockstep.city", layers.join(", "));
     if (grid) named[name] = grid.bytes ? grid : { values: heightsOf(grid.values), shape: [grid.rows, grid.cols] };
   }
   if (!named.dsm) throw new InputError("a city without heights", "lockstep.city", "dsm, a grid of ground and buildings");
-  return withArrays(core, named, "lockstep.city", async (taken) => new City(core, await core.callWaiting("city", { device, pixel_size, canopy, ...taken })));
+  return withArrays(core, named, "lockstep.city", async (taken) => new City(core, await core.callWaiting("city", { device, pixel_size, canopy, dsm_heights, trunk_ratio, ...taken })));
 }
 /** The city that `lockstep urban sample` makes of a seed. */
 export async function makeSampleCity(core, { device = "auto", rows = 192, cols = 192, pixel_size = 1, seed = 1, ...others }) {

@@ -271,11 +271,12 @@ export class Core {
   callWaiting(name, request = {}, room = 0, onFrame = undefined) {
     ++this.#waiting;
     const called = this.#last.then(async () => {
-      const filled = room ? this.#allocate(room) : 0;
-      const bytes = this.#request(name, room ? { ...request, address: filled, bytes: room } : request);
-      const address = this.#allocate(bytes.length);
-      this.bytes(address, bytes.length).set(bytes);
+      let filled = 0, address = 0;
       try {
+        if (room) filled = this.#allocate(room);
+        const bytes = this.#request(name, room ? { ...request, address: filled, bytes: room } : request);
+        address = this.#allocate(bytes.length);
+        this.bytes(address, bytes.length).set(bytes);
         this.#mayWait = this.#suspendable !== undefined;
         this.#onFrame = onFrame;
         this.#stopping = false;
@@ -288,8 +289,7 @@ export class Core {
         throw error;
       } finally {
         this.#mayWait = false;
-        this.#deallocate(address);
-        if (room) this.#deallocate(filled);
+        for (const taken of [address, filled]) if (taken) this.#deallocate(taken);
         if (--this.#waiting === 0) for (const work of this.#whenIdle.splice(0)) work();
       }
     });

@@ -11,7 +11,7 @@ function csvOf(columns) {
   return [names.join(), ...Array.from(first, (_, row) => names.map((name) => columns[name][row] ?? "").join())].join("\n");
 }
 /** `use` of a log in the core: { name, bytes } of a file, or columns by name, `step` among them. */
-function withLog(core, log, where, use) {
+async function withLog(core, log, where, use) {
   const [name, values] = log.bytes ? [String(log.name), bytesOf(log.bytes, where)] : ["columns.csv", new TextEncoder().encode(csvOf(log))];
   return withArrays(core, { log: { values, shape: [values.length] } }, where, (taken) => use({ name, ...taken }));
 }

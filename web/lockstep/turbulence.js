@@ -23,7 +23,7 @@ export class Flow {
   }
   /** Other viscosity, closure, forcing, drag or step from here on. */
   async change(settings) {
-    for (const name of ["nx", "ny", "lx", "ly", "seed", "initial", "precision"])
+    for (const name of ["seed", "initial"])
       if (name in settings && settings[name] !== this.#settings[name])
         throw new InputError(`option ${name}`, "flow.change", "viscosity, closure, forcing, drag or step: a new flow has others");
     const next = { ...this.#settings, ...settings };
@@ -33,6 +33,8 @@ export class Flow {
   /** Stirs, then does so many steps. A stroke is [x, y, dx, dy]: a place as shares of the box, and the velocity that is added
    * there. Gives time, steps, energy and enstrophy (means over the box). */
   async advance(steps, strokes = []) {
+    for (const stroke of strokes)
+      if (!Array.from(stroke).every(Number.isFinite)) throw new InputError(`a stroke of ${Array.from(stroke).join(", ")}`, "flow.advance", "four finite numbers");
     const { time, steps: done, energy, enstrophy, ...status } = await this.#core.callWaiting("advance_flow",
       { flow: this.handle, steps, strokes: Array.from(strokes, (stroke) => Array.from(stroke)) });
     this.#note(status);

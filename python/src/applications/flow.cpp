@@ -1,4 +1,7 @@
 // Turbulence simulations, the codec, the surrogate, and the whole runs from files to files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "arrays.hpp"
 #include "core/record/identity.hpp"
 #include "documents.hpp"
@@ -101,7 +104,9 @@ void expect_settings(const std::string& saved, const std::string& now) {
   const auto read = [&](const std::string& text) {
     return record::Identity::from_json(io::parse_json(text, kWhere), kWhere);
   };
-  record::require_same(read(saved), read(now), kWhere);
+  if (const auto lines = read(saved).differences(read(now)); !lines.empty())
+    throw InputError(fmt::format("a state of other settings: {}", fmt::join(lines, "; ")), kWhere,
+                     "those of this simulation, or strict=False");
 }
 
 void bind_solver(nb::module_& module) {

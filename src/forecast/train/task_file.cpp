@@ -242,7 +242,7 @@ void read_data(Task& task, const std::filesystem::path& file, std::optional<doub
   for (int a = 1; a < all.inputs.rank(); ++a) task.network.input.push_back(all.inputs.size(a));
   bool given = false;
   for (const auto& [key, array] : arrays) given |= key == "validation_inputs";
-  if (given && share) throw InputError("validation_share beside validation_inputs", where, "one of the two");
+  if (given && share) throw InputError("validation_share and validation_inputs", where, "one of the two");
   const double part_of_all = share.value_or(0.2);
   const int64_t validation = given ? 0 : int64_t(std::llround(part_of_all * double(n)));
   const int64_t held = std::min<int64_t>(256, n / 20);
