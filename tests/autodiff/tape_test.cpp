@@ -70,6 +70,19 @@ TEST(Tape, FunctionsOfValuesRefuseTwoGraphsAndNameBoth) {
   names_both(refusal([&] { topology(std::vector{f, h}); }));
 }
 
+// The text of an operation has its first three leaves.
+TEST(Tape, RefusalsTellValuesByTheirLeaves) {
+  Tape a, b;
+  const Value x = a.variable("x");
+  std::vector<Value> w;
+  for (const char* name : {"w0", "w1", "w2", "w3"}) w.push_back(b.variable(name));
+  const auto said = [&](const Value& other) { return refusal([&] { gradient(sin(x), {other}); }); };
+  EXPECT_NE(said(sum(w)).find("(sum of w0, w1, w2 …)"), std::string::npos) << said(sum(w));
+  EXPECT_NE(said(w[0] * w[1] + w[2]).find(" of w0, w1, w2)"), std::string::npos) << said(w[0] * w[1] + w[2]);
+  EXPECT_NE(said(b.constant(2.5)).find("(2.5)"), std::string::npos) << said(b.constant(2.5));
+  EXPECT_NE(said(Value()).find(" is an empty value"), std::string::npos) << said(Value());
+}
+
 TEST(Tape, LeavesAndText) {
   Tape g;
   const Value x = g.variable("x"), k = g.parameter("k"), y = g.variable("y");

@@ -52,6 +52,27 @@ TEST(Topology, InstantiatingGivesTheSameFunction) {
   EXPECT_THROW(instantiate(s, h, std::span<const Value>(), constants), InputError);
 }
 
+// The last four bytes are the node of the only output: one that is not there, and every cut, is malformed.
+TEST(Topology, MalformedBytesAreRefused) {
+  Tape g;
+  const Value x = g.variable("x"), y = g.variable("y");
+  const Topology whole = topology(std::vector{sin(x * y)});
+  Tape h;
+  const std::vector<Value> leaves{h.variable("x"), h.variable("y")};
+  EXPECT_EQ(instantiate(whole, h, leaves, {}).size(), 1u);
+  for (const uint8_t node : {2, 3, 255}) {
+    Topology other = whole;
+    other.bytes[other.bytes.size() - 4] = node;
+    EXPECT_THROW(instantiate(other, h, leaves, {}), InputError) << int(node);
+  }
+  for (size_t size = 1; size < whole.bytes.size(); ++size) {
+    Topology cut = whole;
+    cut.bytes.resize(size);
+    EXPECT_THROW(instantiate(cut, h, leaves, {}), InputError) << size;
+  }
+  EXPECT_THROW(instantiate(whole, h, std::span(leaves).first(1), {}), InputError);
+}
+
 /// The text of an expression with its leaves numbered in the order of their appearance.
 std::string renamed(const Value& v) {
   std::string text = print(v);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "device/devices.hpp"
@@ -219,6 +220,25 @@ TEST_P(CodecOn, BadInputIsNamed) {
   std::vector<float> nan(256, 0.0f);
   nan[9] = std::nanf("");
   EXPECT_THROW(Codec(device, good, device.upload(nan).reshape({16, 16})), InputError);
+}
+
+TEST(FlowCodec, TheDocumentHasEachNumberUnderItsName) {
+  CodecRunResult r;
+  r.plan.options.grid = {16, 32}, r.plan.options.cut = 9;
+  r.frames = 1, r.latent_size = 2, r.bytes = 3, r.bits_per_point = 4, r.ratio = 5, r.bound = 6;
+  r.errors = CodecErrors{0.5, 0.25, 7, 8, 0.75, 10};
+  auto j = nlohmann::json::parse(to_json(r));
+  const std::pair<const char*, double> numbers[] = {
+      {"frames", 1},         {"latent_size", 2},   {"bytes", 3},         {"bits_per_point", 4}, {"ratio", 5},
+      {"bound", 6},          {"cut", 9},           {"relative_l2", 0.5}, {"max_error", 0.25},   {"psnr", 7},
+      {"spectrum_error", 8}, {"least_kept", 0.75}, {"worst_frame", 10}};
+  for (const auto& [name, value] : numbers) EXPECT_EQ(j.at(name), value) << name;
+  EXPECT_EQ(j["n"], (nlohmann::json{32, 16}));
+  r.errors->psnr = std::numeric_limits<double>::infinity(), r.bound.reset();
+  j = nlohmann::json::parse(to_json(r));
+  EXPECT_TRUE(j["psnr"].is_null() && !j.contains("bound"));
+  r.errors.reset();
+  EXPECT_FALSE(nlohmann::json::parse(to_json(r)).contains("max_error"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CodecOn, testing::ValuesIn(host_devices()),

@@ -378,6 +378,104 @@ TEST(FlowPipeline, CurvesOfErrorsHaveAPointForEachFrame) {
   EXPECT_EQ(error_curves(s, 0.5).back().y, s.linear.l2_by_frame);
 }
 
+/// A result in which every number is another one.
+PipelineResult every_number() {
+  PipelineResult r;
+  r.grid = {16, 32}, r.steps = 1, r.stride = 2, r.frames = 23, r.train_frames = 3, r.latent_size = 5,
+  r.state_size = 6;
+  r.frame_time = 0.5;
+  const auto scores = [](double first) {
+    RolloutScore s;
+    s.surrogate = {first, first + 1}, s.persistence = {first + 2, first + 3},
+    s.climatology = {first + 4, first + 5};
+    s.surrogate_all = first + 6, s.persistence_all = first + 7, s.climatology_all = first + 8, s.horizon = 1;
+    return s;
+  };
+  r.latents.held_out = scores(100), r.latents.in_sample = scores(200);
+  r.latents.one_step_held_out = 7, r.latents.one_step_in_sample = 8, r.latents.one_step_persistence = 9;
+  const auto field = [](double first) {
+    return FieldScore{first,     first + 1,   first + 2, first + 3,  first + 4,
+                      first + 5, {first + 6}, {},        {first + 7}};
+  };
+  FieldScores& f = r.fields;
+  f.surrogate = field(10), f.codec = field(20), f.persistence = field(30), f.climatology = field(40);
+  f.linear = field(50), f.quadratic = field(60), f.in_sample = field(70);
+  f.horizon = 4, f.turnover_time = 2;
+  r.coded = CodedFrames{0.25, 0.125, 11, 12};
+  r.stages = {{"flow.encode", "cpu", 13, 14, 15, 16}};
+  r.transfers = {{"flow.decode", "frames", true, 17, "why"}, {"flow.plot", "image", false, 18, "so"}};
+  r.memory = {{"name", "shape", 19, "stages"}};
+  r.peak_bytes = 21, r.seconds = 22, r.overlapped = true;
+  return r;
+}
+
+TEST(FlowPipeline, DocumentsHaveEachNumberUnderItsName) {
+  const auto run = nlohmann::json::parse(to_json(std::vector{every_number()}))["runs"][0];
+  const auto expect_numbers = [](const nlohmann::json& j,
+                                 std::vector<std::pair<const char*, double>> numbers) {
+    for (const auto& [name, value] : numbers) EXPECT_EQ(j.at(name), value) << name;
+  };
+  expect_numbers(run, {{"steps", 1},
+                       {"stride", 2},
+                       {"frames", 23},
+                       {"train_frames", 3},
+                       {"latent_size", 5},
+                       {"state_size", 6},
+                       {"frame_time", 0.5},
+                       {"seconds", 22},
+                       {"peak_device_bytes", 21}});
+  EXPECT_EQ(run["n"], (nlohmann::json{32, 16}));
+  EXPECT_TRUE(run["overlapped"]);
+  double first = 100;
+  for (const char* part : {"held_out", "in_sample"}) {
+    const auto& s = run["latents"][part];
+    expect_numbers(s, {{"steps", 2},
+                       {"horizon", 1},
+                       {"surrogate", first + 6},
+                       {"persistence", first + 7},
+                       {"climatology", first + 8}});
+    EXPECT_TRUE(s["loses_to_persistence"]);
+    EXPECT_EQ(s["surrogate_by_step"], (nlohmann::json{first, first + 1}));
+    EXPECT_EQ(s["persistence_by_step"], (nlohmann::json{first + 2, first + 3}));
+    EXPECT_EQ(s["climatology_by_step"], (nlohmann::json{first + 4, first + 5}));
+    first += 100;
+  }
+  expect_numbers(run["latents"]["one_step"], {{"held_out", 7}, {"in_sample", 8}, {"persistence", 9}});
+  const auto expect_field = [&](const nlohmann::json& j, double k) {
+    expect_numbers(j, {{"relative_l2", k},
+                       {"correlation", k + 1},
+                       {"last_relative_l2", k + 2},
+                       {"energy_drift", k + 3},
+                       {"enstrophy_drift", k + 4},
+                       {"anomaly_correlation", k + 5}});
+    EXPECT_EQ(j["relative_l2_by_frame"], nlohmann::json{k + 6});
+    EXPECT_EQ(j["anomaly_correlation_by_frame"], nlohmann::json{k + 7});
+  };
+  const auto& held_out = run["fields"]["held_out"];
+  double k = 10;
+  for (const char* of : {"surrogate", "codec", "persistence", "climatology", "linear", "quadratic"})
+    expect_field(held_out[of], k), k += 10;
+  expect_field(run["fields"]["in_sample"]["surrogate"], 70);
+  expect_numbers(run["fields"], {{"horizon", 4}, {"turnover_time", 2}});
+  expect_numbers(run["coded"],
+                 {{"bound", 0.25}, {"max_error", 0.125}, {"bytes", 11}, {"bits_per_point", 12}});
+  EXPECT_EQ(run["wall_seconds"]["flow.encode"], 13);
+  expect_numbers(run["counted_transfers"][0], {{"bytes_to_device", 14}, {"bytes_from_device", 15}});
+  EXPECT_EQ(run["transfers"][0]["direction"], "to_device");
+  EXPECT_EQ(run["transfers"][1]["direction"], "from_device");
+  EXPECT_EQ(run["transfers"][1]["bytes"], 18);
+  EXPECT_EQ(run["memory"][0]["bytes"], 19);
+  const std::string report = to_markdown({every_number()});
+  for (const char* row :
+       {"32x16 | 2 | f32 | surrogate | 10 | 12 | 11.0000 | +13 | +14 |\n",
+        "| codec only | 20 | 22 | 21.0000 | +23 | +24 |\n", "| quadratic in time | 60 | 62 |",
+        "| surrogate, in sample | 70 | 72 |",
+        // 20 held-out frames of 0.5 over a turnover time of 2.
+        "| 5 | 6 | 106 | 107 | 108 | 206 | 7 | 9 | 1 of 2 | 4 of 2 | 5 |\n", "| 13 | 22 | yes |\n",
+        "| most at once | | 21 | |", "| flow.plot | image | from the device | 18 | so |"})
+    EXPECT_NE(report.find(row), std::string::npos) << row << " in " << report;
+}
+
 TEST(FlowPipeline, FilesOfAReportAndALog) {
   const test::TemporaryFolder folder;
   Context context = context_of("interp");

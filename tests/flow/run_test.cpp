@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/refusal.hpp"
@@ -65,6 +66,52 @@ TEST(FlowRun, WritesFieldsAndSeries) {
   EXPECT_EQ(stages[0].stage, "flow.initial");
   EXPECT_EQ(stages[1].stage, "flow.diagnostics");
   EXPECT_EQ(stages[2].stage, "flow.steps");
+}
+
+// Viscosity takes 2 nu times the next higher moment, drag twice its rate of the moment itself; what is absent takes nothing.
+TEST(FlowRun, HistoryHasEachRateInItsColumn) {
+  const test::TemporaryFolder folder;
+  RunOptions o = small(folder.path());
+  o.precision = Storage::f64;
+  o.model.drag = 0.03;
+  o.history_every = 10;
+  Context context = cpu_context();
+  const RunResult r = run(context, o);
+  const io::NpzArrays arrays = io::read_npz(folder.path() / "run.npz");
+  const auto at = [&](const std::string& name, int64_t row) {
+    return io::find_array(arrays, "history_" + name, "").to(Storage::f64).packed().as<double>()[size_t(row)];
+  };
+  const double spacing = 2 * std::numbers::pi / 16;
+  for (const int64_t row : {0, 1}) {
+    const double energy = at("energy", row), enstrophy = at("enstrophy", row),
+                 palinstrophy = at("palinstrophy", row);
+    EXPECT_NEAR(at("energy_viscous", row) / (-2 * 1e-3 * enstrophy), 1, 1e-10);
+    EXPECT_NEAR(at("enstrophy_viscous", row) / (-2 * 1e-3 * palinstrophy), 1, 1e-10);
+    EXPECT_NEAR(at("energy_drag", row) / (-2 * 0.03 * energy), 1, 1e-10);
+    EXPECT_NEAR(at("enstrophy_drag", row) / (-2 * 0.03 * enstrophy), 1, 1e-10);
+    for (const char* absent : {"other", "forcing", "closure"}) {
+      EXPECT_NEAR(at(std::string("energy_") + absent, row), 0, 1e-14) << absent;
+      EXPECT_NEAR(at(std::string("enstrophy_") + absent, row), 0, 1e-12) << absent;
+    }
+    EXPECT_NEAR(at("energy_rate", row) / (at("energy_viscous", row) + at("energy_drag", row)), 1, 1e-10);
+    EXPECT_NEAR(at("enstrophy_rate", row) / (at("enstrophy_viscous", row) + at("enstrophy_drag", row)), 1,
+                1e-10);
+    EXPECT_NEAR(at("cfl", row), 0.01 * (at("max_u", row) + at("max_v", row)) / spacing, 1e-9);
+    EXPECT_NE(at("max_u", row), at("max_v", row));
+    EXPECT_NEAR(at("time", row), 0.1 * double(row + 1), 1e-12);
+  }
+  // The document of the run has its last moment.
+  const auto document = nlohmann::json::parse(to_json(r));
+  EXPECT_EQ(document["energy"], r.budget[0].energy);
+  EXPECT_EQ(document["enstrophy"], r.budget[0].enstrophy);
+  EXPECT_EQ(document["palinstrophy"], r.budget[0].palinstrophy);
+  EXPECT_NEAR(r.budget[0].palinstrophy / at("palinstrophy", 1), 1, 1e-12);
+  EXPECT_NEAR(document["time"].get<double>(), 0.2, 1e-12);
+  EXPECT_EQ(document["steps"], 20);
+  EXPECT_EQ(document["dt_min"], 0.01);
+  EXPECT_EQ(document["n"], (nlohmann::json{16, 16}));
+  EXPECT_EQ(document["frames"], 3);
+  EXPECT_FALSE(document.contains("resumed_at"));
 }
 
 TEST(FlowRun, NetcdfHoldsTheSame) {
@@ -153,11 +200,50 @@ TEST(FlowRun, RunsOfTwoBoxesAreNotCompared) {
     const Comparison2d c = compare_runs(high, other);
     EXPECT_NEAR(c.rows[0].energy_a, 1.0 / 16, 1e-12);
     EXPECT_NEAR(c.rows[0].energy_b, 1.0 / 16, 1e-12);
+    EXPECT_NEAR(c.rows[0].enstrophy_a, 0.25, 1e-12);
+    EXPECT_NEAR(c.rows[0].enstrophy_b, 0.25, 1e-12);
     EXPECT_EQ(c.spectrum_a.size(), c.spectrum_b.size());
     EXPECT_LT(c.spectrum_error, 1e-5);
   }
   write_saved(square, -1, 1);
   EXPECT_NE(test::refusal([&] { compare_runs(square, high); }).find("axis x"), std::string::npos);
+}
+
+// A field and its half, with a wave of its own: errors, drifts and spectra are those of two modes.
+TEST(FlowRun, AComparisonIsOfAAndB) {
+  const test::TemporaryFolder folder;
+  constexpr int64_t kPoints = 16;
+  const auto save = [&](const char* name, double shear, double wave) {
+    std::vector<double> omega;
+    for (int64_t j = 0; j < kPoints; ++j)
+      for (int64_t i = 0; i < kPoints; ++i)
+        omega.push_back(shear * std::cos(kTurn * 4 * double(j) / kPoints) +
+                        wave * std::cos(kTurn * 2 * double(i) / kPoints));
+    io::write_npy(folder / name, Array::of(omega, {kPoints, kPoints}));
+    return folder / name;
+  };
+  const fs::path a = save("a.npy", 2, 0), b = save("b.npy", 1, 1);
+  const Comparison2d c = compare_runs(a, b);
+  // <omega^2> of a is 2, of b 1/2 + 1/2, of their difference 1/2 + 1/2, of their product 1; energies are those over k^2.
+  const double energy_a = 2.0 / 2 / 16, energy_b = 0.5 / 2 / 16 + 0.5 / 2 / 4;
+  EXPECT_NEAR(c.rows[0].relative_l2, std::sqrt(1.0 / 2), 1e-12);
+  EXPECT_NEAR(c.rows[0].correlation, 1 / std::sqrt(2.0), 1e-12);
+  EXPECT_NEAR(c.rows[0].energy_a, energy_a, 1e-12);
+  EXPECT_NEAR(c.rows[0].energy_b, energy_b, 1e-12);
+  EXPECT_NEAR(c.rows[0].enstrophy_a, 1, 1e-12);
+  EXPECT_NEAR(c.rows[0].enstrophy_b, 0.5, 1e-12);
+  EXPECT_NEAR(c.spectrum_a.at(4), energy_a, 1e-12);
+  EXPECT_NEAR(c.spectrum_b.at(4), 0.5 / 2 / 16, 1e-12);
+  EXPECT_NEAR(c.spectrum_b.at(2), 0.5 / 2 / 4, 1e-12);
+  EXPECT_NEAR(c.spectrum_a.at(2), 0, 1e-12);
+  EXPECT_NEAR(c.energy_drift, energy_b / energy_a - 1, 1e-9);
+  EXPECT_NEAR(c.enstrophy_drift, -0.5, 1e-9);
+  EXPECT_NEAR(c.spectrum_error, std::log10(4.0), 1e-9) << "of the ring that a has";
+  const auto document = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(document["times"][0]["enstrophy_b"], c.rows[0].enstrophy_b);
+  EXPECT_EQ(document["times"][0]["energy_a"], c.rows[0].energy_a);
+  EXPECT_EQ(document["relative_l2"], c.rows[0].relative_l2);
+  EXPECT_EQ(document["spectrum_b"][2], c.spectrum_b[2]);
 }
 
 // Members with clocks of their own: saved moments are compared where the first members' times agree.

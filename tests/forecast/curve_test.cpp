@@ -424,7 +424,7 @@ TEST(RollingOrigins, BandsHoldTheirShareOnEachSide) {
   constexpr double kCoverage = 0.5, kReach = 1e9;
   const double z = normal_quantile(kCoverage);
   const RollingResult result = roll_origins(steps, losses, kReach, kCoverage);
-  double inside = 0, origins = 0, lopsidedness = 0;
+  double inside = 0, origins = 0, lopsidedness = 0, last_value = 0, recent_mean = 0;
   for (const double share : {0.3, 0.42, 0.55, 0.7, 0.84}) {
     const size_t seen = size_t(240 * share), later = 240 - seen;
     const CurveEnsemble ensemble(std::span<const double>(steps).first(seen),
@@ -432,8 +432,10 @@ TEST(RollingOrigins, BandsHoldTheirShareOnEachSide) {
     double held = 0;
     for (size_t s = 0; s < 10; ++s) {
       const size_t a = seen + later * s / 10, b = seen + later * (s + 1) / 10;
-      double step = 0;
-      for (size_t k = a; k < b; ++k) step += steps[k] / double(b - a);
+      double step = 0, mean = 0, recent = 0;
+      for (size_t k = a; k < b; ++k) step += steps[k] / double(b - a), mean += losses[k] / double(b - a);
+      for (size_t k = seen - seen / 10; k < seen; ++k) recent += losses[k] / double(seen / 10);
+      last_value += std::abs(losses[seen - 1] / mean - 1), recent_mean += std::abs(recent / mean - 1);
       const EnsemblePoint p = ensemble.at(step);
       lopsidedness = std::max(lopsidedness, std::abs(p.side(true) / p.side(false) - 1));
       for (size_t k = a; k < b; ++k) {
@@ -447,6 +449,9 @@ TEST(RollingOrigins, BandsHoldTheirShareOnEachSide) {
   }
   EXPECT_GT(lopsidedness, 0.05);
   EXPECT_NEAR(result.backtest.rows.at(0).coverage, inside / origins, 1e-12);
+  // Of the predictors that need no fit, over ten stretches of each origin.
+  EXPECT_NEAR(result.backtest.rows.at(2).mean_error, last_value / origins / 10, 1e-12);
+  EXPECT_NEAR(result.backtest.rows.at(3).mean_error, recent_mean / origins / 10, 1e-12);
 }
 
 // Rows alternate by d about plateaus: second differences are 4 d, so rows scatter by 4 d / (0.6745 sqrt 6), and medians of

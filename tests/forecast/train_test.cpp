@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "device/devices.hpp"
@@ -17,6 +18,7 @@
 #include "forecast/training_fixture.hpp"
 #include "io/arrays/idx.hpp"
 #include "io/arrays/npy.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::forecast {
@@ -370,10 +372,89 @@ TEST_F(Training, BadTasksAreNamed) {
          "stepps");
   expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"lstm\"\n"), "layer kind 'lstm'");
   expect(file("data = \"x.npz\"\n"), "no layers");
+  expect(file("data = \"x.npz\"\nlayers = []\n"), "no layers");
+  expect(file("[[layers]]\nkind = \"dense\"\nunits = 2\n"), "no data");
+  for (const char* line : {"steps = 0", "batch = 0", "evaluate_every = 0", "steps = -1"})
+    expect(file(std::string(line) + "\ndata = \"x.npz\"\n"), "1 or more");
+  expect(file("loss = \"mean\"\ndata = \"x.npz\"\n"), "loss 'mean'");
   expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "x.npz");
   io::write_npz(folder_ / "x.npz",
                 {{"inputs", Array(Storage::f32, {4, 2})}, {"targets", Array(Storage::i32, {5})}});
   expect(file("data = \"x.npz\"\n[[layers]]\nkind = \"dense\"\nunits = 2\n"), "(5,)");
+}
+
+/// Two seeds; every number is another one.
+TrainResult two_seeds() {
+  TrainResult r;
+  r.task = "line", r.model = "mlp", r.trainer = "adam";
+  r.parameters = 1, r.train_examples = 2, r.validation_examples = 3, r.batch = 4;
+  r.runs.resize(2);
+  TrainRun &a = r.runs[0], &b = r.runs[1];
+  a.seed = 5, a.steps = 6, a.val_loss = 7, a.seconds = 8, a.accuracy = 0.5, a.jumps = 9, a.accepted = 10;
+  a.figures = {{"figure", 11}}, a.reached = true, a.resumed_at = 12;
+  b.seed = 13, b.steps = 16, b.val_loss = 9, b.seconds = 18, b.accuracy = 0.75, b.jumps = 10, b.accepted = 14;
+  return r;
+}
+
+TEST(TrainDocuments, RunsAndTheirMeans) {
+  TrainResult r = two_seeds();
+  auto j = nlohmann::json::parse(to_json(r));
+  const auto expect_numbers = [](const nlohmann::json& of,
+                                 std::vector<std::pair<const char*, double>> numbers) {
+    for (const auto& [name, value] : numbers) EXPECT_EQ(of.at(name), value) << name;
+  };
+  expect_numbers(j, {{"parameters", 1},
+                     {"train_examples", 2},
+                     {"validation_examples", 3},
+                     {"batch", 4},
+                     {"val_loss", 8},
+                     {"accuracy", 0.625},
+                     {"steps", 11},
+                     {"training_seconds", 13},
+                     {"jumps", 9.5},
+                     {"accepted", 12}});
+  EXPECT_TRUE(j["steps"].is_number_integer());
+  const auto first = j["runs"][0], second = j["runs"][1];
+  expect_numbers(first, {{"seed", 5},
+                         {"steps", 6},
+                         {"val_loss", 7},
+                         {"seconds", 8},
+                         {"accuracy", 0.5},
+                         {"jumps", 9},
+                         {"accepted", 10},
+                         {"figure", 11},
+                         {"resumed_at", 12}});
+  EXPECT_TRUE(first["reached"]);
+  EXPECT_TRUE(second["resumed_at"].is_null() && !second["reached"]);
+  r.runs[1].accuracy.reset();
+  j = nlohmann::json::parse(to_json(r));
+  EXPECT_TRUE(j["accuracy"].is_null()) << "not all are of classes";
+  EXPECT_TRUE(j["runs"][1]["accuracy"].is_null());
+}
+
+// Columns in their order; what was not measured is an empty cell and no member.
+TEST_F(Training, LogsHaveARowForEachStep) {
+  TrainResult r = two_seeds();
+  r.runs[0].log = {{0, std::nan(""), 0.5, 3.0, 0.25, 4.0, 1, 2}, {1, 6.0, 0.125, {}, {}, 9, 7, 8}};
+  write_logs(folder_, r.runs);
+  EXPECT_EQ(io::read_text_file(folder_ / "log.csv"),
+            "seed,step,train_loss,rate,val_loss,val_accuracy,seconds,jumps,accepted\n"
+            "5,0,,0.5,3,0.25,4.000,1,2\n"
+            "5,1,6,0.125,,,,7,8\n");
+  const std::string lines = io::read_text_file(folder_ / "log.jsonl");
+  const size_t end = lines.find('\n');
+  EXPECT_EQ(nlohmann::json::parse(lines.substr(0, end)), (nlohmann::json{{"seed", 5},
+                                                                         {"step", 0},
+                                                                         {"rate", 0.5},
+                                                                         {"val_loss", 3.0},
+                                                                         {"val_accuracy", 0.25},
+                                                                         {"seconds", 4.0},
+                                                                         {"jumps", 1},
+                                                                         {"accepted", 2}}));
+  EXPECT_EQ(
+      nlohmann::json::parse(lines.substr(end)),
+      (nlohmann::json{
+          {"seed", 5}, {"step", 1}, {"train_loss", 6.0}, {"rate", 0.125}, {"jumps", 7}, {"accepted", 8}}));
 }
 
 TEST(Idx, ReadsBytesAndRefusesOthers) {

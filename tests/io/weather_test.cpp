@@ -192,6 +192,43 @@ TEST(Weather, WhatIsRefusedNamesFileAndLine) {
             0);
 }
 
+// Of each quantity the last value that is read and the first that is refused, at both ends.
+TEST(Weather, LimitsOfEachQuantity) {
+  struct Limit {
+    const char* name;
+    std::vector<double> good, bad;
+  };
+  const Limit limits[] = {
+      {"Ta", {-90, 60}, {-90.5, 60.5}},        {"RH", {0.5, 100}, {0, 100.5}},
+      {"wind", {0, 100}, {-0.5, 100.5}},       {"Kglobal", {0, 1600}, {-10.5, 1600.5}},
+      {"Kdirect", {0, 1600}, {-10.5, 1600.5}}, {"Kdiffuse", {0, 1600}, {-10.5, 1600.5}},
+      {"Ldown", {40, 700}, {39.5, 700.5}},     {"pressure", {400, 1100}, {399.5, 1100.5}}};
+  for (size_t k = 0; k < std::size(limits); ++k) {
+    const auto with = [&](double value) {
+      std::string head = "time", row = "2015-06-21T12:00";
+      for (size_t q = 0; q < std::size(limits); ++q) {
+        head += fmt::format(",{}", limits[q].name);
+        row += fmt::format(",{}", q == k ? value : limits[q].good[1]);
+      }
+      return head + "\n" + row + "\n";
+    };
+    for (const double value : limits[k].good)
+      EXPECT_EQ(parse_weather(with(value), "w").rows[0][static_cast<Weather>(k)], value) << limits[k].name;
+    for (const double value : limits[k].bad)
+      expect_refused(with(value), "w:2", fmt::format("{} is {:g}", limits[k].name, value));
+  }
+}
+
+TEST(Weather, StepsAreOfOneMinuteToSixHours) {
+  const auto apart = [](int minutes) {
+    std::string text = kHead;
+    for (int k = 0; k < 3; ++k) text += csv_row(civil_text(civil_minutes({2015, 6, 21, 0, k * minutes})));
+    return text;
+  };
+  for (const int minutes : {1, 360}) EXPECT_EQ(parse_weather(apart(minutes), "w").step_min, minutes);
+  expect_refused(apart(361), "w:3", "times 361 minutes apart");
+}
+
 TEST(Weather, GapsOfThreeHoursAreFilledLongerOnesRefused) {
   const auto at = [](int hour, double ta) {
     return csv_row(fmt::format("2015-06-21T{:02}:00", hour), fmt::format("{},50,2,{}", ta, 10 * hour));

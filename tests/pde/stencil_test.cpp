@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <numbers>
 #include <random>
 
 #include "lockstep/error.hpp"
@@ -94,6 +96,40 @@ TEST(Stencil, TransposedRowsFollowTheGhostRules) {
       EXPECT_NEAR(got, expected, 1e-14) << "rule " << int(c.side.rule) << " row " << j;
     }
   }
+}
+
+// Functions of all whole numbers that each rule continues beyond its ends: rows near an end give what the interior's weights
+// give of the function.
+TEST(Stencil, RulesContinueTheirFunctions) {
+  constexpr int64_t n = 23;
+  constexpr double pi = std::numbers::pi;
+  struct Case {
+    Side side;
+    std::function<double(double)> u;
+  };
+  const Case cases[] = {
+      {{Rule::clamp, 0}, [](double x) { return std::cos(3 * pi * (x + 0.5) / n); }},
+      {{Rule::reflect_even, 0}, [](double x) { return std::cos(2 * pi * (x + 0.5) / n); }},
+      {{Rule::reflect_odd, 0}, [](double x) { return std::sin(2 * pi * (x + 0.5) / n); }},
+      {{Rule::dirichlet_face, 0.7}, [](double x) { return 0.7 + std::sin(3 * pi * (x + 0.5) / n); }},
+      {{Rule::ghost, -1.5}, [](double x) { return x < 0 || x > n - 1 ? -1.5 : std::sin(x); }},
+      {{Rule::node_mirror, 0}, [](double x) { return std::cos(3 * pi * x / (n - 1)); }},
+      {{Rule::one_sided1, 0}, [](double x) { return 2 - 0.3 * x; }},
+      {{Rule::one_sided2, 0}, [](double x) { return 1 + 0.2 * x - 0.03 * x * x; }},
+      {{Rule::periodic, 0}, [](double x) { return std::sin(2 * pi * x / n); }}};
+  for (const Case& c : cases)
+    for (const Stencil kind : {Stencil::first, Stencil::second, Stencil::forward, Stencil::backward})
+      for (const int order : {2, 4, 6, 8}) {
+        const AxisOperator op = make_operator(kind, order, c.side, c.side, n, "x", true);
+        for (int64_t i = 0; i < n; ++i) {
+          double constant = 0, expected = 0;
+          const std::vector<double> row = dense_row(kind, order, c.side, c.side, n, i, &constant);
+          for (const Tap& t : op.taps) expected += t.weight * c.u(double(i + t.offset));
+          for (int64_t k = 0; k < n; ++k) constant += row[size_t(k)] * c.u(double(k));
+          EXPECT_NEAR(constant, expected, 1e-13)
+              << "rule " << int(c.side.rule) << " kind " << int(kind) << " order " << order << " row " << i;
+        }
+      }
 }
 
 TEST(Stencil, OrdersOfAccuracy) {

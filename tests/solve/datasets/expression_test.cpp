@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <string>
 
 #include "io/fuzz/fuzz_files.hpp"
 #include "lockstep/error.hpp"
@@ -61,6 +63,52 @@ TEST(Expression, Functions) {
   EXPECT_DOUBLE_EQ(
       value("(b1/b2) * exp[-0.5*((x-b3)/b2)**2]", {{"b1", 1.5}, {"b2", 4}, {"b3", 450}, {"x", 452}}),
       1.5 / 4 * std::exp(-0.125));
+}
+
+// Shapes of lines by what their parameters mean: areas, half widths, heights, periods.
+TEST(Expression, ShapesOfLines) {
+  std::map<std::string, double> at = {
+      {"amplitude", 1.7}, {"center", 0.4}, {"sigma", 0.6},     {"gamma", 0.3},   {"fraction", 0.3},
+      {"beta", 1.5},      {"decay", 2.5},  {"exponent", 1.25}, {"frequency", 3}, {"shift", 0.2},
+      {"a", 2},           {"b", 3},        {"c", 5},           {"slope", 6},     {"intercept", 7}};
+  const auto shape = [&](const std::string& name, double x) {
+    at["x"] = x;
+    return value((name + "(x)").c_str(), at);
+  };
+  // Over all x = middle + tan(angle), by the midpoint rule, whose error is that of a periodic function.
+  const auto area = [&](const std::string& name) {
+    double sum = 0;
+    for (int k = 0; k < 400; ++k) {
+      const double angle = std::numbers::pi * ((k + 0.5) / 400 - 0.5), x = 0.4 + std::tan(angle);
+      sum += std::numbers::pi / 400 * shape(name, x) / std::pow(std::cos(angle), 2);
+    }
+    return sum / 1.7;
+  };
+  for (const char* name : {"gaussian", "lorentzian", "pseudo_voigt", "voigt"})
+    EXPECT_NEAR(area(name), 1, 1e-9) << name;
+  double lognormal = 0;  // in logarithms, in which it is a Gaussian
+  for (int k = -60; k <= 60; ++k)
+    lognormal += 0.1 * std::exp(0.1 * k) * shape("lognormal", std::exp(0.1 * k));
+  EXPECT_NEAR(lognormal / 1.7, 1, 1e-9);
+  EXPECT_NEAR(shape("lognormal", std::exp(0.4 + 0.6)) / shape("lognormal", std::exp(0.4)),
+              std::exp(-0.5 - 0.6), 1e-12);
+  EXPECT_NEAR(shape("gaussian", 1.0) / shape("gaussian", 0.4), std::exp(-0.5), 1e-14) << "sigma away";
+  for (const char* half : {"lorentzian", "pseudo_voigt"})
+    for (const double x : {1.0, -0.2})
+      EXPECT_NEAR(shape(half, x) / shape(half, 0.4), 0.5, 1e-14) << half << " " << x;
+  EXPECT_NEAR(shape("moffat", 0.4), 1.7, 1e-14);
+  EXPECT_NEAR(shape("moffat", 1.0), 1.7 * std::pow(2, -1.5), 1e-14);
+  EXPECT_NEAR(shape("logistic_step", 0.4), 0.85, 1e-14);
+  EXPECT_NEAR(shape("logistic_step", 0.4 + 0.6 * std::log(3)), 1.7 * 0.75, 1e-14);
+  EXPECT_NEAR(shape("logistic_step", -30), 0, 1e-14);
+  EXPECT_NEAR(shape("exponential", 0), 1.7, 1e-14);
+  EXPECT_NEAR(shape("exponential", 2.5) / 1.7, std::exp(-1), 1e-14);
+  EXPECT_NEAR(shape("power_law", 2) / shape("power_law", 1), std::pow(2, 1.25), 1e-14);
+  EXPECT_NEAR(shape("sine", (std::numbers::pi / 2 - 0.2) / 3), 1.7, 1e-14);
+  EXPECT_NEAR(shape("sine", -0.2 / 3), 0, 1e-14);
+  EXPECT_EQ(shape("constant", 9), 5);
+  EXPECT_EQ(shape("linear", 2), 19);
+  EXPECT_EQ(shape("quadratic", 2), 8 + 6 + 5);
 }
 
 TEST(Expression, NamesInTheOrderOfUse) {

@@ -126,6 +126,29 @@ TEST(GridNorth, OfATransverseMercatorAndOfWebMercator) {
   EXPECT_NEAR(north.scale(), std::cosh(e), 0.01);
 }
 
+// Kilometres of a degree of latitude and of one of longitude on WGS84, as tables have them.
+TEST(GridNorth, DegreesHaveTheirLengthOnTheEllipsoid) {
+  struct Row {
+    double latitude, along, across;
+  };
+  for (const Row& row : {Row{0, 110.574, 111.320},
+                         {15, 110.649, 107.550},
+                         {30, 110.852, 96.486},
+                         {45, 111.132, 78.847},
+                         {60, 111.412, 55.800},
+                         {-75, 111.618, 28.902}}) {
+    // A plane of metres around a place next to the 180th meridian.
+    const auto plane = [&](double x, double y) {
+      return urban::Place{std::remainder(179.9999 + x / (1000 * row.across), 360.0),
+                          row.latitude + y / (1000 * row.along)};
+    };
+    const GridNorth found = grid_north(plane, 0, 0);
+    EXPECT_NEAR(found.scale_north, 1, 1e-5) << row.latitude;
+    EXPECT_NEAR(found.scale_east, 1, 2e-5) << row.latitude;
+    EXPECT_NEAR(found.convergence_deg, 0, 1e-9) << row.latitude;
+  }
+}
+
 TEST(SunPosition, TimesOutsideTheDayRunOver) {
   const Observer here{57.7, 11.97};
   const SunPosition a = sun_position({2015, 6, 21, 25.0, 0, 0}, here),

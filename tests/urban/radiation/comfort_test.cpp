@@ -55,6 +55,17 @@ TEST(Utci, HasNoValueWithoutWindOrAir) {
   EXPECT_FALSE(utci_is_fitted(20, 50, 18, 20));
   EXPECT_FALSE(utci_is_fitted(20, 50, 1, 91));
   EXPECT_FALSE(utci_is_fitted(51, 5, 1, 51));
+  // Bröde et al. 2012: air of -50 to 50 °C, 30 K less to 70 K more of radiant temperature, 17 m/s, 5 kPa of vapour (at 50 °C
+  // 12.35 kPa are saturation).
+  for (const double ta : {-50.0, 50.0})
+    for (const double excess : {-30.0, 70.0}) EXPECT_TRUE(utci_is_fitted(ta, 40, 17, ta + excess)) << ta;
+  EXPECT_FALSE(utci_is_fitted(50, 41, 1, 50));
+  EXPECT_FALSE(utci_is_fitted(-50.1, 40, 1, -50.1));
+  EXPECT_FALSE(utci_is_fitted(20, 50, 1, -10.1));
+  EXPECT_FALSE(utci_is_fitted(20, 50, 1, 90.1));
+  EXPECT_FALSE(utci_is_fitted(20, 50, 17.1, 20));
+  EXPECT_TRUE(utci_is_fitted(20, 0, 1, 20));
+  EXPECT_FALSE(utci_is_fitted(20, -0.1, 1, 20));
   EXPECT_FALSE(utci_is_fitted(45, 90, 1, 45));
 }
 

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/text/file.hpp"
+#include "io/vectors/geopackage.hpp"
 #include "lockstep/error.hpp"
 #include "lockstep/urban/report.hpp"
 #include "urban/areas/coverage.hpp"
@@ -146,6 +148,18 @@ TEST(Coverage, WhatLiesOutsideIsCutOff) {
   EXPECT_NEAR(covered({{{1060, 1970}, {1070, 1960}, {1060, 1950}, {1050, 1960}}}).inside * 4, 50, 1e-9);
   EXPECT_EQ(covered({{{0, 0}, {1, 0}, {1, 1}}}).inside, 0);
   EXPECT_EQ(covered({{{1070, 1990}, {1080, 1990}, {1080, 1980}}}).pixels.size(), 0u);
+}
+
+// A polygon is a ring and the holes directly in it, regardless of the order and the orientation of the rings.
+TEST(AreaShapes, HolesGoWithTheRingAroundThem) {
+  const io::MapRing outer = {{0, 0}, {9, 0}, {9, 9}, {0, 9}}, hole = {{1, 1}, {1, 6}, {6, 6}, {6, 1}},
+                    island = {{2, 2}, {4, 2}, {4, 4}, {2, 4}}, pit = {{7, 7}, {7, 8}, {8, 8}, {8, 7}};
+  EXPECT_EQ(
+      io::wkt_of_area({hole, pit, outer, island}),
+      "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 9, 0 0), (1 1, 1 6, 6 6, 6 1, 1 1), (7 7, 7 8, 8 8, 8 7, 7 7)), "
+      "((2 2, 4 2, 4 4, 2 4, 2 2)))");
+  EXPECT_EQ(io::wkt_of_area({island, outer}),
+            "MULTIPOLYGON (((0 0, 9 0, 9 9, 0 9, 0 0), (2 2, 4 2, 4 4, 2 4, 2 2)))");
 }
 
 TEST(AreaShapes, RefusesWhatIsNoArea) {
@@ -289,6 +303,30 @@ TEST(AreaStatistics, HoursDaysAndThePeriod) {
       "m2\",\"utci<=30 h\"\n",
       text);
   expect_text("\nwest,utci,degC,2015-06-21T23:00,24,20.3333333,", text);
+}
+
+TEST(AreaStatistics, TheDocumentIsTheTable) {
+  Table table(kWest);
+  table.options.outputs = {"utci"};
+  table.options.thresholds = {"utci>30"};
+  table.options.percentiles = {40, 90};
+  const auto document = nlohmann::json::parse(to_json(area_statistics(table.options)));
+  EXPECT_EQ(document["areas"], 1);
+  EXPECT_EQ(document["outside"], 0);
+  EXPECT_EQ(document["steps"], 3);
+  ASSERT_EQ(document["rows"].size(), 1u);
+  const auto row = document["rows"][0];
+  EXPECT_EQ(row["output"], "utci");
+  EXPECT_EQ(row["unit"], "degC");
+  EXPECT_EQ(row["m2"], 24);
+  // Two thirds of the area have 30, one third 31.
+  EXPECT_NEAR(row["mean"].get<double>(), 30 + 1 / 3.0, 1e-6);
+  EXPECT_NEAR(row["sd"].get<double>(), std::sqrt(2) / 3, 1e-6);
+  EXPECT_EQ(row["min"], 30);
+  EXPECT_EQ(row["max"], 31);
+  EXPECT_EQ(row["percentiles"], (nlohmann::json{{40.0, 30.0}, {90.0, 31.0}}));
+  EXPECT_NEAR(row["thresholds"]["utci>30"]["m2"].get<double>(), (8 + 24) / 3.0, 1e-9);
+  EXPECT_NEAR(row["thresholds"]["utci>30"]["hours"].get<double>(), (1 / 3.0 + 1), 1e-9);
 }
 
 TEST(AreaStatistics, WindowsOfTheDay) {
@@ -457,6 +495,42 @@ TEST(AreaStatistics, ReadsGeoJson) {
   table.options.layer = "trees";
   fs::remove(table.options.file);
   expect_text("no layer 'trees'", table.refusal());
+}
+
+// A GeoPackage of one layer needs no name of it, one of two does; values and shapes come back.
+TEST(AreaShapes, LayersOfAGeoPackage) {
+  if (!io::gdal_unavailable_reason().empty()) GTEST_SKIP() << io::gdal_unavailable_reason();
+  const TemporaryFolder folder;
+  const io::MapRing square = {{1, 2}, {4, 2}, {4, 6}, {1, 6}};
+  const auto layer = [&](const char* name, double value) {
+    return io::FeatureLayer{
+        name,
+        io::Feature::Kind::area,
+        {{square}},
+        {{"people", std::vector<double>{value}}, {"about", std::vector<std::string>{name}}}};
+  };
+  const std::string crs = io::crs_from_epsg(3006);
+  io::write_geopackage(folder / "one.gpkg", crs, std::vector{layer("yards", 7.5)});
+  io::write_geopackage(folder / "two.gpkg", crs, std::vector{layer("yards", 7.5), layer("parks", 9)});
+  const auto read = [&](const char* file, const char* name) {
+    return io::read_ogr_features(folder / file, {name, ""});
+  };
+  for (const io::FeatureFile& file :
+       {read("one.gpkg", ""), read("one.gpkg", "yards"), read("two.gpkg", "yards")}) {
+    ASSERT_EQ(file.features.size(), 1u);
+    EXPECT_EQ(*file.features[0].field("people"), "7.5");
+    EXPECT_EQ(*file.features[0].field("about"), "yards");
+    double area = 0;
+    for (const io::MapRing& ring : file.features[0].rings)
+      for (size_t k = 0; k < ring.size(); ++k) {
+        const io::MapPoint &a = ring[k], &b = ring[(k + 1) % ring.size()];
+        area += (a.x * b.y - b.x * a.y) / 2;
+      }
+    EXPECT_NEAR(std::abs(area), 12, 1e-12);
+  }
+  EXPECT_EQ(*read("two.gpkg", "parks").features.at(0).field("people"), "9");
+  expect_text("2 layers", lockstep::test::refusal([&] { read("two.gpkg", ""); }));
+  expect_text("no layer 'streets'", lockstep::test::refusal([&] { read("one.gpkg", "streets"); }));
 }
 
 TEST(AreaStatistics, AreasInTheSystemThatTheyDeclare) {

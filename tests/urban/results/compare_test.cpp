@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
@@ -178,6 +179,63 @@ TEST(UrbanCompare, ThePageHoldsEverything) {
   EXPECT_EQ(page.find("http"), std::string::npos);
 }
 
+// Every number of the document and of the tables is that of the result, whose numbers the tests above know.
+TEST(UrbanCompare, DocumentAndTablesAreTheResult) {
+  Pair pair(street(), planted());
+  const CompareResult result = compare(pair.options);
+  const auto document = nlohmann::json::parse(to_json(result));
+  EXPECT_EQ(document["rows"], 4);
+  EXPECT_EQ(document["cols"], 6);
+  EXPECT_EQ(document["pixel_size"], 2);
+  EXPECT_EQ(document["steps"], 2);
+  EXPECT_EQ(document["times"], (nlohmann::json{"2015-06-21T14:00", "2015-06-21T15:00"}));
+  EXPECT_EQ(document["compared_m2"], 80);
+  EXPECT_EQ(document["before_ground_m2"], 80);
+  EXPECT_EQ(document["after_ground_m2"], 80);
+  const auto mean = document["summaries"][size_t(&summary(result, "utci_mean") - result.summaries.data())];
+  EXPECT_EQ(mean["before_mean"], 35);
+  EXPECT_NEAR(mean["mean_change"].get<double>(), (3 * -4 - 5) / 20.0, 1e-12);
+  // Of 20 changes -5 is one, -4 are three, and the others 0: 5 % lie 0.95 of the way from the first to the second.
+  EXPECT_EQ(mean["before_percentiles"].size(), 7u);
+  EXPECT_NEAR(mean["change_percentiles"]["1"].get<double>(), -5 + 0.19, 1e-6);
+  EXPECT_NEAR(mean["change_percentiles"]["5"].get<double>(), -5 + 0.95, 1e-6);
+  EXPECT_EQ(mean["change_percentiles"]["99"], 0);
+  EXPECT_NEAR(mean["after_percentiles"]["5"].get<double>(), 30.95, 1e-6);
+  EXPECT_EQ(mean["lowest"]["change"], -5);
+  EXPECT_EQ(mean["lowest"]["y"], 3);
+  EXPECT_EQ(mean["highest"]["row"], 0);
+  const auto classes = document["stress"][0]["classes"];
+  ASSERT_EQ(classes.size(), 10u);
+  EXPECT_EQ(classes[8]["upper"], 46);
+  EXPECT_EQ(classes[8]["before_percent"], 50);
+  EXPECT_EQ(classes[8]["hottest_after_m2"], 64);
+  EXPECT_TRUE(classes[9]["upper"].is_null());
+  const auto table = [&](const std::string& name) {  // without its quotes
+    std::string text = io::read_text_file(pair.options.folder / (name + ".csv"));
+    std::erase(text, '"');
+    return text;
+  };
+  EXPECT_EQ(table("classes"),
+            "index,class,before m²,before %,after m²,after %,change m²,hottest before m²,hottest after m²\n"
+            "UTCI,very strong heat stress,40,50.0,32,40.0,-8,80,64\n"
+            "UTCI,strong heat stress,0,0.0,6,7.5,6,0,12\n"
+            "UTCI,moderate heat stress,40,50.0,42,52.5,2,0,4\n");
+  EXPECT_EQ(table("summaries"),
+            "summary,unit,before,after,change,lowest,highest\n"
+            "Universal thermal climate index, hours above 38 °C,h,1.00,0.80,-0.20,-1.00,0.00\n"
+            "Universal thermal climate index, mean,°C,35.00,34.15,-0.85,-5.00,0.00\n");
+  const std::string places = table("largest_changes");
+  expect_part("Universal thermal climate index,°C,-9.00,40.00,31.00,2015-06-21T15:00,1.0,3.0\n", places);
+  const std::string page = io::read_text_file(result.page);
+  for (const char* part :
+       {"Course of the means", "Distribution of the change", "4 × 6 pixels of 2 m", "80 m² of ground"})
+    expect_part(part, page);
+  EXPECT_EQ(
+      io::read_text_file(compare(Pair(street(), street()).options).page).find("Distribution of the change"),
+      std::string::npos)
+      << "of no change";
+}
+
 TEST(UrbanCompare, RefusesWhatIsNoScenario) {
   WrittenRun other = planted();
   other.options["preset"] = "umep";
@@ -249,6 +307,22 @@ TEST(UrbanCompare, MissingPixelsCountInNeitherRun) {
   const CompareResult result = compare(Pair(street(), holed).options);
   EXPECT_EQ(summary(result, "utci_mean").pixels, 17);
   EXPECT_EQ(summary(result, "utci_mean").mean_change, -15);
+}
+
+// Changes of the first pixel and of the first step are as good as any.
+TEST(UrbanCompare, TheLargestChangeMayBeAtTheFirstPixel) {
+  WrittenRun warmer = street();
+  warmer.outputs["utci"] = [](size_t step, int64_t row, int64_t col) {
+    return (step == 0 ? 30.0f : 40.0f) + (row == 0 && col == 0 ? 2.0f - float(step) : 0.0f);
+  };
+  for (const OutputChange& o : compare(Pair(street(), warmer).options).outputs) {
+    if (o.name != "utci") continue;
+    EXPECT_EQ(o.highest.after - o.highest.before, 2);
+    EXPECT_EQ(o.highest.time, "2015-06-21T14:00");
+    EXPECT_EQ(o.highest.row + o.highest.col, 0);
+    EXPECT_EQ(o.lowest.after - o.lowest.before, 0);
+    EXPECT_EQ(o.lowest.col, 1) << "the first of equal ones";
+  }
 }
 
 // Steps of more than a day, however few, are numbered: hours of the day would come several times.

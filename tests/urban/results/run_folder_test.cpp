@@ -1,18 +1,23 @@
 // Reading runs again: percentiles against sorting, NetCDF against what was written.
 #include "urban/results/run_folder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "core/files/atomic_file.hpp"
 #include "core/numbers/statistics.hpp"
+#include "core/refusal.hpp"
 #include "core/temporary_folder.hpp"
 #include "io/rasters/netcdf/grid_series.hpp"
 #include "io/rasters/netcdf/grid_series_reader.hpp"
 #include "io/rasters/netcdf/netcdf_api.hpp"
+#include "io/text/file.hpp"
 #include "lockstep/error.hpp"
 #include "urban/results/percentiles.hpp"
+#include "urban/results/written_run.hpp"
 
 namespace lockstep::urban {
 namespace {
@@ -83,6 +88,43 @@ TEST(GridSeriesReader, ReadsWhatTheWriterWrote) {
   }
   EXPECT_THROW(io::GridSeriesReader(folder / "run.nc", 3, rows, cols), InputError);
   EXPECT_THROW(io::GridSeriesReader(folder / "none.nc", 2, rows, cols), InputError);
+}
+
+// A record as a run writes it, with one part that is another one.
+TEST(RunFolder, RecordsThatAreNoRuns) {
+  testing::WrittenRun run;
+  run.outputs["utci"] = [](size_t, int64_t, int64_t) { return 1.0f; };
+  run.summaries["utci_mean"] = [](int64_t, int64_t) { return 1.0f; };
+  run.times = {"2015-06-21T14:00", "2015-06-21T15:00", "2015-06-21T16:00"};
+  const TemporaryFolder folder;
+  run.write(folder.path());
+  const std::string record = io::read_text_file(folder / "run.json");
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string text = record;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    write_file(folder / "run.json", text.replace(at, from.size(), to));
+    return lockstep::test::refusal([&] { RunFolder{folder.path()}; });
+  };
+  EXPECT_EQ(refused("\"rows\": 4", "\"rows\": 4"), "");
+  const RunFolder whole(folder.path());
+  EXPECT_EQ(whole.step_min(), 60);
+  EXPECT_EQ(whole.pixel_m2(), 4);
+  const auto expect = [&](const char* part, const std::string& from, const std::string& to) {
+    const std::string said = refused(from, to);
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  };
+  for (const char* name : {"rows", "cols", "pixel_size", "steps", "from", "to", "outputs"})
+    expect(fmt::format("a record without '{}'", name).c_str(), fmt::format("\"{}\":", name), "\"other\":");
+  expect("a record of 'lockstep urban svf'", "lockstep urban run", "lockstep urban svf");
+  expect("rows", "\"rows\": 4", "\"rows\": 0");
+  expect("is not a length", "\"pixel_size\": 2", "\"pixel_size\": 0");
+  expect("is not a length", "\"pixel_size\": 2", "\"pixel_size\": -2");
+  expect("is not a time", "2015-06-21T14:00", "noon");
+  expect("3 steps between 'from' and 'to'", "2015-06-21T16:00", "2015-06-21T16:01");
+  expect("3 steps between 'from' and 'to'", "2015-06-21T16:00", "2015-06-21T14:00");
+  expect("4 x 6 pixels", "\"cols\": 6", "\"cols\": 5");
+  expect("no summary/other.tif or .npy", "summary/utci_mean.npy", "summary/other.npy");
 }
 
 }  // namespace

@@ -55,6 +55,13 @@ TEST(Parameters, OfThePublishedFormat) {
   EXPECT_EQ(p.wind_height_m, 4);
   EXPECT_EQ(p.person.height_m, 1.75);
   EXPECT_EQ(p.person.sex, Sex::female);
+  EXPECT_EQ(p.person.age_years, 40);
+  EXPECT_EQ(p.person.mass_kg, 70);
+  EXPECT_EQ(p.person.activity_w, 90);
+  EXPECT_EQ(p.person.clothing_clo, 0.8);
+  EXPECT_EQ(p.trunk_ratio, 0.3);
+  EXPECT_EQ(p.land_cover[1].emissivity, 0.94);
+  EXPECT_EQ(p.land_cover[1].tstart_k, -3.38);
   RadiationOptions options;
   p.apply(options);
   EXPECT_EQ(options.constants.absorption_short, 0.71);
@@ -77,6 +84,28 @@ TEST(Parameters, WhatIsRefused) {
               with("\"Asphalt\": 1,", "\"Asphalt\": 5,") + with("\"Asphalt\": 1,", "\"Asphalt\": \"x\","));
   expect_part("Ts_deg.Value.Grass",
               with("\"Ts_deg\": {\"Value\": {\"Grass\": 0.21,", "\"Ts_deg\": {\"Value\": {"));
+  // Numbers at their limits and just beyond.
+  struct Limits {
+    const char *name, *from;
+    std::vector<const char*> good, bad;
+  };
+  for (const Limits& l : {Limits{"Age", "40", {"1", "120"}, {"0.5", "121"}},
+                          {"Weight", "70.0", {"10", "300"}, {"9.5", "301"}},
+                          {"Height", "175", {"50", "250"}, {"49.5", "251"}},
+                          {"Activity", "90.0", {"0", "2000"}, {"-1", "2001"}},
+                          {"clo", "0.8", {"0.1", "4"}, {"0.05", "4.1"}},
+                          {"magl", "4.0", {"0.1", "500"}, {"0.05", "501"}},
+                          {"Transmissivity", "0.05", {"0", "1"}, {"-0.1", "1.1"}},
+                          {"Trunk_ratio", "0.3", {"0", "1"}, {"-0.1", "1.1"}},
+                          {"First_day_leaf", "100", {"1", "366"}, {"0.5", "367"}},
+                          {"absL", "0.96", {"0.01", "1"}, {"0", "1.01"}}}) {
+    const std::string member = fmt::format("\"{}\": ", l.name);
+    for (const char* good : l.good)
+      EXPECT_EQ(with(member + l.from, member + good), "") << l.name << " " << good;
+    for (const char* bad : l.bad)
+      expect_part(fmt::format(".{} is {}", l.name, bad), with(member + l.from, member + bad));
+  }
+  expect_part("PET_settings.Value.Sex is 'Other'", with("Female", "Other"));
   expect_part("JSON", refusal([] { parse_parameters("[", "p.json"); }));
   expect_part("Code.Value", refusal([] { parse_parameters("{}", "p.json"); }));
 }
@@ -139,6 +168,15 @@ TEST(Points, CsvAndGeoJson) {
   expect_part("[poi:2]", bad("id,x,y\na,east,4999\n"));
   expect_part("[poi:1]", bad("id,east\na,1\n"));
   expect_part("no points", bad("id,x,y\n"));
+  expect_part("a point without id [poi:2]", bad("id,x,y\n,1001,4999\n"));
+  expect_part("2 fields [poi:2]", bad("id,x,y\na,1001\n"));
+  // The corners of the raster, 30 columns and 20 rows of 2 m from (1000, 5000) on: its right and lower edges are outside.
+  for (const char* inside : {"1000,5000", "1059.999,4960.001"})
+    EXPECT_EQ(parse_points(fmt::format("x,y\n{}\n", inside), "poi", grid).at(0).id, "1") << inside;
+  for (const char* outside : {"999.999,4990", "1060,4990", "1010,5000.001", "1010,4960"})
+    expect_part("lies outside the raster", bad(fmt::format("x,y\n{}\n", outside)));
+  for (const char* far : {"lat,lon\n90.1,12\n", "lat,lon\n-90.1,12\n"}) expect_part("lat is '", bad(far));
+  for (const char* far : {"lat,lon\n57,180.1\n", "lat,lon\n57,-180.1\n"}) expect_part("lon is '", bad(far));
   expect_part("has no coordinate system", bad("id,lat,lon\na,57,12\n"));
   expect_part("not a point", bad(R"({"type":"Feature","geometry":{"type":"LineString","coordinates":[]}})"));
 }
@@ -241,6 +279,23 @@ TEST(Measured, SidesBecomeTheirMean) {
   EXPECT_TRUE(std::isnan(t.columns.at("Tmrt")[1]));
   expect_part("[m:2]", refusal([&] { parse_measured("hour,Tmrt\n30,1\n", "m", noon); }));
   expect_part("time or hour", refusal([&] { parse_measured("t,Tmrt\n30,1\n", "m", noon); }));
+  const MeasuredTable day = parse_measured("Lup,hour,Lside_north\n1,0,2\n3,1.5,4\nnan,24,5\n", "m", noon);
+  for (const auto& [k, time] :
+       {std::pair(0u, "2005-10-07T00:00"), {1u, "2005-10-07T01:30"}, {2u, "2005-10-08T00:00"}})
+    EXPECT_EQ(io::civil_text(day.times[k]), time);
+  EXPECT_EQ(day.step_min, 90);
+  EXPECT_EQ(day.columns.at("Ln"), (std::vector<double>{2, 4, 5}));
+  EXPECT_EQ(day.columns.count("Lside"), 0u) << "of one side";
+  EXPECT_TRUE(std::isnan(day.columns.at("Lup")[2]));
+  const auto refused = [&](const char* text) { return refusal([&] { parse_measured(text, "m", noon); }); };
+  for (const char* hour : {"-0.1", "24.1", "", "noon"})
+    expect_part("[m:2]", refused(fmt::format("hour,Tmrt\n{},1\n", hour).c_str()));
+  expect_part("Tmrt is 'hot' [m:3]", refused("hour,Tmrt\n1,1\n2,hot\n"));
+  expect_part("3 fields [m:2]", refused("hour,Tmrt\n1,1,1\n"));
+  expect_part("measurements out of order", refused("hour,Tmrt\n2,1\n1,1\n"));
+  expect_part("measurements out of order", refused("hour,Tmrt\n2,1\n2,1\n"));
+  expect_part("no rows of measurements", refused("hour,Tmrt\n"));
+  expect_part("an empty file", refused(""));
 }
 
 TEST(Summary, HoursMeansAndHighest) {
