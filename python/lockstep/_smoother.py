@@ -3,8 +3,8 @@ import numpy as np
 
 from . import _core
 from ._device import chosen, warn_fallbacks
-from ._errors import InputError, text
-from ._terms import BlockSet, TermSet, _block_sets, _flat, _instances, _loss_of, _number_of, _numbers, _one, _traced
+from ._errors import InputError, text, whole
+from ._terms import BlockSet, TermSet, _block_sets, _flat, _instances, _list_of, _loss_of, _number_of, _numbers, _one, _traced
 from .solve import Problem, Summary
 
 _WHERE = "lockstep.solve.Smoother"
@@ -46,8 +46,9 @@ class Smoother:
         if width is None or (size is not None and size != width):
             raise InputError(f"size {size} of {manifold}", f"{_WHERE}.add_set",
                              "the numbers of a block" if manifold not in _SIZES else str(width))
-        number = self._core.add_set(name, manifold, int(width), float(unit))
-        self._sets.append(BlockSet(number, name, int(width), self._core))
+        width = whole(width, "size", f"{_WHERE}.add_set", 1)
+        number = self._core.add_set(name, manifold, width, float(unit))
+        self._sets.append(BlockSet(number, name, width, self._core))
         return self._sets[-1]
 
     def append_blocks(self, blocks, values, time=None):
@@ -101,7 +102,7 @@ class Smoother:
     def weigh(self, terms, weights):
         """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
         instance. Instances in the prior keep their weight."""
-        self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
+        self._core.weigh(self._own(terms), _list_of(weights, "weights"))
 
     def update(self):
         """Processes the changes since the last update. Returns the numbers of relinearised and eliminated blocks, of cliques,
@@ -112,7 +113,7 @@ class Smoother:
 
     def solve(self, max_iterations=100):
         """Processes the changes and iterates until steps reach rounding level. Returns the number of iterations."""
-        found = self._core.solve(int(max_iterations))
+        found = self._core.solve(whole(max_iterations, "max_iterations", f"{_WHERE}.solve", 1))
         warn_fallbacks(self._device)
         return found
 

@@ -50,6 +50,11 @@ def _numbers(values, name, columns=None):
     return array
 
 
+def _list_of(values, name):
+    """Real numbers along one axis, or one, for the core."""
+    return np.atleast_1d(real_numbers(values, name, np.float64)).tolist()
+
+
 def _traced(function, shapes):
     """`function(*blocks, data)` for the core: blocks and data as Vec."""
 

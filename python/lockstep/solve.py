@@ -20,7 +20,7 @@ from ._device import chosen, warn_fallbacks
 from ._errors import InputError, text, whole
 from ._expr import Value, Vec, where  # noqa: F401
 from ._options import described
-from ._terms import BlockSet, TermSet, _block_sets, _entries, _flat, _instances, _loss_of, _number_of, _numbers, _one, _traced
+from ._terms import BlockSet, TermSet, _block_sets, _entries, _flat, _instances, _list_of, _loss_of, _number_of, _numbers, _one, _traced
 
 
 class Problem:
@@ -117,7 +117,7 @@ class Problem:
     def weigh(self, terms, weights):
         """Sets weights of instances: each contributes weight times 1/2 rho(|r|^2). One non-negative number, or one per
         instance."""
-        self._core.weigh(self._own(terms), [float(w) for w in np.atleast_1d(weights)])
+        self._core.weigh(self._own(terms), _list_of(weights, "weights"))
 
     def remove(self, terms):
         """Removes instances permanently."""
@@ -295,7 +295,7 @@ def _weights(name, errors, count, **given):
     if len(said) != (1 if errors else 0):
         raise InputError(f"{len(said)} of {', '.join(given)}", f"factors {name}", "one of them" if errors else "none")
     kind, value = said[0]
-    array, shape = np.asarray(value, dtype=np.float64), (errors,) if kind == "standard_deviations" else (errors, errors)
+    array, shape = real_numbers(value, f"factors {name}, {kind}", np.float64), (errors,) if kind == "standard_deviations" else (errors, errors)
     if kind == "standard_deviations" and errors == 1 and array.ndim <= 1 and array.shape in ((), (count,)):
         array = array.reshape(-1, 1)
     if array.shape not in (shape, (count, *shape), (1, *shape)):

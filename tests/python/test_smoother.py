@@ -165,3 +165,18 @@ def test_functions_of_host_kinds_do_not_change_their_smoother():
     work[0] = None
     smoother.solve()
     assert smoother.cost() < 1e-15 and smoother.instance_count() == 4
+
+
+def test_numbers_that_would_be_cut_are_refused():
+    smoother = solve.Smoother(device="cpu")
+    with pytest.raises(ls.InputError, match="size 1.5"):
+        smoother.add_set("x", size=1.5)
+    with pytest.raises(ls.InputError, match="max_iterations 2.7"):
+        smoother.solve(2.7)
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0]])
+    terms = problem.add_terms("t", lambda x: x - 1, [x], [[0]])
+    for wrong, words in ((np.ma.array([1.0], mask=[1]), "masked elements"), ([1j], "complex numbers")):
+        with pytest.raises(ls.InputError, match=words + ".*weights"):
+            problem.weigh(terms, wrong)
+    problem.weigh(terms, 2)
