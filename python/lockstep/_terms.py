@@ -102,7 +102,7 @@ def _block_sets(name, blocks):
 def _whole(values, what, where):
     """Whole numbers, which floats may be too, as an array."""
     array = np.asarray(values)
-    numbers = array.dtype.kind in "biuf"
+    numbers = array.dtype.kind in "iuf"  # a mask is no list of numbers
     wrong = ~((array > -2**31) & (array < 2**31) & (array == np.trunc(array))) if numbers else np.ones(array.shape, bool)
     if wrong.any():
         raise InputError(f"{what} {array[wrong][0]}", where, "whole numbers below 2^31")

@@ -189,3 +189,17 @@ def test_dogbox_where_a_gradient_pulls_out_of_a_bound():
     expected = peer(lambda p: p[0] * np.exp(-p[1] * t) + p[2] - y, [2, 1, 0.1], bounds=bounds, method="dogbox")
     assert found.nfev < 60 and list(found.active_mask) == [1, 0, 0]
     np.testing.assert_allclose(found.x, expected.x, rtol=2e-4)
+
+
+def test_masks_are_not_numbers_of_instances():
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[0.0]])
+    terms = problem.add_terms("t", lambda x, d: x - d[0], [x], [[0]] * 3, data=[[1.0], [3.0], [20.0]])
+    mask = np.array([False, False, True])
+    with pytest.raises(ls.InputError, match="whole numbers"):
+        problem.enable(terms, mask, False)
+    problem.enable(terms, np.flatnonzero(mask), False)
+    problem.minimize(device=HOST)
+    assert problem.values(x)[0, 0] == pytest.approx(2)
+    with pytest.raises(ls.InputError, match="whole numbers"):
+        problem.add_terms("u", lambda x: x, [x], np.array([[False]]))

@@ -34,7 +34,7 @@ if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as lockstep does
 for done in (10, 55, 100):
     sys.stderr.write("\\rparts [##..] %3d %% %d/100 0:00 left" % (done, done))
     sys.stderr.flush()
-sys.stderr.write("\\n[lockstep] warning: a doubt\\n")
+sys.stderr.write("\\n[lockstep] warning: a doubt about 10 % of it\\n")
 sys.stderr.flush()
 if mode == "wait":
     time.sleep(60)
@@ -143,7 +143,7 @@ class Plugin(unittest.TestCase):
         self.assertEqual({path: layer.hint for path, layer in context.layers.items()}, {"o/utci_mean.tif": 2, "o/run.nc": 3})
         self.assertTrue(found["terminal"], "the program draws progress on terminals alone")
         self.assertEqual(feedback.percent, [10, 55, 100, 100])
-        self.assertEqual(feedback.warnings, ["[lockstep] warning: a doubt"])
+        self.assertEqual(feedback.warnings, ["[lockstep] warning: a doubt about 10 % of it"])
         stats = self.algorithms["stats"].processAlgorithm(
             {"run": "day", "areas": "a.gpkg|layername=yards", "out": "t.csv"}, context, Feedback())
         self.assertEqual(json.loads(stats["RESULT"])["argv"],

@@ -58,6 +58,28 @@ def write(folder):
     return names
 
 
+def wrong(folder):
+    """Files that are no north-up heights in metres."""
+    names = []
+
+    def write(name, crs="EPSG:32632", transform=rasterio.transform.from_origin(500000, 6400000, 2, 2), scale=None, units=None):
+        with rasterio.open(folder / f"{name}.tif", "w", driver="GTiff", height=20, width=20, count=1, dtype="float32", crs=crs, transform=transform) as f:
+            f.write(np.full((20, 20), 3, "f4"), 1)
+            if scale:
+                f.scales = (scale,)
+            if units:
+                f.units = (units,)
+        names.append(name)
+
+    write("mercator", "EPSG:3857")
+    write("scaled", scale=0.01)
+    write("centimetres", units="cm")
+    write("feet", units="ft")
+    write("vertical feet", "EPSG:3006+6360")
+    write("south up", transform=rasterio.transform.Affine(2, 0, 500000, 0, 2, 6400000))
+    return names
+
+
 def places():
     rows = []
     for epsg, x, y in ((32632, 4e5, 64e5), (32756, 334e3, 6251e3), (3006, 319e3, 64e5), (25833, 39e4, 582e4), (26918, 583e3, 4507e3), (7856, 334e3, 6251e3),
@@ -70,4 +92,4 @@ def places():
 if sys.argv[2:] == ["read"]:
     print(json.dumps(read(sys.argv[1])))
 else:
-    print(json.dumps({"files": write(Path(sys.argv[1])), "places": places()}))
+    print(json.dumps({"files": write(Path(sys.argv[1])), "wrong": wrong(Path(sys.argv[1])), "places": places()}))

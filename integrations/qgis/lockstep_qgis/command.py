@@ -72,7 +72,7 @@ def run(command, values, progress=lambda percent: None, say=lambda line: None, c
         shown = False
         while lines:
             line = lines.pop(0)
-            percent = _PERCENT.search(line)
+            percent = not line.startswith("[lockstep]") and _PERCENT.search(line)  # a warning may have a share in it
             if percent:
                 progress(int(percent.group(1)))
             elif line:

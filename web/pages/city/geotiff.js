@@ -4,7 +4,7 @@
 const kinds = { 1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8 };  // bytes of a TIFF type
 const tags = { 256: "width", 257: "height", 258: "bits", 259: "compression", 273: "offsets", 277: "samples", 278: "rows", 279: "counts", 284: "planar",
   317: "predictor", 322: "tileWidth", 323: "tileHeight", 324: "offsets", 325: "counts", 339: "format", 33550: "scale", 33922: "tie", 34264: "matrix",
-  34735: "keys", 42113: "nodata" };
+  34735: "keys", 42112: "metadata", 42113: "nodata" };
 const largestGrid = 4_000_000;
 
 /** What is wrong with a file, as a sentence. */
@@ -103,11 +103,25 @@ function undoPredictor(predictor, bytes, { columns, rows, samples, size, little 
 const getters = { "1 8": "getUint8", "1 16": "getUint16", "1 32": "getUint32", "2 8": "getInt8", "2 16": "getInt16", "2 32": "getInt32",
   "3 32": "getFloat32", "3 64": "getFloat64" };
 
+const feet = new Set([6360, 8228]);  // EPSG codes of vertical systems
+/** Refuses values that are not heights in metres as they stand. */
+function expectMetres(metadata, name) {
+  for (const [, attributes, text] of metadata.matchAll(/<Item\b([^>]*)>([^<]*)<\/Item>/g)) {
+    const role = /role="(\w+)"/.exec(attributes)?.[1];
+    if ((role === "scale" && Number(text) !== 1) || (role === "offset" && Number(text) !== 0))
+      fail(name, `packed values, with a ${role} of ${text}`, "heights as they are (gdal_translate -unscale -ot Float32)");
+    if (role === "unittype" && !/^(m|met(er|re)s?)$/i.test(text.trim())) fail(name, `heights in ${text}`, "metres");
+  }
+}
+
 /** Where the grid is on the map: pixel size, upper left corner, EPSG code; {} where the file does not say. */
 function mapOf(found, name) {
-  const { scale, tie, matrix, keys = [] } = found, map = {};
+  const { scale, tie, matrix, keys = [], metadata = "" } = found, map = {};
+  expectMetres(metadata, name);
   if (matrix?.length === 16) {
     if (matrix[1] !== 0 || matrix[4] !== 0) fail(name, "the grid is rotated", "north up");
+    if (!(matrix[0] > 0 && matrix[5] < 0)) fail(name, "the grid is mirrored", "its first row in the north and its first column in the west");
+    if (Math.abs(matrix[0] + matrix[5]) > 1e-3 * matrix[0]) fail(name, `pixels of ${matrix[0]} × ${-matrix[5]}`, "square ones");
     [map.pixelSize, map.x, map.y] = [matrix[0], matrix[3], matrix[7]];
   } else if (scale?.length >= 2) {
     if (Math.abs(scale[0] - scale[1]) > 1e-3 * Math.abs(scale[0])) fail(name, `pixels of ${scale[0]} × ${scale[1]}`, "square ones");
@@ -118,7 +132,9 @@ function mapOf(found, name) {
     const [key, where, , value] = keys.slice(k, k + 4);
     if (where !== 0) continue;
     if (key === 1024 && value === 2) fail(name, "pixels are in degrees", "a projection in metres, such as UTM (gdalwarp -t_srs)");
+    if (key === 3072 && value === 3857) fail(name, "Web Mercator, whose metres are not those of the ground", "a projection such as UTM (gdalwarp -t_srs)");
     if (key === 3072 && value !== 32767) map.epsg = value;
+    if ((key === 4099 && value !== 9001) || (key === 4096 && feet.has(value))) fail(name, "its vertical unit is not the metre", "heights in metres");
     if (key === 3076 && value !== 9001) fail(name, "the projection's unit is not the metre", "metres");
   }
   if (map.pixelSize !== undefined && !(map.pixelSize > 0 && map.pixelSize < 1e6)) fail(name, `pixels of ${map.pixelSize} m`, "a size above 0");
