@@ -213,6 +213,39 @@ TEST(CurveEnsembles, TheTrendMeetsTheRecentRows) {
   EXPECT_GT(std::abs(ensemble.power_law(middle) / recent - 1), 0.006) << "a fit alone is off";
 }
 
+// As lockstep/forecast/sweep.hpp promises: rows, floors and amplitudes, and a scatter of single rows about their neighbours of
+// 0.6 % to 10 %, which correlations up to 0.6 make smaller by sqrt(1 - rho).
+TEST(SyntheticSweeps, AreWhatTheirParametersSay) {
+  const Sweep sweep = synthetic_sweep(60, 5);
+  ASSERT_EQ(sweep.losses.size(), 60u);
+  ASSERT_EQ(sweep.steps.size(), 150u);
+  EXPECT_EQ(sweep.steps.front(), 10);
+  EXPECT_EQ(sweep.steps.back(), 1500);
+  double least = 1, most = 0, lowest = 9, highest = 0;
+  for (const std::vector<double>& losses : sweep.losses) {
+    ASSERT_EQ(losses.size(), 150u);
+    EXPECT_LT(losses[0], (1.2 + 2.5) * std::exp(0.4));
+    double end = 0, differences = 0;
+    for (size_t k = 130; k < 150; ++k) end += losses[k] / 20;
+    // Second differences of the last 100 rows, in which the curve itself is straight.
+    for (size_t k = 50; k < 148; ++k)
+      differences += std::pow(std::log(losses[k] * losses[k + 2] / (losses[k + 1] * losses[k + 1])), 2) / 98;
+    const double scatter = std::sqrt(differences / 6);
+    least = std::min(least, scatter), most = std::max(most, scatter);
+    lowest = std::min(lowest, end), highest = std::max(highest, end);
+    EXPECT_GT(end, 0.09);
+    EXPECT_LT(end, 1.2 + 2.5);
+  }
+  EXPECT_TRUE(least > 0.003 && least < 0.01) << least;
+  EXPECT_TRUE(most > 0.05 && most < 0.12) << most;
+  EXPECT_LT(lowest, 0.5);
+  EXPECT_GT(highest, 1.2);
+  EXPECT_EQ(synthetic_sweep(60, 5).losses, sweep.losses);
+  EXPECT_EQ(synthetic_sweep(9, 5).losses[8], sweep.losses[8])
+      << "a run does not depend on how many there are";
+  EXPECT_NE(synthetic_sweep(60, 6).losses[0], sweep.losses[0]);
+}
+
 TEST(CurveDocuments, HaveEachNumberUnderItsName) {
   CurveForecast f;
   f.prediction = {{1, 2, 3, 4, 5, 6}};

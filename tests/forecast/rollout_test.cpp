@@ -179,6 +179,15 @@ TEST_P(RolloutOn, TwoHotHeadsAgreeWithTheReference) {
   EXPECT_GT(f.aleatoric, 0);
   EXPECT_GT(f.epistemic, 0);
   EXPECT_DOUBLE_EQ(f.sigma, std::sqrt(f.aleatoric + f.epistemic));
+  // At each step: the variance of the two members, and the mean of the variances that their heads give.
+  ASSERT_EQ(f.sigmas.size(), 6u);
+  const std::vector<Array> raw = other.raw();
+  for (int64_t t = 0; t < 6; ++t) {
+    const double a = f.members[0].trajectory[size_t(t)], b = f.members[1].trajectory[size_t(t)];
+    const double own = (raw[4].at<double>(0, 0, t) + raw[4].at<double>(1, 0, t)) / 2;
+    EXPECT_NEAR(f.sigmas[size_t(t)], std::sqrt((a - b) * (a - b) / 4 + own), 1e-12) << t;
+  }
+  EXPECT_DOUBLE_EQ(f.sigmas.back(), f.sigma);
 }
 
 TEST_P(RolloutOn, UsesTheBytesItPredicts) {
