@@ -27,8 +27,8 @@ def reproduce(folder, *, device=None, keep=False):
     files.
 
     `folder` is only read. `device` overrides the recorded device; `keep` keeps the files of the second run. Returns
-    the program's JSON: `same`, `files` (path, verdict, differing_bits, max_abs) and `since`. Raises InputError if an
-    input is missing or has changed, or if the record was edited.
+    the program's JSON: `identical` and `different` (numbers of files), `files` (path, verdict, differing_bits, max_abs)
+    and `since`. Raises InputError if an input is missing or has changed, or if the record was edited.
     """
     words = [folder] + (["--device", device if isinstance(device, str) else device.name] if device else []) + (["--keep"] if keep else [])
     return _run("reproduce", *words)
