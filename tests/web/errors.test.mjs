@@ -166,6 +166,12 @@ test("numbers that an element type does not hold", () => {
     ["f32", [null]], ["f32", ["1"]], ["f64", [[1]]], ["f16", [1.5]], ["bf16", [1]]]) refused(type, list);
 });
 
+test("numbers stored into bytes", () => {
+  for (const value of [300, -1, 0.5])
+    check(failing((at, out) => out.store(at, value), { out: Out("u8") }), /stored in out, of u8/, /0 to 255/);
+  ls.kernel({ out: Out("u8") }, (at, out) => out.store(at, 255)).dispose();
+});
+
 test("numbers that an element type holds", async () => {
   for (const [type, list] of [["i32", [-(2 ** 31), 2n]], ["u32", [2 ** 32 - 1]], ["u8", [255]], ["i64", [-(1n << 63n), 5]], ["u64", [(1n << 64n) - 1n]], ["f32", [NaN, Infinity, -0.5]], ["f64", [0.1]]])
     assert.deepEqual(Array.from(await device.array(type, list.length, list).download(), String), list.map(String), type);

@@ -107,7 +107,10 @@ export class TracedBuffer {
   /** The value comes last. */
   store(...coordinatesAndValue) {
     if (this._as.kind === "read") throw new InputError(`a store into ${this._as.name}, which is Grid`, authorsPlace(), "Out or InOut");
-    const value = operand(coordinatesAndValue.at(-1), valueType(this._as.type));
+    const given = coordinatesAndValue.at(-1);
+    if (this._as.type === "u8" && typeof given === "number" && !(Number.isInteger(given) && given >= 0 && given <= 255))
+      throw new InputError(`${given} stored in ${this._as.name}, of u8`, authorsPlace(), "0 to 255");
+    const value = operand(given, valueType(this._as.type));
     traced(this._core, "store", { ...this._at(coordinatesAndValue.slice(0, -1)), value });
   }
   /** add, min, max, or, and, exchange on i32 and u32 at explicit coordinates; gives the old value. */
