@@ -162,7 +162,8 @@ test("a series keeps its own grids, or says that it is over", async () => {
   const city = await ls.city({ dsm: flat(Float32Array, 12), pixel_size: 1, device: "cpu" });
   const at = (hour, outputs) => city.series({ weather, ...place, start: `2015-06-21T${hour}:00`, end: `2015-06-21T${hour}:00`, outputs });
   const first = await at(12, "tmrt,utci"), warm = Array.from(await first.grid("tmrt", 0));
-  const second = await at(15, "utci,tmrt");
+  const both = await Promise.allSettled([at(15, "utci,tmrt"), at(16, "tmrt")]), second = both[0].value;
+  assert.ok(both[1].reason instanceof InputError && /another one of this city/.test(both[1].reason.message));
   await assert.rejects(first.grid("tmrt", 0), (error) => error instanceof InputError && /a later one/.test(error.message));
   assert.notDeepEqual(Array.from(await second.grid("tmrt", 0)), warm);
 });

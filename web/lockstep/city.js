@@ -13,6 +13,7 @@ const ofCity = ["trunk_ratio", "dsm_heights", "canopy", "pixel_size", "band"];
 export class City {
   #core;
   #series;  // the one whose grids the core has
+  #computing = false;
   constructor(core, { handle, rows, cols, pixel_size, missing, plants, relief, doubts = [], ...status }) {
     this.#core = core;
     this.handle = handle;
@@ -72,8 +73,13 @@ export class City {
       if (options[name]) throw new InputError(`option ${name}`, "city.series", "none of the files of a run: a page gets the grids");
     for (const name of ofCity)
       if (name in options) throw new InputError(`option ${name}`, "city.series", "options of the city in lockstep.city");
+    if (this.#computing) throw new InputError("a series while another one of this city is computed", "city.series", "a page that awaits each");
+    this.#computing = true;
     this.#series = null;
-    const { times, outputs, tiles } = await this.#ask("begin_series", { weather, convergence, side, options });
+    return this.#compute({ weather, convergence, side, options }, onTile).finally(() => (this.#computing = false));
+  }
+  async #compute(request, onTile) {
+    const { times, outputs, tiles } = await this.#ask("begin_series", request);
     const own = (this.#series = {});
     const grid = async (output, step) => {
       if (this.#series !== own) throw new InputError("a series that a later one of this city replaced", "grid", "the last series");
