@@ -8,7 +8,7 @@
 namespace lockstep {
 
 bool overwrites(const Kernel& kernel, const std::string& buffer) try {
-  const ir::Function f = gradients::plain_form(traced_form(kernel));
+  const ir::Function f = gradients::plain_form(ir::traced_form(kernel));
   return f.domain == ir::Domain::points && std::ranges::any_of(f.blocks[0], [&](ir::Id id) {
            const ir::Instruction& i = f[id];
            return i.op == ir::Op::store && f.buffers[i.imm].name == buffer &&
