@@ -133,19 +133,14 @@ def table(found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", nargs="?")
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--from", dest="source", type=pathlib.Path)
-    parser.add_argument("--docs", type=pathlib.Path)
-    parser.add_argument("--check", action="store_true")
+    marked.add_options(parser)
     options = parser.parse_args()
     if options.program:
         found = measure(options.program)
         print(table(found))
         if options.out:
             options.out.write_text(json.dumps(found, indent=1) + "\n")
-    if options.source:
-        marks = f"<!-- {options.source.stem} -->", f"<!-- /{options.source.stem} -->"
-        marked.place(table(json.loads(options.source.read_text())) + "\n", marks, options.docs, options.source, options.check)
+    marked.place_stored(options, table)
 
 
 if __name__ == "__main__":

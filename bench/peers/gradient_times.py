@@ -333,10 +333,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--machine", default="two cores (x86_64) that others used too: least of many launches")
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--from", dest="source", type=pathlib.Path)
-    parser.add_argument("--docs", type=pathlib.Path)
-    parser.add_argument("--check", action="store_true")
+    marked.add_options(parser)
     options = parser.parse_args()
     if options.system:
         found = measure(options.system, options.threads, options.seconds, Sizes(options.device))
@@ -345,9 +342,7 @@ def main():
             result.update(machine=options.machine, device=options.device, threads=options.threads, command="bench/peers/gradient_times.py")
             result["systems"][options.system] = found
             options.out.write_text(json.dumps(result, indent=1) + "\n")
-    if options.source:
-        marks = f"<!-- {options.source.stem} -->", f"<!-- /{options.source.stem} -->"
-        marked.place(table(json.loads(options.source.read_text())) + "\n", marks, options.docs, options.source, options.check)
+    marked.place_stored(options, table)
 
 
 if __name__ == "__main__":

@@ -373,8 +373,8 @@ def _on_host(x, memory):
 
 
 def real_numbers(x, name, dtype=None):
-    """NumPy's array of x, of a type if given. Rejects what NumPy would convert with a
-    loss: masked elements, complex numbers, dates."""
+    """NumPy's array of x, of a type if given. Rejects what NumPy would convert with a loss: masked elements, complex numbers,
+    dates."""
     if isinstance(x, Array):
         x = x.numpy()
     _refuse_masked(x, name)

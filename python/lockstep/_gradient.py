@@ -49,7 +49,7 @@ class _Derivative:
         self.kernel, self._inputs, self._outputs = kernel, inputs, outputs
         self._root, self._names = (kernel._root, kernel._own_names) if isinstance(kernel, Tangent) else (kernel, names_of(kernel))
         self._root_names = {name for name, _ in self._root._parameters}
-        self._memory_bytes, self._made = int(memory_bytes), {}
+        self._memory_bytes, self._made, self._overwrites = int(memory_bytes), {}, {}
         for what, chosen_names in (("input", inputs), ("output", outputs)):
             for name in chosen_names or ():
                 if name not in self._names:
@@ -270,7 +270,10 @@ class Derivatives:
             return False
         gradient = self._kept(Gradient, (), (), self.memory_bytes)
         kinds = tuple(gradient._kind(n, hint, arrays) for n, hint in gradient._root._parameters)
-        return _core.overwrites(self.kernel._traced(len(self.extent), kinds)._core, gradient._names[name])
+        traced = self.kernel._traced(len(self.extent), kinds)
+        if (traced, name) not in gradient._overwrites:
+            gradient._overwrites[traced, name] = _core.overwrites(traced._core, gradient._names[name])
+        return gradient._overwrites[traced, name]
 
     def forward(self, inputs, outputs):
         """The kernel in forward mode. The gradient of a sum of directions times gradients, weighted by seeds, is the

@@ -167,10 +167,19 @@ class Grid:
         return rasterio.open(path)
 
 
-def place_of(first, reads):
+def read_grids(grids, nodata_of):
+    """The grids that are given, on the first one; nodata_of(name): marker of missing cells."""
+    reads = []
+    for name, grid in grids.items():
+        if grid is not None:
+            reads.append(Grid(grid, name, nodata_of(name)))
+            reads[0].take_along(reads[-1])
+    return reads
+
+
+def place_of(reads):
     """Where the first grid lies. All are asked, since each may have heights in another unit."""
-    places = [read.find_place() for read in reads if read is first or read.name in _HEIGHTS]
-    return places[0]
+    return [read.find_place() for read in reads if read.name in _HEIGHTS][0]
 
 
 def pixel_size_of(given, grid, where):

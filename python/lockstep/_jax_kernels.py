@@ -18,7 +18,8 @@ def launch(kernel, extent, *, shapes=None, device="cpu", **values):
     values: arguments by name, except those that the kernel only writes; arrays that it reads and writes have their
     contents from before the launch. shapes: {name: shape} of written arrays, or {name: jax.ShapeDtypeStruct}; the
     default is the extent, with the type of the annotation or of the first array. The result is a tuple in the order
-    of the parameters, or one array; elements that the kernel does not write are 0. Each call copies through the host, regardless of the device.
+    of the parameters, or one array; elements that the kernel does not write are 0. Each call copies through the host,
+    regardless of the device.
 
         @jax.jit
         def step(t, a):

@@ -73,24 +73,27 @@ class _Launch(torch.autograd.Function):
 
 def _unwritten(ctx, outputs, values, place):
     """{output: which of its elements the launch leaves as they were}, by two launches into known contents."""
-    hints, filled = dict(ctx.kernel._parameters), []
-
-    def argument(name, shape, dtype, number):
-        access, value = hints[name].access, _plain(values.get(name))
-        if access == "write":
-            return torch.full(shape, number, dtype=dtype, device=place)
-        if access == "number":
-            return value.item() if isinstance(value, torch.Tensor) else value
-        return value.clone() if access == "read_write" else value
-
-    for number in (0, 1):
-        filled.append({n: argument(n, *of, number) for n, *of in zip(hints, ctx.shapes, ctx.types)})
-    arrays = {n: asarray(v) for n, v in filled[0].items() if hints[n].access != "number"}
+    hints, plain = dict(ctx.kernel._parameters), {n: _plain(v) for n, v in values.items()}
+    room = {n: torch.empty(shape, dtype=dtype, device=place)
+            for (n, hint), shape, dtype in zip(hints.items(), ctx.shapes, ctx.types) if hint.access == "write"}
+    arrays = {n: asarray(a) for n, a in {**plain, **room}.items() if hints[n].access != "number"}
     launch = Derivatives(ctx.kernel, ctx.device, ctx.extent)
     outputs = [name for name in outputs if not launch.overwrites(name, arrays)]
-    for arguments in filled if outputs else ():
+    if not outputs:
+        return {}
+
+    def argument(name, number):
+        access = hints[name].access
+        if access == "write":
+            return torch.full_like(room[name], number)
+        if access == "number":
+            return plain[name].item() if isinstance(plain[name], torch.Tensor) else plain[name]
+        return plain[name].clone() if access == "read_write" else plain[name]
+
+    zeros, ones = ({n: argument(n, number) for n in hints} for number in (0, 1))
+    for arguments in (zeros, ones):
         ctx.kernel._launch(ctx.device, ctx.extent, list(arguments.values()))
-    return {name: (filled[0][name] == 0) & (filled[1][name] == 1) for name in outputs}
+    return {name: (zeros[name] == 0) & (ones[name] == 1) for name in outputs}
 
 
 class _Reverse(torch.autograd.Function):

@@ -14,7 +14,7 @@ from . import _core
 from ._array import real_numbers
 from ._device import chosen, warn_fallbacks
 from ._errors import InputError, text
-from ._grids import Grid, pixel_size_of, place_of
+from ._grids import pixel_size_of, place_of, read_grids
 from ._options import described
 
 SKY_VIEW_NAMES = tuple(kind + side for kind in ("svf", "svf_veg", "svf_aveg")
@@ -26,17 +26,10 @@ def _compute(work, call, device, grids, pixel_size, nodata, options):
     where = "lockstep.urban." + call
     if grids["dsm"] is None:
         raise InputError("no dsm", where, "heights of ground and buildings, (rows, cols), metres")
-    first, arrays, reads = None, {}, []
-    for name, grid in grids.items():
-        if grid is None:
-            continue
-        read = Grid(grid, name, None if name.startswith("wall") else nodata)
-        first = first or read
-        first.take_along(read)
-        arrays[name] = read.values
-        reads.append(read)
+    reads = read_grids(grids, lambda name: None if name.startswith("wall") else nodata)
+    first, arrays = reads[0], {read.name: read.values for read in reads}
     size = float(pixel_size_of(pixel_size, first, where))
-    place = place_of(first, reads)
+    place = place_of(reads)
     device = chosen(device)
     found = work(device._core, arrays, place.get("pixel_size", size), options)
     warn_fallbacks(device)
@@ -154,16 +147,12 @@ def _city_arrays(arguments, nodata):
     given = {name: arguments[name] for name in _GRIDS if arguments.get(name) is not None}
     if all(_is_path(grid) for grid in given.values()):
         return None, None
-    arrays, first, reads = {}, None, []
-    for name, grid in given.items():
-        read = Grid(grid, name, nodata)
-        first = first or read
-        first.take_along(read)
-        arrays[name] = read.values
-        reads.append(read)
+    reads = read_grids(given, lambda name: nodata)
+    first, arrays = reads[0], {read.name: read.values for read in reads}
+    for name in arrays:
         del arguments[name]
     arguments["pixel_size"] = float(pixel_size_of(arguments.get("pixel_size"), first, "lockstep.urban.run"))
-    first.place = place_of(first, reads)
+    first.place = place_of(reads)
     return arrays, first
 
 

@@ -105,9 +105,9 @@ struct EncodedFields {
 
 /// Encodes `fields` (frames, ny, nx), f32 or f64, with a codec of their first frame. f64 is rounded to f32 first, which
 /// counts towards `max_error`. The cut of v2 is the largest that `share` requires in up to 16 frames, from the first to
-/// the last. With `max_error` (v2 only), the cut and the steps follow from the bound. Throws InputError for values that are not finite, naming frame and point, for other shapes and for negative
-/// bounds. With `max_error`, throws UnsupportedError on WebGPU and in fast numerics, because their predictions have
-/// other bits.
+/// the last. With `max_error` (v2 only), the cut and the steps follow from the bound. Throws InputError for values that
+/// are not finite, naming frame and point, for other shapes and for negative bounds. With `max_error`, throws
+/// UnsupportedError on WebGPU and in fast numerics, because their predictions have other bits.
 EncodedFields encode_fields(const Device& device, const CodecOptions& options, const Array& fields,
                             std::optional<double> max_error = {});
 /// The decoded fields (frames, ny, nx), f32. Fields with a bound have the decoder `mean` only. Throws InputError for

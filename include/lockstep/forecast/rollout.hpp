@@ -76,8 +76,8 @@ struct RandomModelOptions {
 /// numbers are counter-based and the same on every computer.
 RolloutModel random_rollout_model(const RandomModelOptions& options);
 /// Reads a model (.npz) with the arrays W_z W_r W_h, U_z U_r U_h, b_z b_r b_h, w, features and, optionally, h0,
-/// rb_z rb_r rb_h, P P_b V V_b, gru and heads (names in UTF-8, u8). Throws InputError, naming file and array, for a missing array, another shape or type, and
-/// values that are not finite.
+/// rb_z rb_r rb_h, P P_b V V_b, gru and heads (names in UTF-8, u8). Throws InputError, naming file and array, for a
+/// missing array, another shape or type, and values that are not finite.
 RolloutModel load_rollout_model(const std::filesystem::path& path, Heads heads = Heads::classic);
 /// Writes the arrays that load_rollout_model() reads.
 void save_rollout_model(const RolloutModel& model, const std::filesystem::path& path);
