@@ -3,7 +3,7 @@
     PYTHONPATH=build/python python bench/peers/gradient_times.py SYSTEM [--device cuda] [--threads 2] [--seconds 2] [--out FILE]
     python bench/peers/gradient_times.py --from bench/results/gradients-cpu.json --docs docs/gradients.md [--check]
 
-SYSTEM is lockstep, warp, taichi or torch; --out adds its times to the file. Each time is the least of the launches that fit into
+SYSTEM is lockstep, fast (lockstep in fast numerics), warp, taichi or torch; --out adds its times to the file. Each time is the least of the launches that fit into
 --seconds, each of which is waited for. Gradients are by x, for cotangents of 1, in f32. Warp's CPU kernels use one thread. What each
 system computes is compared with closed forms or with float64 first.
 """
@@ -71,7 +71,7 @@ def least(run, seconds):
     return {"ms": round(min(times) * 1e3, 4), "launches": len(times)}
 
 
-def lockstep(threads, sizes):
+def lockstep(threads, sizes, numerics="exact"):
     """{name: (forward, backward, gradient as an array)} of a system, and its version."""
     import lockstep as ls
     import numpy as np
@@ -107,7 +107,7 @@ def lockstep(threads, sizes):
             total += 1 / (d * d + 0.1)
         y[at] = +total
 
-    device, made = ls.Device("cpu", threads=threads) if sizes.device == "cpu" else ls.Device("cuda"), {}
+    device, made = ls.Device(sizes.device, threads=threads if sizes.device == "cpu" else 0, numerics=numerics), {}
     waited = lambda launch, arrays, names: (launch(*arrays, **names), device.synchronize())
     for name, kernel in (("heat", heat), ("gather", gather), ("newton", newton), ("nested", nested), ("pairs", pairs)):
         own = [ls.asarray(a, device, copy=True) for a in inputs(sizes)[name]]
@@ -295,9 +295,17 @@ def torch(threads, sizes):
     return made, t.__version__
 
 
+def fast(threads, sizes):
+    return lockstep(threads, sizes, "fast")
+
+
+SYSTEMS = {"lockstep": lockstep, "fast": fast, "warp": warp, "taichi": taichi, "torch": torch}
+TITLES = {"lockstep": "Lockstep", "fast": "Lockstep, fast numerics", "warp": "Warp", "taichi": "Taichi", "torch": "torch.compile"}
+
+
 def measure(system, threads, seconds, sizes):
     import numpy as np
-    made, version = {"lockstep": lockstep, "warp": warp, "taichi": taichi, "torch": torch}[system](threads, sizes)
+    made, version = SYSTEMS[system](threads, sizes)
     times = {}
     for name, (forward, backward, result) in made.items():
         exact = expected(name, inputs(sizes)[name])
@@ -312,9 +320,8 @@ def measure(system, threads, seconds, sizes):
 
 
 def table(result):
-    systems = [s for s in ("lockstep", "warp", "taichi", "torch") if s in result["systems"]]
-    title = {"lockstep": "Lockstep", "warp": "Warp", "taichi": "Taichi", "torch": "torch.compile"}
-    head = [f"{title[s]} {'' if s == 'lockstep' else result['systems'][s]['version']}".strip() for s in systems]
+    systems = [s for s in SYSTEMS if s in result["systems"]]
+    head = [f"{TITLES[s]} {'' if s in ('lockstep', 'fast') else result['systems'][s]['version']}".strip() for s in systems]
     lines = ["| kernel, ms forward / gradient | " + " | ".join(head) + " |", "|---" * (len(systems) + 1) + "|"]
     for name, text in Sizes(result["device"]).names().items():
         cells = []
@@ -328,7 +335,7 @@ def table(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("system", nargs="?", choices=("lockstep", "warp", "taichi", "torch"))
+    parser.add_argument("system", nargs="?", choices=SYSTEMS)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=2)

@@ -66,9 +66,9 @@ class Gradient {
     /// Limit of the memory for records of loops, tables of index arrays and exact sums; 0: half of the free memory of
     /// the device.
     int64_t memory_bytes = 0;
-    /// A lane whose record of loops has at most this many words of 4 bytes keeps it in a local array instead of device
-    /// memory; 0 to 32. 0: records are always in device memory. The results are the same.
-    int lane_record_words = 32;
+    /// If no lane records more than 32 words of 4 bytes for its loops, lanes keep them in local arrays instead of device
+    /// memory. false: records are always in device memory. The results are the same.
+    bool lane_records = true;
   };
   /// Gradients for the kernel launched over `extent`. Throws InputError for invalid arguments, and if the memory
   /// limit is exceeded.

@@ -66,12 +66,20 @@ uint32_t add_array(Builder& b, Storage storage, int64_t count) {
   return uint32_t(arrays.size() - 1);
 }
 
-/// Words of records: a column of a buffer for each lane, or an array of the lane.
+/// Words of records: a column of a buffer for each lane, or an array of the lane for each loop. An inner loop has its own,
+/// so that lanes whose outer loops differ in length use the same word of it at a time.
 class Record {
  public:
-  Record(Builder& b, const Plan& plan) : b_(b), buffer_(plan.record) {
+  Record(Builder& b, const Plan& plan) : b_(b), buffer_(plan.in_lanes ? kNoBlock : plan.record) {
     if (buffer_ != kNoBlock) lane_ = lane_number(b);
-    if (plan.local_record > 0) array_ = add_array(b, Storage::u32, plan.local_record);
+  }
+  bool in_lanes() const { return buffer_ == kNoBlock; }
+  /// What follows is of this loop, with at most `most` words where lanes keep them.
+  void of_loop(Id loop, int64_t most) {
+    if (!in_lanes()) return;
+    const auto [at, added] = arrays_.try_emplace(loop);
+    if (added) at->second = add_array(b_, Storage::u32, std::max<int64_t>(most, 1));
+    array_ = at->second;
   }
   void save(Id word, Id value) {
     const Type type = b_.type(value);
@@ -94,18 +102,19 @@ class Record {
   Id next(Id word) { return b_.op(Op::iadd, {word, b_.i32(1)}, kNoWrap); }
   Id offset(Id word) { return word_offset(b_, buffer_, word, lane_); }
   void put(Id word, Id bits) {
-    if (array_ != kNoBlock)
+    if (in_lanes())
       b_.emit(Op::local_store, Type::none, {word, bits}, array_);
     else
       b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_);
   }
   Id take(Id word) {
-    if (array_ != kNoBlock) return b_.emit(Op::local_load, Type::u32, {word}, array_);
+    if (in_lanes()) return b_.emit(Op::local_load, Type::u32, {word}, array_);
     return b_.emit(Op::load, Type::u32, {offset(word)}, buffer_);
   }
 
   Builder& b_;
   uint32_t buffer_, array_ = kNoBlock;
+  std::map<Id, uint32_t> arrays_;  // by loop
   Id lane_ = kNone;
 };
 
@@ -273,6 +282,8 @@ class Adjoint : Replay {
 
   template <class Each>
   void each_word(Id loop, Id first, Each each) {
+    const int64_t most = plan_.record == kNoBlock ? *own_words(loop) : kLaneRecordWords;
+    record_.of_loop(loop, most);
     int word = 0;
     for (const Recorded& r : recorded_in(loop)) {
       const Id at = plus(first, word);
@@ -351,7 +362,8 @@ class Adjoint : Replay {
       if (pass_ != kNone) continue;  // nothing needs what the loop computes
       entry.base = top;
       entry.passes = record(id, top);
-      if (const int words = words_of(id); words > 0) top = sum(top, times(entry.passes, words));
+      const int words = record_.in_lanes() ? 0 : words_of(id);
+      if (words > 0) top = sum(top, times(entry.passes, words));
     }
     for (size_t k = start; k < list.size(); ++k) {
       const Id id = list[k];
@@ -384,7 +396,9 @@ class Adjoint : Replay {
           value(i.args[0]), [&] { reverse(i.blocks[0], 0, top); }, [&] { reverse(i.blocks[1], 0, top); });
     if (pass_ != kNone) return reverse_pass(i, top);
     const int words = words_of(id);
-    b_.for_(plus(entry.passes, -1), b_.i32(-1), -1, [&](Id pass) {
+    // Upward, because the compilers of GPUs unroll downward loops badly or not at all.
+    b_.for_(b_.i32(0), entry.passes, 1, [&](Id k) {
+      const Id pass = b_.op(Op::isub, {plus(entry.passes, -1), k}, kNoWrap);
       if (words > 0) restore_pass(id, sum(entry.base, times(pass, words)));
       if (i.op == Op::for_) {
         const Id begin = value(i.args[0]);
@@ -534,14 +548,17 @@ class Adjoint : Replay {
   std::map<Id, Id> listed_;     // contributions by read
 };
 
-/// Words of records, by one run forward.
+/// Words of records that arrays of the lanes do not hold, by one run forward.
 class Count : Replay {
  public:
   Count(const Plan& plan, Builder& b) : Replay(plan, b) {}
   void run() {
     const auto buffer = uint32_t(b_.function().buffers.size() - 1);
     const Id words = count(0, 0);
-    b_.emit(Op::store, Type::none, {lane_offset(b_, buffer), words}, buffer);
+    b_.if_(b_.op(Op::ilt, {b_.i32(kLaneRecordWords), words}), [&] {
+      const Id slot = b_.op(Op::band, {lane_number(b_), b_.constant(kIndexType, kCountSlots - 1)});
+      b_.emit(Op::atomic, Type::i32, {slot, words}, AtomicTarget{AtomicOp::max, false, buffer}.bits());
+    });
   }
 
  private:

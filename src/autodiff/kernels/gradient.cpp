@@ -122,10 +122,7 @@ class Run {
         extent_(extent),
         line_(line),
         list_(arguments.bind(state.signature, line)),
-        lane_record_words_(options.lane_record_words) {
-    if (lane_record_words_ < 0 || lane_record_words_ > gradients::kLaneRecordWords)
-      throw InputError(fmt::format("{} words", lane_record_words_), "Gradient::Options::lane_record_words",
-                       fmt::format("0 to {}", gradients::kLaneRecordWords));
+        lane_records_(options.lane_records) {
     const std::vector<KernelParameter> parameters = state.signature.parameters();
     for (size_t k = 0; k < list_.size(); ++k) {
       given_.emplace(parameters[k].name, list_[k]);
@@ -291,14 +288,16 @@ class Run {
     if (plan().record == kNoBlock) return false;
     int64_t words = 0;
     if (extent_.elements() > 0) {
-      const Buffer counts = scratch(Storage::i32, lanes_shape(), "counts of passes", plan().record_place);
-      launch(*form_->count, with_own({counts}));
-      words = primitives::max<i32>(device_, counts);
+      const Buffer most = scratch(Storage::i32, {gradients::kCountSlots}, "counts of passes", plan().record_place);
+      device_.clear(most);
+      launch(*form_->count, with_own({most}));
+      words = std::ranges::max(device_.download<int32_t>(most));
+      *left_ += most.bytes();
     }
-    const bool in_lanes = words <= lane_record_words_;
+    const bool in_lanes = words == 0 && lane_records_;
+    if (words == 0) words = gradients::kLaneRecordWords;
     const Shape shape =
-        in_lanes ? Shape{1, 1}
-                 : Shape{std::max<int64_t>(words, 1), std::max<int64_t>(lanes_shape().elements(), 1)};
+        in_lanes ? Shape{1, 1} : Shape{words, std::max<int64_t>(lanes_shape().elements(), 1)};
     bound_[plan().record] = scratch(Storage::u32, shape, "the record of a loop", plan().record_place);
     return in_lanes;
   }
@@ -372,7 +371,7 @@ class Run {
   Shape extent_;
   const std::source_location& line_;
   std::vector<Argument> list_;  // in the order of the signature
-  int lane_record_words_;
+  bool lane_records_;
   std::map<std::string, Argument> given_;
   std::vector<Argument> numbers_;
   std::vector<Buffer> bound_;    // by buffer of the adjoint kernel
@@ -396,10 +395,11 @@ AdjointForm form_of(const std::string& name, Plan planned) {
     return built(name + what, plan, std::move(buffers), plan.f.shapes, body);
   };
   if (plan.record != kNoBlock) {
-    form.count = reader(".record_words", {gradients::lane_buffer(plan.f, "record_words", Storage::i32)},
-                        [&](Builder& b) { gradients::emit_count(plan, b); });
+    BufferParam words{"record_words", Storage::i32, 1, Access::read_write};
+    words.atomic = true;
+    form.count = reader(".record_words", {words}, [&](Builder& b) { gradients::emit_count(plan, b); });
     Plan in_lanes = plan;
-    in_lanes.local_record = gradients::kLaneRecordWords;
+    in_lanes.in_lanes = true;
     form.in_lanes = built(name + ".adjoint_in_lanes", plan, plan.buffers, plan.shapes,
                           [&](Builder& b) { gradients::emit_adjoint(in_lanes, b); });
   }

@@ -35,6 +35,11 @@ autodiff::Op node_of(ir::Op op) {
   }
 }
 
+bool is_one(ir::Builder& b, ir::Id id) {
+  const ir::Instruction& i = b.function()[id];
+  return i.op == ir::Op::constant && i.imm == b.function()[b.number(i.type, 1)].imm;
+}
+
 AnyVal or_none(ir::Id id) { return id == ir::kNone ? AnyVal() : any_value(id); }
 
 }  // namespace
@@ -62,6 +67,10 @@ ir::Id partial(const ir::Instruction& i, size_t k, const std::array<ir::Id, 3>& 
       return k == 1 ? b.select(args[0], g, zero) : b.select(args[0], zero, g);
     }
     case ir::Op::fma: return k == 2 ? g : b.op(ir::Op::fmul, {g, args[1 - k]});
+    case ir::Op::fdiv:  // 1 / b is the reciprocal itself: one division less
+      if (k == 1 && is_one(b, args[0]))
+        return b.op(ir::Op::fneg, {b.op(ir::Op::fmul, {b.op(ir::Op::fmul, {g, result}), result})});
+      break;
     default: break;
   }
   const autodiff::Op node = node_of(i.op);

@@ -133,10 +133,9 @@ class Planner {
     for (BufferParam& b : plan_.buffers) b.position = -1;
     for (size_t k = 0; k < f_.scalars.size(); ++k) scalar(k);
     if (has_records(plan_, plan_.record_place)) {
-      if (const auto words = constant_words(plan_); words && *words <= kMostLocalWords) {
-        plan_.local_record = std::max(int(*words), 1);
-        return;
-      }
+      const auto words = constant_words(plan_);
+      plan_.in_lanes = words && *words <= kMostLocalWords;
+      if (plan_.in_lanes) return;
       BufferParam record{"record", Storage::u32, 2, Access::read_write};
       plan_.record = add(record);
     }

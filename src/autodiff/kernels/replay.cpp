@@ -167,6 +167,16 @@ bool Replay::records_inside(Id id) const {
   return false;
 }
 
+std::optional<int64_t> Replay::own_words(Id loop) const {
+  const int words = words_of(loop);
+  if (words == 0) return 0;
+  const Instruction& i = at(loop);
+  if (i.op != Op::for_) return {};
+  const Instruction &begin = at(i.args[0]), &end = at(i.args[1]), &step = at(i.args[2]);
+  if (begin.op != Op::constant || end.op != Op::constant || begin.type != Type::i32) return {};
+  const int64_t by = int32_t(step.imm), span = int64_t(int32_t(end.imm)) - int32_t(begin.imm);
+  return std::max<int64_t>((span + by - (by > 0 ? 1 : -1)) / by, 0) * words;
+}
 std::optional<int64_t> Replay::constant_words(uint32_t block) const {
   int64_t own = 0, inner = 0;
   for (Id id : plan_.f.blocks[block]) {
@@ -177,12 +187,10 @@ std::optional<int64_t> Replay::constant_words(uint32_t block) const {
       if (!words) return {};
       inner = std::max(inner, *words);
     }
-    if (i.op == Op::if_ || words_of(id) == 0) continue;
-    const Instruction &begin = at(i.args[0]), &end = at(i.args[1]), &step = at(i.args[2]);
-    if (i.op != Op::for_ || begin.op != Op::constant || end.op != Op::constant || begin.type != Type::i32)
-      return {};
-    const int64_t by = int32_t(step.imm), span = int64_t(int32_t(end.imm)) - int32_t(begin.imm);
-    own += std::max<int64_t>((span + by - (by > 0 ? 1 : -1)) / by, 0) * words_of(id);
+    if (i.op == Op::if_) continue;
+    const auto words = own_words(id);
+    if (!words) return {};
+    own += *words;
   }
   return own + inner;
 }

@@ -39,6 +39,8 @@ class Replay {
   /// Whether a loop with a record is inside of `id` or is `id`.
   bool records(ir::Id id) const;
   bool records_inside(ir::Id id) const;
+  /// Words of the loop's own record where its trip count is a constant.
+  std::optional<int64_t> own_words(ir::Id loop) const;
   /// Words that the records in a block take where the trip counts of their loops are constants.
   std::optional<int64_t> constant_words(uint32_t block) const;
   bool has_adjoint(ir::Id id) const;

@@ -100,16 +100,16 @@ struct GradientCase {
     }
     std::map<std::string, Doubles> first;
     for (const Device& device : gradient_devices())
-      for (const int lane_record_words : {Gradient::Options().lane_record_words, 0}) {
+      for (const bool lane_records : {true, false}) {
         Gradient::Options options;
-        options.lane_record_words = lane_record_words;
+        options.lane_records = lane_records;
         const auto found = gradients(device, cotangents, options);
         if (first.empty()) first = found;
         for (const auto& [name, values] : found)
           for (size_t k = 0; k < values.size(); ++k)
             ASSERT_EQ(std::bit_cast<uint64_t>(values[k]), std::bit_cast<uint64_t>(first.at(name)[k]))
                 << kernel.name() << " " << name << "[" << k << "] on " << device.info().name
-                << ", records of " << lane_record_words << " words in lanes";
+                << ", records in " << (lane_records ? "lanes" : "memory");
       }
   }
 

@@ -242,9 +242,9 @@ TEST(GradientMemory, RecordsStayWithinTheLimit) {
   c.f64s("b0", wave(8)).f64s("b1", wave(8));
   const Device cpu = Device::open("cpu");
   const std::map<std::string, Doubles> one{{"b1", Doubles(8, 1)}};
-  EXPECT_NO_THROW(c.gradients(cpu, one, {.memory_bytes = 8 * 1000 * 8 + 32}));
+  EXPECT_NO_THROW(c.gradients(cpu, one, {.memory_bytes = 8 * 1000 * 8}));
   try {
-    c.gradients(cpu, one, {.memory_bytes = 8 * 1000 * 8});
+    c.gradients(cpu, one, {.memory_bytes = 8 * 1000 * 8 - 1});
     FAIL();
   } catch (const InputError& e) {
     EXPECT_NE(e.where().find("memory_test.cpp"), std::string::npos) << e.what();

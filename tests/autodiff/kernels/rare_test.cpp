@@ -153,12 +153,12 @@ TEST(RareGradients, FlagsOfLoopsAreRestored) {
                                }),
                         {4});
   c.f64s("b0", {2, 2, 2, 2}).f64s("b1", wave(4)).put<int32_t>("b2", {0, 1, 2, 3});
-  for (const int words : {0, Gradient::Options().lane_record_words}) {
+  for (const bool in_lanes : {false, true}) {
     Gradient::Options options;
-    options.lane_record_words = words;
+    options.lane_records = in_lanes;
     EXPECT_EQ(c.gradients(Device::open("interp"), {{"b1", {1, 1, 1, 1}}}, options).at("b0"),
               (Doubles{1, 4, 12, 288}))
-        << words;
+        << in_lanes;
   }
 }
 
