@@ -60,6 +60,12 @@ Id lane_offset(Builder& b, uint32_t buffer) {
   return b.function().domain == Domain::points ? own_point(b, buffer) : lane_number(b);
 }
 
+/// In a buffer of record_words().
+void note_words(Builder& b, uint32_t buffer, Id words) {
+  const Id slot = b.op(Op::band, {lane_number(b), b.constant(kIndexType, kCountSlots - 1)});
+  b.emit(Op::atomic, Type::i32, {slot, words}, AtomicTarget{AtomicOp::max, false, buffer}.bits());
+}
+
 uint32_t add_array(Builder& b, Storage storage, int64_t count) {
   auto& arrays = b.function().locals;
   arrays.push_back({fmt::format("l{}", arrays.size()), storage, count});
@@ -74,9 +80,10 @@ class Record {
     if (buffer_ != kNoBlock) lane_ = lane_number(b);
   }
   bool in_lanes() const { return buffer_ == kNoBlock; }
-  /// What follows is of this loop, with at most `most` words where lanes keep them.
-  void of_loop(Id loop, int64_t most) {
+  /// What follows is of this loop, with at most `most` words where lanes keep them. `bounded`: further ones are left out.
+  void of_loop(Id loop, int64_t most, bool bounded) {
     if (!in_lanes()) return;
+    most_ = bounded ? int32_t(most) : 0;
     const auto [at, added] = arrays_.try_emplace(loop);
     if (added) at->second = add_array(b_, Storage::u32, std::max<int64_t>(most, 1));
     array_ = at->second;
@@ -102,10 +109,13 @@ class Record {
   Id next(Id word) { return b_.op(Op::iadd, {word, b_.i32(1)}, kNoWrap); }
   Id offset(Id word) { return word_offset(b_, buffer_, word, lane_); }
   void put(Id word, Id bits) {
-    if (in_lanes())
+    if (!in_lanes())
+      b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_);
+    else if (most_ == 0)
       b_.emit(Op::local_store, Type::none, {word, bits}, array_);
     else
-      b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_);
+      b_.if_(b_.op(Op::ilt, {word, b_.i32(most_)}),
+             [&] { b_.emit(Op::local_store, Type::none, {word, bits}, array_); });
   }
   Id take(Id word) {
     if (in_lanes()) return b_.emit(Op::local_load, Type::u32, {word}, array_);
@@ -114,6 +124,7 @@ class Record {
 
   Builder& b_;
   uint32_t buffer_, array_ = kNoBlock;
+  int32_t most_ = 0;
   std::map<Id, uint32_t> arrays_;  // by loop
   Id lane_ = kNone;
 };
@@ -122,6 +133,7 @@ class Adjoint : Replay {
  public:
   Adjoint(const Plan& plan, Builder& b)
       : Replay(plan, b),
+        bounded_(plan.in_lanes && plan.record != kNoBlock),
         record_(b, plan),
         adjoint_(plan.f.instructions.size(), kNone),
         kept_(plan.f.instructions.size(), false),
@@ -138,6 +150,7 @@ class Adjoint : Replay {
       if (shadow_[k] != kNoBlock) clear(shadow_[k]);
     }
     clear_shared();
+    if (bounded_) fits_ = b_.variable(b_.boolean(true));
     for (size_t k = 0; k < f.scalars.size(); ++k)
       term_.push_back(plan_.terms[k] == kNoBlock ? kNone : zero_variable(f.scalars[k].type));
     for (uint32_t k = 0; k < f.buffers.size(); ++k)
@@ -152,6 +165,9 @@ class Adjoint : Replay {
       for (size_t n = 0; n < plan_.reads[k].size(); ++n) list(k, n, listed_.at(plan_.reads[k][n]));
       if (own_[k] != kNone) finish_own(k, own_[k]);
     }
+    if (bounded_)
+      b_.if_(b_.op(Op::bnot, {b_.get(fits_)}),
+             [&] { note_words(b_, plan_.record, b_.i32(kLaneRecordWords + 1)); });
   }
 
   Id contribution(Id load, const std::array<Id, 3>& point) {
@@ -282,8 +298,7 @@ class Adjoint : Replay {
 
   template <class Each>
   void each_word(Id loop, Id first, Each each) {
-    const int64_t most = plan_.record == kNoBlock ? *own_words(loop) : kLaneRecordWords;
-    record_.of_loop(loop, most);
+    record_.of_loop(loop, bounded_ ? kLaneRecordWords : own_words(loop).value_or(0), bounded_);
     int word = 0;
     for (const Recorded& r : recorded_in(loop)) {
       const Id at = plus(first, word);
@@ -336,9 +351,13 @@ class Adjoint : Replay {
       b_.set(pass, plus(k, 1));
       forward_block(i.blocks[0], body_start(plan_.f, i));
     });
-    if (counted) return passes(id);
-    const Id count = b_.get(pass);
-    return meets(id) ? b_.emit(Op::uniform, Type::i32, {count}) : count;
+    const Id count = counted ? passes(id) : b_.get(pass);
+    const Id all = !counted && meets(id) ? b_.emit(Op::uniform, Type::i32, {count}) : count;
+    if (!bounded_ || words == 0) return all;
+    // Passes without a record are not taken back: the launch is repeated.
+    const Id fits = b_.op(Op::ile, {all, b_.i32(kLaneRecordWords / words)});
+    b_.set(fits_, b_.op(Op::band, {b_.get(fits_), fits}));
+    return b_.select(fits, all, b_.i32(0));
   }
 
   void reverse(uint32_t block, size_t start, Id base) {
@@ -537,6 +556,8 @@ class Adjoint : Replay {
   }
 
   std::optional<Divergence> forms_;  // of groups kernels
+  bool bounded_;                     // the lane's arrays may be too short for its records
+  Id fits_ = kNone;                  // a variable: they are not
   Record record_;
   std::vector<Id>
       adjoint_;  // of values of the blocks that are reversed now: a value, or a variable where kept_
@@ -555,10 +576,7 @@ class Count : Replay {
   void run() {
     const auto buffer = uint32_t(b_.function().buffers.size() - 1);
     const Id words = count(0, 0);
-    b_.if_(b_.op(Op::ilt, {b_.i32(kLaneRecordWords), words}), [&] {
-      const Id slot = b_.op(Op::band, {lane_number(b_), b_.constant(kIndexType, kCountSlots - 1)});
-      b_.emit(Op::atomic, Type::i32, {slot, words}, AtomicTarget{AtomicOp::max, false, buffer}.bits());
-    });
+    b_.if_(b_.op(Op::ilt, {b_.i32(kLaneRecordWords), words}), [&] { note_words(b_, buffer, words); });
   }
 
  private:
@@ -606,6 +624,11 @@ Id emit_contribution(const Plan& plan, Builder& b, Id load, const std::array<Id,
 }
 Id emit_contribution_of_pass(const Plan& plan, Builder& b, Id load, Id lane, Id element) {
   return Adjoint(plan, b).contribution_of_pass(load, lane, element);
+}
+BufferParam record_words() {
+  BufferParam words{"record_words", Storage::i32, 1, Access::read_write};
+  words.atomic = true;
+  return words;
 }
 void emit_count(const Plan& plan, Builder& b) { Count(plan, b).run(); }
 

@@ -51,8 +51,9 @@ struct Plan {
   std::vector<ir::BufferParam> buffers;  // of the adjoint kernel
   std::vector<ir::ShapeRule> shapes;
   uint32_t record = ir::kNoBlock;  // buffer of records; rank 2: words, lanes
-  bool in_lanes = false;           // records are in arrays of the lane instead
-  ir::Place record_place = 0;      // of the first loop with a record
+  bool in_lanes =
+      false;  // records are in arrays of the lane instead; with a buffer, lanes note there which do not fit
+  ir::Place record_place = 0;  // of the first loop with a record
 };
 
 /// Words of a loop's record that an array of the lane holds where the trip counts are known at the launch alone.
@@ -79,9 +80,11 @@ ir::Id lane_word(ir::Builder& b, uint32_t buffer, ir::Id word);
 ir::Id emit_contribution_of_pass(const Plan& plan, ir::Builder& b, ir::Id load, ir::Id lane, ir::Id element);
 /// A buffer with an element for each lane: of the extent's shape, or the lanes of group after group.
 ir::BufferParam lane_buffer(const ir::Function& f, std::string name, Storage storage);
-/// The most words of records that a lane needs, at most kMostWords, by atomic maxima in the last buffer, of kCountSlots
-/// elements; nothing where they are at most kLaneRecordWords.
+/// The most words of records that a lane needs, at most kMostWords, into the last buffer, of record_words(); nothing where
+/// they are at most kLaneRecordWords.
 void emit_count(const Plan& plan, ir::Builder& b);
+/// Atomic maxima, which no lane adds to where the records of all fit into lanes; of kCountSlots elements.
+ir::BufferParam record_words();
 inline constexpr int32_t kMostWords = 1 << 28;
 inline constexpr int32_t kCountSlots = 1024;  // a power of two; lanes of a warp take neighbours
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 
@@ -27,10 +28,9 @@ using namespace ir;
 struct AdjointForm {
   Plan plan;
   Kernel adjoint;
-  bool empty = true;            // all gradients are gathered
-  std::optional<Kernel> count;  // of words of records
-  std::optional<Kernel>
-      in_lanes;  // the adjoint with records of at most kLaneRecordWords, in arrays of the lanes
+  bool empty = true;               // all gradients are gathered
+  std::optional<Kernel> count;     // of words of records
+  std::optional<Kernel> in_lanes;  // the adjoint with records of at most kLaneRecordWords, in the lanes
   struct OfBuffer {
     uint32_t buffer;  // of the kernel
     Kernel kernel;
@@ -43,6 +43,7 @@ struct Gradient::State {
   Kernel signature;                // no body: its parameters are what `launch` takes
   std::vector<AdjointForm> forms;  // the best one first; the last one fits every launch
   mutable gradients::KeptTables tables;
+  mutable std::atomic<bool> records_fit = true;  // those of the last launch, into arrays of the lanes
 };
 
 namespace {
@@ -134,16 +135,11 @@ class Run {
 
   void run() {
     check();
-    bound_.resize(plan().buffers.size());
-    for (uint32_t k = 0; k < plan().f.buffers.size(); ++k) bind_buffer(k);
-    for (size_t k = 0; k < plan().terms.size(); ++k)
-      if (plan().terms[k] != kNoBlock) {
-        const Storage storage = plan().buffers[plan().terms[k]].storage;
-        bound_[plan().terms[k]] = scratch(storage, lanes_shape(), plan().f.scalars[k].name, plan().f.place);
-      }
-    for (size_t k = 0; k < plan().shared.size(); ++k) bind_shared(k);
-    const bool in_lanes = bind_record();
-    if (extent_.elements() > 0 && !form_->empty) launch(in_lanes ? *form_->in_lanes : form_->adjoint, bound_);
+    if (form_->empty || extent_.elements() == 0) return bind(), finish();
+    if (form_->in_lanes && lane_records_ && state_.records_fit && ran_in_lanes()) return finish();
+    bind();
+    if (plan().record != kNoBlock) bind_record();
+    launch(form_->adjoint, bound_);
     finish();
   }
 
@@ -283,23 +279,47 @@ class Run {
     bound_[plan().shared[k]] = sums;
   }
 
-  /// Whether lanes keep their records themselves.
-  bool bind_record() {
-    if (plan().record == kNoBlock) return false;
+  void bind() {
+    bound_.assign(plan().buffers.size(), Buffer());
+    for (uint32_t k = 0; k < plan().f.buffers.size(); ++k) bind_buffer(k);
+    for (size_t k = 0; k < plan().terms.size(); ++k)
+      if (plan().terms[k] != kNoBlock) {
+        const Storage storage = plan().buffers[plan().terms[k]].storage;
+        bound_[plan().terms[k]] = scratch(storage, lanes_shape(), plan().f.scalars[k].name, plan().f.place);
+      }
+    for (size_t k = 0; k < plan().shared.size(); ++k) bind_shared(k);
+  }
+  Buffer record_words() {
+    const Buffer words =
+        scratch(Storage::i32, {gradients::kCountSlots}, "counts of passes", plan().record_place);
+    device_.clear(words);
+    return words;
+  }
+  int64_t most(const Buffer& words) const { return std::ranges::max(device_.download<int32_t>(words)); }
+  /// The adjoint with records in lanes, if all of them fit there. Else nothing stays of it.
+  bool ran_in_lanes() {
+    const std::optional<int64_t> before = left_;
+    bind();
+    const Buffer words = bound_[plan().record] = record_words();
+    launch(*form_->in_lanes, bound_);
+    if (most(words) == 0) return true;
+    state_.records_fit = false;
+    bound_.clear();
+    left_ = before;
+    return false;
+  }
+  void bind_record() {
     int64_t words = 0;
-    if (extent_.elements() > 0) {
-      const Buffer most = scratch(Storage::i32, {gradients::kCountSlots}, "counts of passes", plan().record_place);
-      device_.clear(most);
-      launch(*form_->count, with_own({most}));
-      words = std::ranges::max(device_.download<int32_t>(most));
-      *left_ += most.bytes();
+    {
+      const Buffer counts = record_words();
+      launch(*form_->count, with_own({counts}));
+      words = most(counts);
+      *left_ += counts.bytes();
     }
-    const bool in_lanes = words == 0 && lane_records_;
-    if (words == 0) words = gradients::kLaneRecordWords;
-    const Shape shape =
-        in_lanes ? Shape{1, 1} : Shape{words, std::max<int64_t>(lanes_shape().elements(), 1)};
+    state_.records_fit = words == 0;  // a launch with as many passes will do without these counts
+    const Shape shape{words == 0 ? gradients::kLaneRecordWords : words,
+                      std::max<int64_t>(lanes_shape().elements(), 1)};
     bound_[plan().record] = scratch(Storage::u32, shape, "the record of a loop", plan().record_place);
-    return in_lanes;
   }
 
   void launch(const Kernel& kernel, const std::vector<Buffer>& buffers) const {
@@ -395,12 +415,12 @@ AdjointForm form_of(const std::string& name, Plan planned) {
     return built(name + what, plan, std::move(buffers), plan.f.shapes, body);
   };
   if (plan.record != kNoBlock) {
-    BufferParam words{"record_words", Storage::i32, 1, Access::read_write};
-    words.atomic = true;
-    form.count = reader(".record_words", {words}, [&](Builder& b) { gradients::emit_count(plan, b); });
+    form.count = reader(".record_words", {gradients::record_words()},
+                        [&](Builder& b) { gradients::emit_count(plan, b); });
     Plan in_lanes = plan;
     in_lanes.in_lanes = true;
-    form.in_lanes = built(name + ".adjoint_in_lanes", plan, plan.buffers, plan.shapes,
+    in_lanes.buffers[plan.record] = gradients::record_words();
+    form.in_lanes = built(name + ".adjoint_in_lanes", plan, in_lanes.buffers, plan.shapes,
                           [&](Builder& b) { gradients::emit_adjoint(in_lanes, b); });
   }
   for (uint32_t k = 0; k < plan.f.buffers.size(); ++k) {
@@ -438,8 +458,8 @@ std::vector<KernelParameter> Gradient::parameters() const { return state_->signa
 std::vector<Kernel> Gradient::kernels() const {
   const AdjointForm& form = state_->forms.front();
   std::vector<Kernel> list;
-  if (form.count) list.push_back(*form.count);
   if (form.in_lanes && !form.empty) list.push_back(*form.in_lanes);
+  if (form.count) list.push_back(*form.count);
   if (!form.empty) list.push_back(form.adjoint);
   for (const auto& kernels : {form.gathered, form.swept})
     for (const AdjointForm::OfBuffer& g : kernels) list.push_back(g.kernel);

@@ -252,5 +252,38 @@ TEST(GradientMemory, RecordsStayWithinTheLimit) {
   }
 }
 
+// Lanes note where their records do not fit; the launch then begins anew, also with sums that lanes add to together and
+// with cotangents that are taken. y[k] = x[0]^n[k] x[k], so dx[0] = sum of n[k] x[0]^(n[k] - 1) x[k] g[k], and + g[0] x[0]^n[0].
+TEST(GradientMemory, LongAndShortRecordsInTurn) {
+  const Kernel k = kernel("powers", [](At<1> at, Grid<f64, 1> x, Grid<i32, 1> n, Out<f64, 1> y) {
+    Var<f64> v = x[at];
+    for_(0, Val<i32>(n[at]), [&](auto) { v = v * x(0); });
+    y[at] = v;
+  });
+  const Gradient gradient = differentiate(k, {.inputs = {"b0"}, .outputs = {"b2"}});
+  for (const char* name : {"cpu", "interp"}) {
+    const Device device = Device::open(name);
+    const Doubles x{1.0625, 0.5, -2, 3};
+    for (const int32_t most : {3, 100, 40, 2, 33, 32}) {
+      const std::vector<int32_t> n{0, most, 1, most / 2};
+      Doubles expected(4, 0);
+      for (size_t i = 0; i < 4; ++i) {
+        expected[i] += std::pow(x[0], n[i]);
+        expected[0] += n[i] * std::pow(x[0], n[i] - 1) * x[i];
+      }
+      const Buffer result = device.allocate<f64>({4});
+      gradient.launch(device, {4},
+                      Arguments()
+                          .set("b0", device.upload<double>(x, {4}))
+                          .set("b1", device.upload<int32_t>(n, {4}))
+                          .set("b2_cotangent", device.upload<double>(Doubles(4, 1), {4}))
+                          .set("b0_gradient", result));
+      const Doubles found = device.download<double>(result);
+      for (size_t i = 0; i < 4; ++i)
+        EXPECT_NEAR(found[i], expected[i], 1e-12 * std::abs(expected[i])) << name << " " << most << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
