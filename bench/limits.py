@@ -27,7 +27,7 @@ ROWS = [
     ("GRU sequence, 50 × 1 × 256, with backward", "forecast.gru.gradient", "50x1x256", 1, 0.30, "gru|forecast|matmul|gather|sum"),
     ("GRU sequence, 50 × 8 × 512, forward", "forecast.gru.forward", "50x8x512", 1, 0.10, "gru|forecast"),
     ("GRU sequence, 50 × 8 × 512, with backward", "forecast.gru.gradient", "50x8x512", 1, 0.30, "gru|forecast|matmul|gather|sum"),
-    ("`pde` trajectory 256³, a level", "pde.trajectory.16", "256x256x256", 16, 0.22, "pde"),
+    ("`pde` trajectory 256³, a level", "pde.trajectory.16", "256x256x256", 1, 0.22, "pde"),
     ("`pde` fused 256³, periodic", "pde.fused.periodic", "256x256x256", 1, None, "pde"),
     ("`pde` fused 256³, mixed walls", "pde.fused.mixed", "256x256x256", 1, None, "pde"),
     ("`pde` fused 256³, order 4", "pde.fused.order4", "256x256x256", 1, None, "pde"),

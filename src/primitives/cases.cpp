@@ -432,6 +432,8 @@ void add_for_float(CaseRegistry& registry) {
   registry.add(prim::matmul_case<T>(std::nullopt));
   registry.add(prim::matmul_case<T>(prim::Product::tiles));
   registry.add(prim::matmul_case<T>(prim::Product::wide));
+  registry.add(prim::matmul_case<T>(prim::Product::slim));
+  registry.add(prim::matmul_case<T>(prim::Product::slim_wide));
   if constexpr (std::is_same_v<T, f32>) registry.add(prim::matmul_case<T>(prim::Product::wide_64));
 }
 

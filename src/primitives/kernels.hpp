@@ -20,12 +20,29 @@ const Kernel& transpose_kernel();
 
 /// Forms of a product of two matrices or of a batch: one lane for kMatmulRows rows of a column; the same from
 /// copies in the order of the additions (CPU; a batch); through shared memory, a tile a group (GPUs), and the same by accesses of 16 bytes
-/// to rows that consist of them, in f32 also by smaller tiles; f64 by tensor cores, a tile of 64 or 128 a block.
-enum class Product : uint8_t { columns, packed, tiles, wide, wide_64, tensor_64, tensor_128 };
-constexpr bool by_tensor_cores(Product form) { return form >= Product::tensor_64; }
+/// to rows that consist of them, in f32 also by smaller tiles; f64 by tensor cores, a tile of 64 or 128 a block; few
+/// results, by small groups, also by accesses of 16 bytes.
+enum class Product : uint8_t {
+  columns,
+  packed,
+  tiles,
+  wide,
+  wide_64,
+  tensor_64,
+  tensor_128,
+  slim,
+  slim_wide
+};
+constexpr bool by_tensor_cores(Product form) {
+  return form == Product::tensor_64 || form == Product::tensor_128;
+}
+constexpr bool is_slim(Product form) { return form == Product::slim || form == Product::slim_wide; }
 inline constexpr int kMatmulRows = 8;
-/// Side of a group's tile.
-int product_tile(Product form, Storage storage);
+/// Of c, a group has so many.
+struct ProductTile {
+  int rows, columns;
+};
+ProductTile product_tile(Product form, Storage storage);
 template <class T>
 const Kernel& matmul_kernel(Product form, bool batch);
 /// f16 or bf16 times the same, to it or to f32.

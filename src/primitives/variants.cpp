@@ -35,13 +35,12 @@ Subject product_subject(Storage storage) {
   s.computation = &primitives::matmul_computation();
   s.of = name(storage);
   s.host = {"least_side", {16, 24, 32, 40, 48, 64, 96, 192}};
-  s.gpu = {"waves", {256, 512, 768, 1024, 1280, 1408, 1536, 1792, 2048, 3072}};
+  s.gpu = {"waves", {64, 128, 256, 512, 768, 1024, 1280, 1408, 1536, 1792, 2048, 3072}};
   s.small = {4, 20, 64};
   s.position = [=](const Device& device, int64_t n) {
     if (capabilities_of(device).host_memory) return double(n);
-    const int64_t side =
-        primitives::divide_up(n, primitives::product_tile(primitives::Product::wide, storage));
-    return double(side * side) / std::max(2, device.info().multiprocessors);
+    const double side = double(n) / primitives::product_tile(primitives::Product::wide, storage).rows;
+    return side * side / std::max(2, device.info().multiprocessors);
   };
   s.bind = [=](const Device& device, int64_t n, std::string_view variant) {
     return square_product(device, storage, n, variant);

@@ -138,14 +138,11 @@ Case product_case(const std::string& ending, bool tf32 = false) {
 
 template <class T>
 Case primitives::matmul_case(std::optional<Product> form) {
-  const bool small = form == Product::wide_64, wide = small || form == Product::wide;
+  const bool wide = form == Product::wide_64 || form == Product::wide || form == Product::slim_wide;
+  const char* endings[] = {"", "", ".tiles", ".wide", ".wide_64", "", "", ".slim", ".slim_wide"};
   Case c;
   c.dtype = std::string(name(kStorageOf<T>));
-  c.name = std::string("primitives.matmul") +
-           (!form   ? ""
-            : small ? ".wide_64"
-            : wide  ? ".wide"
-                    : ".tiles") +
+  c.name = std::string("primitives.matmul") + (form ? endings[size_t(*form)] : "") +
            (std::is_same_v<T, f32> ? "" : "." + c.dtype);
   c.needs_f64 = sizeof(T) == 8;
   c.small = {"1x1x1", "17x5x33", "64x64x64", "100x130x75", "3x40x20x70"};
@@ -170,9 +167,9 @@ Case primitives::matmul_case(std::optional<Product> form) {
     return make_problem<T, T>(
         s, seed, [=](const Device& d, const Buffer& a, const Buffer& b, const Buffer& to) {
           if (!form) return matmul(d, a, b, to);
-          const int64_t tile = product_tile(*form, to.storage());
+          const auto [down, across] = product_tile(*form, to.storage());
           d.launch(matmul_kernel<T>(*form, s.batch),
-                   s.shape((s.rows + tile - 1) / tile, (s.columns + tile - 1) / tile), a, b, to);
+                   s.shape((s.rows + down - 1) / down, (s.columns + across - 1) / across), a, b, to);
         });
   };
   return c;

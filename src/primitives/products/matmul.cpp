@@ -8,6 +8,7 @@
 #include "primitives/kernels.hpp"
 #include "primitives/products/column_product.hpp"
 #include "primitives/products/products.hpp"
+#include "primitives/products/slim_product.hpp"
 #include "primitives/products/tensor/tensor.hpp"
 
 namespace lockstep::primitives {
@@ -211,6 +212,16 @@ const Kernel& product_kernel(Product form) {
   static const Kernel columns =
       kernel(kernel_name<T>(word),
              [](At<R> at, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { column_product<T>(at, a, b, c); });
+  if (is_slim(form)) {
+    const auto slim = [&]<bool Quads>(std::bool_constant<Quads>, const char* ending) {
+      return kernel(
+          kernel_name<T>(word + ending),
+          [](Group<R> g, Grid<T, R> a, Grid<T, R> b, Out<T, R> c) { slim_product<T, R, Quads>(g, a, b, c); },
+          {.group = {SlimTile<T>::kColumns, SlimTile<T>::kLines, 1}});
+    };
+    static const Kernel any = slim(std::false_type(), ".slim"), quads = slim(std::true_type(), ".slim_wide");
+    return form == Product::slim ? any : quads;
+  }
   if constexpr (std::is_same_v<T, f64>)
     if (by_tensor_cores(form)) {
       static const Kernel narrow = tensor_kernel(64, R == 3), broad = tensor_kernel(128, R == 3);
@@ -243,26 +254,28 @@ Matrices describe(const Buffer& a, const Buffer& b, const Buffer& c) {
 }
 
 int64_t wide_bytes(Product form, Storage storage) {
-  const int quad = 16 / size_of(storage), tile = product_tile(form, storage);
+  const int quad = 16 / size_of(storage), tile = product_tile(form, storage).rows;
   return 2 * size_of(storage) * (int64_t(tile) * (kDepth + quad) + int64_t(kDepth) * tile);
 }
 
 std::string why_not(Product form, const Device& device, const Matrices& m, Storage storage) {
   if (by_tensor_cores(form)) return no_tensor_cores(device, storage);
   if (form == Product::packed && !m.contiguous) return "a window with gaps, where copies take whole matrices";
-  if (form != Product::wide && form != Product::wide_64) return "";
   if (form == Product::wide_64 && storage == Storage::f64) return "f64, whose wide tiles are no larger";
-  if (!m.quads) return "rows that do not consist of 16 bytes";
-  return wide_bytes(form, storage) > device.info().limits.shared_bytes ? "too little shared memory" : "";
+  const bool wide = form == Product::wide || form == Product::wide_64;
+  if ((wide || form == Product::slim_wide) && !m.quads) return "rows that do not consist of 16 bytes";
+  const int64_t bytes = wide            ? wide_bytes(form, storage)
+                        : is_slim(form) ? std::max(SlimTile<f32>::kBytes, SlimTile<f64>::kBytes)
+                                        : 0;
+  return bytes > device.info().limits.shared_bytes ? "too little shared memory" : "";
 }
 
-/// Groups of wide tiles for each multiprocessor of a GPU. Two groups fit one; where they are fewer, smaller tiles busy more of them.
+/// Results for each multiprocessor of a GPU, in tiles of the wide form. Two of its groups fit one; where they are fewer, smaller tiles
+/// busy more of them.
 double waves_of(const Device& device, const Matrices& m, Storage storage) {
   if (capabilities_of(device).host_memory) return 0;
-  const int64_t tile = product_tile(Product::wide, storage);
-  const int r = m.c.rank();
-  const int64_t groups = (r == 3 ? m.c[0] : 1) * divide_up(m.c[r - 2], tile) * divide_up(m.c[r - 1], tile);
-  return double(groups) / std::max(2, device.info().multiprocessors);
+  const auto [rows, columns] = product_tile(Product::wide, storage);
+  return double(m.c.elements()) / (double(rows) * columns * std::max(2, device.info().multiprocessors));
 }
 
 Product choose_product(const Device& device, const Matrices& m, Storage storage, std::string_view asked) {
@@ -298,12 +311,12 @@ void multiply(const Device& device, const Stream& stream, const Factors& abc, st
   const auto& [a, b, c] = abc;
   const Product form = choose_product(device, describe(a, b, c), c.storage(), variant);
   if (form == Product::packed) return multiply_packed<T>(device, stream, abc);
-  const int64_t tile = product_tile(form, c.storage());
+  const auto [rows, columns] = product_tile(form, c.storage());
   const bool points = form == Product::columns || by_tensor_cores(form);
   Shape extent = c.shape();
   const int r = extent.rank();
-  extent[r - 2] = divide_up(extent[r - 2], points ? kMatmulRows : tile);
-  if (!points) extent[r - 1] = divide_up(extent[r - 1], tile);
+  extent[r - 2] = divide_up(extent[r - 2], points ? kMatmulRows : rows);
+  if (!points) extent[r - 1] = divide_up(extent[r - 1], columns);
   device.launch_on(stream, matmul_kernel<T>(form, r == 3), extent, a, b, c);
 }
 
@@ -320,7 +333,8 @@ int64_t plain_scratch(const Device& device, Storage storage, const Shape& a, con
 const variants::Computation& matmul_computation() {
   static const variants::Computation computation(
       {.name = "primitives.matmul",
-       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128"},
+       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128", "slim",
+                    "slim-wide"},
        .axes = {"least_side", "waves"}});
   return computation;
 }
@@ -350,8 +364,10 @@ const Kernel& matmul_kernel(Product form, bool batch) {
 template const Kernel& matmul_kernel<f32>(Product, bool);
 template const Kernel& matmul_kernel<f64>(Product, bool);
 
-int product_tile(Product form, Storage storage) {
-  return form == Product::wide ? 2 * kSide * 16 / size_of(storage) : kTile;
+ProductTile product_tile(Product form, Storage storage) {
+  if (is_slim(form)) return {SlimTile<f32>::kRows, SlimTile<f32>::kColumns};
+  const int side = form == Product::wide ? 2 * kSide * 16 / size_of(storage) : kTile;
+  return {side, side};
 }
 
 void multiply_plain(const Device& device, const Stream& stream, const Factors& abc,

@@ -177,7 +177,8 @@ TEST(Ranking, UnknownNamesAreRefused) {
 Computation products() {
   return Computation(
       {.name = "primitives.matmul",
-       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128"},
+       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128", "slim",
+                    "slim-wide"},
        .axes = {"least_side", "waves"}});
 }
 
@@ -217,7 +218,7 @@ TEST(Choose, OneThatIsAskedForIsTakenOrRefused) {
     EXPECT_STREQ(e.what(),
                  "variant 'tile' [primitives.matmul]: expected one of columns, packed, tiles, wide, wide-64, "
                  "tensor-64, "
-                 "tensor-128");
+                 "tensor-128, slim, slim-wide");
   }
 }
 

@@ -61,7 +61,9 @@ TEST(Variants, AgreeAndHaveReasons) {
   for (const Subject& s : select_variants({})) {
     if (!s.bind) continue;
     EXPECT_FALSE(s.small.empty()) << s.computation->name();
-    if (s.computation->options().exact == Agreement::bits) EXPECT_EQ(s.tolerance, 0) << s.computation->name();
+    if (s.computation->options().exact == Agreement::bits) {
+      EXPECT_EQ(s.tolerance, 0) << s.computation->name();
+    }
     for (const int64_t size : s.small) {
       std::vector<Array> first;
       for (const char* where : {"cpu", "interp"}) {
