@@ -56,7 +56,8 @@ Subject product_subject(Storage storage) {
 Subject narrow_subject() {
   Subject s;
   s.computation = &primitives::narrow_computation();
-  s.host = s.gpu = {"least_side", {16, 24, 32, 48, 64, 96, 128, 256}};
+  s.host = {"least_side", {16, 24, 32, 48, 64, 96, 128, 256}};
+  s.gpu = {"terms", s.host.sizes};
   s.small = {5, 50};
   s.position = [](const Device&, int64_t n) { return double(n); };
   s.bind = [](const Device& device, int64_t n, std::string_view variant) {

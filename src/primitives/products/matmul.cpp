@@ -258,6 +258,15 @@ int64_t wide_bytes(Product form, Storage storage) {
   return 2 * size_of(storage) * (int64_t(tile) * (kDepth + quad) + int64_t(kDepth) * tile);
 }
 
+/// Wide tiles work on all of their places.
+bool fills_little(Product form, Storage storage, const Shape& c) {
+  if (form != Product::wide && form != Product::wide_64) return false;
+  const ProductTile tile = product_tile(form, storage);
+  const int r = c.rank();
+  return 2 * c[r - 2] * c[r - 1] <=
+         divide_up(c[r - 2], tile.rows) * tile.rows * divide_up(c[r - 1], tile.columns) * tile.columns;
+}
+
 std::string why_not(Product form, const Device& device, const Matrices& m, Storage storage) {
   if (by_tensor_cores(form)) return no_tensor_cores(device, storage);
   if (form == Product::packed && !m.contiguous) return "a window with gaps, where copies take whole matrices";
@@ -282,7 +291,12 @@ Product choose_product(const Device& device, const Matrices& m, Storage storage,
   const int r = m.c.rank();
   const variants::Axis axes[] = {{"least_side", double(std::min({m.c[r - 2], m.c[r - 1], m.a[r - 1]}))},
                                  {"waves", waves_of(device, m, storage)}};
-  const auto applies = [&](int form) { return why_not(Product(form), device, m, storage); };
+  const auto applies = [&](int form) {
+    std::string why = why_not(Product(form), device, m, storage);
+    if (asked.empty() && why.empty() && fills_little(Product(form), storage, m.c))
+      return std::string("tiles that the results fill by half or less");
+    return why;
+  };
   const auto scratch = [&](int form) { return plain_scratch(Product(form), storage, m.a, m.c); };
   return Product(variants::choose(matmul_computation(), device, {.of = name(storage), .axes = axes}, asked,
                                   variants::with_memory(matmul_computation(), device, applies, scratch))

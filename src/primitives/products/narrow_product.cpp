@@ -37,12 +37,13 @@ Kernel by_storage(Storage narrow, F make) {
 bool by_copies(const Device& device, const Factors& abc, std::string_view asked) {
   const Shape &a = abc.a.shape(), &c = abc.c.shape();
   const int r = c.rank();
-  const variants::Axis least{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))};
+  const variants::Axis axes[] = {{"least_side", double(std::min({c[r - 2], c[r - 1], a[r - 1]}))},
+                                 {"terms", double(a[r - 1])}};
   const auto scratch = [&](int variant) {
     return variant == 0 ? 0 : copies_scratch(device, a, abc.b.shape(), c, abc.c.storage());
   };
   return variants::choose(
-             narrow_computation(), device, {.axes = {&least, 1}}, asked,
+             narrow_computation(), device, {.axes = axes}, asked,
              variants::with_memory(narrow_computation(), device, variants::AlwaysApplies(), scratch))
              .variant == 1;
 }
@@ -57,8 +58,9 @@ int64_t copies_scratch(const Device& device, const Shape& a, const Shape& b, con
 }
 
 const variants::Computation& narrow_computation() {
-  static const variants::Computation computation(
-      {.name = "primitives.matmul.narrow", .variants = {"columns", "copies"}, .axes = {"least_side"}});
+  static const variants::Computation computation({.name = "primitives.matmul.narrow",
+                                                  .variants = {"columns", "copies"},
+                                                  .axes = {"least_side", "terms"}});
   return computation;
 }
 
