@@ -243,7 +243,8 @@ def _add_host_rows(problem, block, fun, jac, args, kwargs, loss, start, units):
             if len(known) >= 4096:
                 known.clear()
             found = function(u * units, *args, **kwargs)
-            found = found.toarray() if hasattr(found, "toarray") else np.asarray(found, dtype=np.float64)
+            found = real_numbers(found.toarray() if hasattr(found, "toarray") else found,
+                                 f"{_LEAST_SQUARES}, {'jac' if function is jac else 'fun'}", np.float64)
             known[key] = np.atleast_2d(found) * units if function is jac else np.ravel(found)
         return known[key]
 
