@@ -165,9 +165,7 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
         check_size_of(*c, size);
         results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
         measured = true;
-      } catch (const InputError& e) {
-        skip(*c, size, e);
-      } catch (const UnsupportedError& e) {
+      } catch (const InputError& e) { skip(*c, size, e); } catch (const UnsupportedError& e) {
         skip(*c, size, e);
       }
       progress.add();
