@@ -80,8 +80,11 @@ class FileOptions {
         continue;
       }
       if (!applies) continue;
+      if (key == "config" || key == "help")
+        throw InputError(fmt::format("option '{}' in a file", key), place,
+                         "--" + key + " on the command line");
       const CLI::Option* option = app_.get_option_no_throw("--" + key);
-      if (!option || key == "config" || key == "help") {
+      if (!option) {
         std::vector<std::string> names;
         for (const CLI::Option* known : app_.get_options())
           for (const std::string& name : known->get_lnames()) names.push_back(name);

@@ -99,7 +99,7 @@ void print_result(const std::string& text) {
 Session::Session(const CommonOptions& options)
     : options_(of_this_rank(options)),
       date_(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))) {
-  if (options_.quiet) logging::set_level(logging::Level::error);
+  if (options_.quiet) logging::set_level(logging::Level::warning);
   Progress::enable(!options_.quiet);
   if (options.check > 0) check_launches(options.check);
   if (!options_.telemetry.empty()) Telemetry::global().open(options_.telemetry);

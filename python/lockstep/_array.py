@@ -373,15 +373,20 @@ def _on_host(x, memory):
 
 
 def real_numbers(x, name, dtype=None):
-    """NumPy's array of x, of a type if given. Rejects what NumPy would convert with a loss: masked elements, complex numbers,
-    dates."""
+    """NumPy's array of x, of a type if given. Rejects what is no number, and what NumPy would convert with a loss: masked
+    elements, complex numbers, dates."""
     if isinstance(x, Array):
         x = x.numpy()
     _refuse_masked(x, name)
-    found = np.asarray(x)
-    if found.dtype.kind in "cmM":
-        raise InputError("complex numbers" if found.dtype.kind == "c" else f"elements of {found.dtype}", name, "real numbers")
-    return found if dtype is None else found.astype(dtype, copy=False)
+    try:
+        found = np.asarray(x)
+        if found.dtype.kind in "cmM":
+            raise InputError("complex numbers" if found.dtype.kind == "c" else f"elements of {found.dtype}", name, "real numbers")
+        return found if dtype is None else found.astype(dtype, copy=False)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{type(x).__name__} ({error})", name, "numbers") from None
 
 
 class _ForeignView:

@@ -1,4 +1,5 @@
 """Errors and warnings. Every message states what is wrong, where, and what was expected."""
+import os
 import re
 
 _FORM = re.compile(r"(?P<what>.*?) \[(?P<where>[^\]]*)\](?:: expected (?P<expected>.*))?$", re.S)
@@ -41,6 +42,13 @@ def text(value, what, where, expected):
     if not isinstance(value, str):
         raise InputError(f"{what} {value!r}", where, expected)
     return value
+
+
+def path(value, where):
+    """A path as a string, or an InputError."""
+    if not isinstance(value, (str, bytes, os.PathLike)):
+        raise InputError(type(value).__name__, where, "a path")
+    return os.fsdecode(value)
 
 
 def whole(value, what, where, low, high=2**31 - 1):

@@ -18,6 +18,9 @@ class Result(Summary):
 
 _STATUS = {"gradient_tolerance": 1, "function_tolerance": 2, "parameter_tolerance": 3, "max_iterations": 0, "stopped": -2,
            "time_limit": -2, "no_descent": 4, "failure": -1}
+# rho'(z) + 2 z rho''(z) of SciPy's losses.
+_CURVATURES = {"linear": np.ones_like, "huber": lambda z: (z <= 1) * 1.0, "soft_l1": lambda z: (1 + z) ** -1.5,
+               "cauchy": lambda z: (1 - z) / (1 + z) ** 2, "arctan": lambda z: (1 - 3 * z * z) / (1 + z * z) ** 2}
 _METHODS = {"trf": "lm", "lm": "lm", "dogbox": "dogleg", "dogleg": "dogleg", "gn": "gn", "lbfgs": "lbfgs"}
 # SciPy's losses of one residual, by f_scale: arctan is a^2 atan(s / a^2), which is "arctan" here with the scale a^2.
 _SCIPY_LOSSES = {"linear": lambda a: "none", "huber": lambda a: f"huber:{a!r}", "soft_l1": lambda a: f"soft_l1:{a!r}",
@@ -49,8 +52,9 @@ def least_squares(fun, x0, jac="exact", bounds=None, method="trf", ftol=1e-9, xt
     trace, callback(intermediate_result) an object as from SciPy; False or StopIteration ends the minimisation. diff_step,
     tr_options and workers are not supported.
 
-    Returns x, cost, fun (the residuals), jac (dense, times sqrt(rho')), grad, optimality, active_mask, status
-    (SciPy's numbers; 4: no step reduces the cost), message, nfev, njev, success and summary.
+    Returns x, cost, fun (the residuals), jac (dense; rows times sqrt(rho' + 2 z rho''), as SciPy's, so that jac^T jac is the
+    Gauss-Newton Hessian of the cost), grad, optimality, active_mask, status (SciPy's numbers; 4: no step reduces the cost),
+    message, nfev, njev, success and summary.
     """
     start = np.atleast_1d(x0)
     if start.ndim != 1 or start.dtype.kind not in "biuf":
@@ -132,7 +136,11 @@ def least_squares(fun, x0, jac="exact", bounds=None, method="trf", ftol=1e-9, xt
     grad = weighted.gradient / units
     # Coleman and Li's scaling, as SciPy's: the distance to the bound that the negative gradient points to.
     room = np.where((grad < 0) & np.isfinite(upper), upper - x, np.where((grad > 0) & np.isfinite(lower), x - lower, 1.0))
-    result = Result(x=x, cost=summary.final_cost, fun=residuals(plain), jac=_dense(weighted.jacobian, len(start))[order] / units,
+    z = (residuals(plain) / f_scale) ** 2
+    curvature = _CURVATURES[loss](z) if isinstance(loss, str) else _curvature(loss, z, device)
+    rows_scale = np.sqrt(np.maximum(curvature, np.finfo(float).eps))
+    result = Result(x=x, cost=summary.final_cost, fun=residuals(plain),
+                    jac=rows_scale[:, None] * _dense(plain.jacobian, len(start))[order] / units,
                     grad=grad, optimality=float(np.max(np.abs(grad * room), initial=0.0)),
                     active_mask=np.where(x <= lower, -1, np.where(x >= upper, 1, 0)), status=status, message=message,
                     nfev=1 + len(summary.trace), njev=1 + sum(row["accepted"] for row in summary.trace), success=status > 0,
@@ -180,6 +188,16 @@ def _expression_loss(loss, scale):
     return rho
 
 
+def _curvature(loss, z, device):
+    """rho'(z) + 2 z rho''(z) of a loss by expression: exact slopes, and their differences over 1e-5 of z."""
+    step, rho = 1e-5, _expression_loss(loss, 1.0)
+    problem = Problem()
+    blocks = problem.add_blocks("z", np.concatenate([z, z * (1 + step), z * (1 - step)]).reshape(-1, 1))
+    problem.add_terms("rho", lambda s: rho(s[0]), (blocks,), np.arange(3 * len(z)).reshape(-1, 1), energy=True)
+    slope, above, below = problem.evaluate(device=device).gradient.reshape(3, -1)
+    return slope + (above - below) / step
+
+
 def _check_arguments(unknown, jac, loss, method, f_scale, verbose, diff_step, tr_solver, tr_options, workers):
     for name in unknown:
         raise InputError(f"argument {name}", _LEAST_SQUARES, "those of its documentation: other options are those of Problem.minimize")
@@ -225,7 +243,8 @@ def _add_host_rows(problem, block, fun, jac, args, kwargs, loss, start, units):
             if len(known) >= 4096:
                 known.clear()
             found = function(u * units, *args, **kwargs)
-            found = found.toarray() if hasattr(found, "toarray") else np.asarray(found, dtype=np.float64)
+            found = real_numbers(found.toarray() if hasattr(found, "toarray") else found,
+                                 f"{_LEAST_SQUARES}, {'jac' if function is jac else 'fun'}", np.float64)
             known[key] = np.atleast_2d(found) * units if function is jac else np.ravel(found)
         return known[key]
 

@@ -1,15 +1,14 @@
 """Records of runs: the commands `reproduce` and `compare` of the program, run in a separate process."""
-import os
 import sys
 
-from ._errors import DeviceError, InputError
+from ._errors import DeviceError, InputError, path
 
 
 def _run(command, *words):
     import json
     import subprocess
 
-    done = subprocess.run([sys.executable, "-m", "lockstep", command, *map(os.fspath, words), "--json", "--quiet"],
+    done = subprocess.run([sys.executable, "-m", "lockstep", command, *words, "--json", "--quiet"],
                           capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     try:
         found = json.loads(done.stdout)
@@ -30,10 +29,10 @@ def reproduce(folder, *, device=None, keep=False):
     the program's JSON: `identical` and `different` (numbers of files), `files` (path, verdict, differing_bits, max_abs)
     and `since`. Raises InputError if an input is missing or has changed, or if the record was edited.
     """
-    words = [folder] + (["--device", device if isinstance(device, str) else device.name] if device else []) + (["--keep"] if keep else [])
+    words = [path(folder, "lockstep.reproduce, argument folder")] + (["--device", device if isinstance(device, str) else device.name] if device else []) + (["--keep"] if keep else [])
     return _run("reproduce", *words)
 
 
 def compare(first, second):
     """Compares options, inputs and outputs of two recorded runs; returns the program's JSON."""
-    return _run("compare", first, second)
+    return _run("compare", *(path(run, "lockstep.compare") for run in (first, second)))

@@ -83,8 +83,8 @@ class Smoother:
     def add_host_kind(self, name, residual, blocks, data=0, *, residuals=1, jacobian=None, loss="none"):
         """The same for a function of numbers, as in Problem.add_host_terms."""
         blocks = _block_sets(name, blocks)
-        number = self._core.add_host_kind(name, [b.size for b in blocks], _one(data, "data"), _one(residuals, "residuals"), _flat(residual),
-                                          _flat(jacobian), _loss_of(loss), [self._own(b) for b in blocks])
+        number = self._core.add_host_kind(name, [b.size for b in blocks], _one(data, "data"), _one(residuals, "residuals"),
+                                          _flat(residual, f"residual of {name}"), _flat(jacobian, f"jacobian of {name}"), _loss_of(loss), [self._own(b) for b in blocks])
         return TermKind(number, name, blocks, _one(data, "data"), self._core)
 
     def add_terms(self, kind, indices, data=None):

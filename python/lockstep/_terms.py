@@ -37,12 +37,7 @@ def _number_of(handle, core, where, kind):
 
 
 def _numbers(values, name, columns=None):
-    try:
-        array = np.ascontiguousarray(real_numbers(values, name, np.float64))
-    except InputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{type(values).__name__} ({error})", name, "numbers") from None
+    array = np.ascontiguousarray(real_numbers(values, name, np.float64))
     if array.ndim == 1:
         array = array.reshape(-1, 1 if columns is None else columns)
     if array.ndim != 2 or (columns is not None and array.shape[1] != columns):
@@ -144,5 +139,6 @@ def _loss_of(loss):
     return rho
 
 
-def _flat(function):
-    return None if function is None else lambda *a: np.ascontiguousarray(function(*a), dtype=np.float64).reshape(-1)
+def _flat(function, where):
+    """A function on the host for the core: its numbers along one axis."""
+    return None if function is None else lambda *a: np.ascontiguousarray(real_numbers(function(*a), where, np.float64)).reshape(-1)

@@ -17,6 +17,7 @@ import numpy as np
 from . import _core
 from ._array import empty, real_numbers
 from ._device import chosen, warn_fallbacks
+from ._errors import path as _path
 from ._errors import InputError, whole
 from ._options import described
 
@@ -211,12 +212,12 @@ class Encoded:
 
     def write(self, path):
         """Writes a file as `lockstep flow encode`; returns its size in bytes."""
-        return self._core.write(os.fspath(path))
+        return self._core.write(_path(path, "lockstep.flow.Encoded.write, argument path"))
 
 
 def read(path, *, device=None):
     """Reads a file of encoded fields."""
-    return Encoded(_core.flow_read(os.fsdecode(path)), chosen(device))
+    return Encoded(_core.flow_read(_path(path, "lockstep.flow.read, argument path")), chosen(device))
 
 
 @described("flow.encode")
@@ -227,7 +228,7 @@ def encode(fields, out=None, *, max_error=None, time=None, box=None, device=None
     """
     given = _options({**options, "max_error": max_error})
     if _is_path(fields):
-        return _command(_core.flow_encode_file, device, {**given, "fields": os.fspath(fields), "out": _required(out, "encode")})
+        return _command(_core.flow_encode_file, device, {**given, "fields": fields, "out": _required(out, "encode")})
     if box is not None:
         given.update({k: v for k, v in _box(2, box).items() if k in ("lx", "ly")})
     device, values = chosen(device), _host(fields, "encode, argument fields")
@@ -248,7 +249,7 @@ def decode(encoded, out=None, *, decoder="mean", original=None, device=None):
     """Decodes fields of `encode`. With a path: decodes to the file `out` and compares with the file `original`."""
     if isinstance(encoded, Encoded):
         return encoded.decode(decoder=decoder, device=device)
-    return _command(_core.flow_decode_file, device, _options({"encoded": os.fspath(encoded), "out": _required(out, "decode"),
+    return _command(_core.flow_decode_file, device, _options({"encoded": encoded, "out": _required(out, "decode"),
                                                               "decoder": decoder, "original": original}))
 
 
@@ -313,7 +314,7 @@ def rollout(model, steps, out=None, *, start=None, device=None, **options):
     """
     if isinstance(model, Surrogate):
         return model.rollout(steps, start, device=device, **options)
-    return _command(_core.flow_rollout_file, device, _options({**options, "model": os.fspath(model), "steps": steps,
+    return _command(_core.flow_rollout_file, device, _options({**options, "model": model, "steps": steps,
                                                                "out": _required(out, "rollout")}))
 
 
@@ -322,7 +323,7 @@ def run(out, *, n=None, box=None, progress=None, device=None, **options):
     """Runs a simulation and writes the results to the folder `out`, as `lockstep flow run`. progress: a function of
     (done, total).
     """
-    return _command(_core.flow_run, device, {**_options(options, n, box), "progress": progress, "out": os.fspath(out)})
+    return _command(_core.flow_run, device, {**_options(options, n, box), "progress": progress, "out": out})
 
 
 @described("flow.pipeline")
@@ -330,15 +331,15 @@ def pipeline(out, *, n=None, box=None, device=None, **options):
     """Simulates, encodes, learns, rolls out and decodes in one process, as `lockstep flow pipeline`. sizes, strides,
     precisions and places run several combinations.
     """
-    return _command(_core.flow_pipeline, device, {**_options(options, n, box), "out": os.fspath(out)})
+    return _command(_core.flow_pipeline, device, {**_options(options, n, box), "out": out})
 
 
 def compare(a, b):
     """Differences between two saved runs: rows by time, drifts of energy and enstrophy, spectra."""
-    return _core.flow_compare(os.fsdecode(a), os.fsdecode(b))
+    return _core.flow_compare(*(_path(run, "lockstep.flow.compare") for run in (a, b)))
 
 
 def _required(out, command):
     if out is None:
         raise InputError("a path without out", f"lockstep.flow.{command}", "out=FILE")
-    return os.fspath(out)
+    return out

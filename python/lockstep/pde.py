@@ -66,6 +66,8 @@ class System:
 
     def field(self, name, components=1, boundary=""):
         """Declares a field. `boundary` overrides that of the mesh: a text for all components, or one text per component."""
+        for given in (boundary,) if isinstance(boundary, str) else boundary:
+            _refuse_other_axes(given, self.dimensions, f"field {name}")
         if not isinstance(boundary, str):
             boundaries = list(boundary)
             if len(boundaries) != components:
@@ -165,6 +167,12 @@ def transport(dimensions, **options):
     return system
 
 
+def _refuse_other_axes(boundary, dimensions, where):
+    for part in boundary.split(","):
+        if "=" in part and part.startswith(tuple("xyz"[dimensions:])):
+            raise InputError(f"boundary {part} of {dimensions} axes", where, "rules of " + ", ".join("xyz"[:dimensions]))
+
+
 class Mesh:
     """A grid of cells. cells and spacing along x, y, z (one number per axis of the system); dt: time between levels;
     boundary: "periodic", "x=clamp,y=no_slip", "x-=dirichlet_face:1.0", or "y+=dirichlet_face:@lid" with the name of a
@@ -205,6 +213,7 @@ class Loss:
     """
 
     def __init__(self, system, mesh, ranks=None):
+        _refuse_other_axes(mesh.boundary, system.dimensions, "lockstep.pde.Mesh")
         self.system, self.mesh, self.ranks = system, mesh, ranks
         self._number = next(_numbers)
         _losses[self._number] = self

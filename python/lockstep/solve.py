@@ -70,8 +70,8 @@ class Problem:
         """
         blocks, table, numbers = _instances(name, blocks, indices, data)
 
-        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], _one(residuals, "residuals"), _flat(residual),
-                                           _flat(jacobian), _loss_of(loss), [self._own(b) for b in blocks], table, numbers)
+        number = self._core.add_host_terms(name, [b.size for b in blocks], numbers.shape[1], _one(residuals, "residuals"),
+                                           _flat(residual, f"residual of {name}"), _flat(jacobian, f"jacobian of {name}"), _loss_of(loss), [self._own(b) for b in blocks], table, numbers)
         return TermSet(number, name, numbers.shape[1], self._core)
 
     def add_factors(self, name, blocks, indices, measured=None, *, standard_deviations=None, covariance=None, information=None,

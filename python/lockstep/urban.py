@@ -183,7 +183,7 @@ def run(dsm, *, weather, out=None, outputs=("tmrt", "utci", "shadow"), dem=None,
                                              "wall_height": wall_height, "wall_aspect": wall_aspect, "progress": progress,
                                              "dsm": dsm, "outputs": outputs}, weather, nodata)
     if out is not None:
-        found = _core.urban_run(device._core, {**_as_files(arguments, arrays, text, out, like), "out": os.fspath(out)})
+        found = _core.urban_run(device._core, {**_as_files(arguments, arrays, text, out, like), "out": out})
         warn_fallbacks(device)
         return found
     _refuse_without_files(arguments, "run", ("poi",))
@@ -213,7 +213,7 @@ def _series(given, weather, nodata):
     arrays, like = _city_arrays(arguments, nodata)
     text = "" if _is_path(weather) else _weather_text(weather, arguments.get("utc_offset"))
     if not text:
-        arguments["weather"] = os.fspath(weather)
+        arguments["weather"] = weather
     return arguments, arrays, text, like
 
 
@@ -380,7 +380,8 @@ def stage(name, arrays):
     text(name, "a stage", "lockstep.urban.stage", "a name of lockstep.urban.stages()")
     if not isinstance(arrays, Mapping):
         raise InputError(f"arrays of {type(arrays).__name__}", "lockstep.urban.stage", "a dictionary of arrays by name")
-    return _core.urban_stage(name, {key: np.array(values, np.float64, order="C") for key, values in arrays.items()})
+    return _core.urban_stage(name, {
+        key: np.array(real_numbers(values, f"lockstep.urban.stage, array {key}", np.float64), order="C") for key, values in arrays.items()})
 
 
 def _options(given):
@@ -402,9 +403,13 @@ def _index(tmrt, name):
     return values
 
 
-def _air(values, **given):
+def _air(values, call, **given):
     """Options of the air as the core checks them, with Tmrt where it is one number."""
-    air = {name: float(value) for name, value in given.items()}
+    air = {name: real_numbers(value, f"lockstep.urban.{call}, argument {name}", np.float64) for name, value in given.items()}
+    for name, value in air.items():
+        if value.ndim:
+            raise InputError(f"shape {value.shape}", f"lockstep.urban.{call}, argument {name}", "one number: only tmrt may be an array")
+    air = {name: float(value) for name, value in air.items()}
     return {**air, "tmrt": float(values) if values.ndim == 0 and np.isfinite(values) else air["ta"]}
 
 
@@ -412,7 +417,7 @@ def utci(tmrt, *, ta, rh, wind, wind_height=10.0, device=None):
     """Universal Thermal Climate Index (deg C) for the mean radiant temperature tmrt (deg C): a number in double precision, or
     an array in float32. ta: air temperature (deg C), rh: relative humidity (%), wind (m/s) at wind_height (m)."""
     values = _index(tmrt, "utci")
-    wind = _core.utci_wind(_air(values, ta=ta, rh=rh, wind=wind, wind_height=wind_height))
+    wind = _core.utci_wind(_air(values, "utci", ta=ta, rh=rh, wind=wind, wind_height=wind_height))
     if values.ndim == 0:
         return _core.utci(float(ta), float(rh), wind, float(values))
     device = chosen(device)
@@ -427,7 +432,7 @@ def pet(tmrt, *, ta, rh, wind, wind_height=1.1, device=None, **person):
     an array in float32 interpolated between the published steps. ta: air temperature (deg C), rh: relative humidity (%), wind
     (m/s) at wind_height (m)."""
     values = _index(tmrt, "pet")
-    wind = _core.pet_wind(_air(values, ta=ta, rh=rh, wind=wind, wind_height=wind_height))
+    wind = _core.pet_wind(_air(values, "pet", ta=ta, rh=rh, wind=wind, wind_height=wind_height))
     if values.ndim == 0:
         return _core.pet(float(ta), float(rh), float(values), wind, person)
     device = chosen(device)

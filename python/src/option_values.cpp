@@ -15,6 +15,12 @@ namespace {
 using Kind = Option::Kind;
 
 std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
+/// A value of the wrong kind, for errors: that of a text or a number, else the type's name.
+std::string shown(nb::handle value) {
+  if (nb::isinstance<nb::str>(value) || nb::isinstance<nb::int_>(value) || nb::isinstance<nb::float_>(value))
+    return "'" + text_of(value) + "'";
+  return "an object of type " + nb::cast<std::string>(value.type().attr("__name__"));
+}
 
 template <class T>
 std::optional<OptionValue> cast(const nb::object& value) {
@@ -48,7 +54,8 @@ std::optional<OptionValue> value_of(const Option& option, const nb::object& valu
     return OptionValue(known ? hyphened : text);
   }
   if (option.use != Option::Use::value)
-    return cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
+    return cast<std::string>(nb::hasattr(value, "__fspath__") ? value.attr("__fspath__")() : value);
+  if (option.kind != Kind::flag && nb::isinstance<nb::bool_>(value)) return std::nullopt;
   switch (option.kind) {
     case Kind::flag: return cast<bool>(value);
     case Kind::whole: return cast<int64_t>(value);
@@ -128,8 +135,7 @@ void fill_options(const OptionList& list, void* options, const nb::dict& argumen
       if (value.is_none()) continue;
       const auto one = value_of(*option, nb::borrow(value));
       if (!one)
-        throw list.error(
-            {OptionError::Kind::invalid, option->name, "'" + text_of(value) + "'", option->expected(), ""});
+        throw list.error({OptionError::Kind::invalid, option->name, shown(value), option->expected(), ""});
       found.emplace_back(option, *one);
     }
     // Pairs are set before the first is checked, so that an error shows them together.

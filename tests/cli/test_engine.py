@@ -167,6 +167,10 @@ class Bench(ProgramTest):
         self.refuses("bench", "engine.copy", "--tolerance", "-1", saying="[--tolerance]")
         self.refuses("bench", "engine.copy", "--sizes", "12y", "--device", "interp", saying="12y")
         self.refuses("bench", "engine.copy", "--sizes", "1,,2", "--device", "interp", saying="[--sizes]")
+        self.refuses("bench", "engine.copy", "--sizes", "64x0", "--device", "interp", saying='size "64x0" [--sizes]: expected numbers above 0')
+        # The fused path needs a larger grid.
+        small = self.json_of("bench", "pde.scale", "pde.fused.order4", "--sizes", "8x8x8,64", "--iterations", "1", "--no-reference", "--device", "cpu")
+        self.assertTrue(any("too small" in row["reason"] for row in small["skipped"]), small["skipped"])
         self.refuses("bench", "engine.copy", "--against", self.path("none.json"), saying="none.json")
         with open(self.path("bad.json"), "w") as file:
             file.write("[]")

@@ -87,6 +87,8 @@ class PdeTest(ProgramTest):
         done = run("pde", "loss", self.path("large.npz"), *PLACE, "--input-memory", "16M")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("large.npz: not used: notes", done.stderr)
+        quiet = run("pde", "loss", self.path("large.npz"), *PLACE, "--input-memory", "16M", "--quiet")
+        self.assertIn("large.npz: not used: notes", quiet.stderr)
 
 
 

@@ -163,6 +163,12 @@ class Usage(ProgramTest):
         self.assertNotIn("dsm", asked)
         self.assertNotIn("tile", asked)
 
+    def test_a_config_file_names_no_other(self):
+        config = self.path("c.toml")
+        with open(config, "w") as file:
+            file.write('config = "d.toml"\n')
+        self.refuses("devices", "--config", config, saying="option 'config' in a file [" + config + ":1]: expected --config on the command line")
+
     def test_an_option_takes_one_value(self):
         twice = ["urban", "sample", "--size", "16", "--seed", "1", "--seed", "2", "--out", self.path("s")]
         self.refuses(*twice, saying="two values, '1' and '2' [--seed]: expected one of them")

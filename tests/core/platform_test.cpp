@@ -1,5 +1,6 @@
 // The platform's memory figures and loops.
 #include <gtest/gtest.h>
+#include <tbb/global_control.h>
 
 #include <atomic>
 #include <vector>
@@ -85,6 +86,17 @@ TEST(ThreadArena, EveryPartRunsOnce) {
       for (const auto& count : seen) EXPECT_EQ(count, 1);
     }
   }
+}
+
+// A loop of few threads inside of one of many takes none from it.
+TEST(ThreadArena, AnArenaOfFewLeavesTheLimitOfOneOfMany) {
+  const ThreadArena many(available_threads() + 3);
+  const auto allowed = [] {
+    return tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
+  };
+  EXPECT_GE(allowed(), size_t(available_threads() + 3));
+  const ThreadArena few;
+  EXPECT_GE(allowed(), size_t(available_threads() + 3));
 }
 
 }  // namespace

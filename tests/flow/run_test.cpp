@@ -397,6 +397,10 @@ TEST(FlowRun, BlowUpsAndBadInputAreNamed) {
   o.model.viscosity = 0;
   EXPECT_NE(refusal(o).find("at the start"), std::string::npos) << refusal(o);
   o = small(folder.path());
+  o.model.grid.lx = o.model.grid.ly = 1e30;
+  EXPECT_NE(refusal(o).find("velocities in a box of 1e+30 x 1e+30 are not finite"), std::string::npos)
+      << refusal(o);
+  o = small(folder.path());
   o.model.forcing = {ForcingKind::kolmogorov, 2, 1e5};
   EXPECT_NE(refusal(o).find("blew up by step"), std::string::npos) << refusal(o);
   EXPECT_TRUE(fs::exists(folder.path() / "blow_up.npz"));

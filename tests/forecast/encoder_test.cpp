@@ -150,6 +150,14 @@ TEST(StateEncoder, WhatALogLacksIsSaidAndFilledByTheRules) {
   EXPECT_EQ(row(Signal::phase_step), (std::vector<double>{0, 1, 3}));
   EXPECT_NEAR(row(Signal::beta2_t)[2], std::pow(0.999, 4), 1e-15);
   EXPECT_TRUE(has(error_of([] { signals_of({}, "loss", "a.csv"); }), "no values of 'loss' [a.csv]"));
+  const auto refusal = [](SignalSeries lr) {
+    return error_of(
+        [&] { signals_of(std::vector<SignalSeries>{{"loss", {1, 2}, {1, 1}}, lr}, "loss", "a.csv"); });
+  };
+  EXPECT_TRUE(has(refusal({"lr", {1}, {1, 2}}), "1 steps and 2 values [a.csv, column lr]"));
+  EXPECT_TRUE(has(refusal({"lr", {2, 1}, {1, 2}}), "steps that do not increase [a.csv, column lr]"));
+  EXPECT_TRUE(has(refusal({"lr", {1, NAN}, {1, 2}}), "steps that do not increase"));
+  EXPECT_TRUE(has(refusal({"lr", {1, 2}, {1, INFINITY}}), "inf at step 2 [a.csv, column lr]"));
   StateEncoder encoder(test_device("interp"), 4);
   std::vector<double> bad(kSignals, 1.0);
   bad[int(Signal::lr)] = NAN;

@@ -134,6 +134,9 @@ TEST(Raster, UnitsOfHeight) {
   EXPECT_EQ(metres_of_unit("cm"), 0.01);
   EXPECT_EQ(metres_of_unit("centimetre"), 0.01);
   EXPECT_EQ(metres_of_unit("mm"), 0.001);
+  EXPECT_EQ(metres_of_unit("km"), 1000);
+  EXPECT_DOUBLE_EQ(metres_of_unit("inch").value(), 0.0254);
+  EXPECT_DOUBLE_EQ(metres_of_unit("yd").value(), 0.9144);
   for (const char* name : {"", "degC", "fathom"}) EXPECT_FALSE(metres_of_unit(name)) << name;
 }
 

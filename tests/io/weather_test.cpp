@@ -102,6 +102,10 @@ TEST(Weather, UmepColumns) {
   expect_refused(head + row(2015, 366, 1, 0), "w:2", "day of the year");
   expect_refused(head + "2015 1 0 0 1 2 3\n", "w:2", "7 columns");
   expect_refused(row(2015, 1, 1, 0), "w:1", "column names");
+  std::string other = head;
+  other.replace(other.find("Wind RH"), 7, "RH Wind");
+  expect_refused(other + row(2015, 1, 1, 0), "w:1", "column 10 is 'rh'");
+  EXPECT_EQ(parse_weather("% " + head.substr(1) + row(2015, 1, 1, 0), "w").rows.size(), 1u);
 }
 
 std::string epw(const std::vector<std::string>& rows, int per_hour = 1) {

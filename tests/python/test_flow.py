@@ -131,6 +131,8 @@ def test_a_surrogate_learns_a_rotation(tmp_path):
         model.rollout(3, np.zeros((1, 5)))
     with pytest.raises(ls.InputError, match="steps 2.7"):
         model.rollout(2.7, device=HOST)
+    with pytest.raises(ls.InputError, match=r"a number is not finite at \(0, 0\).*argument start"):
+        model.rollout(3, np.full_like(model.last, np.nan), device=HOST)
 
 
 def test_commands_from_files_to_files(tmp_path):

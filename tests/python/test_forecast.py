@@ -95,5 +95,7 @@ def test_columns_in_memory_are_those_that_a_file_may_have():
                           ((0 * steps, losses), "do not increase"), ((steps, hole), "nan at step 7"), (losses[:, None], r"shape \(50, 1\)")):
         with pytest.raises(ls.InputError, match=words):
             forecast.encode({"loss": series}, device=HOST)
+    with pytest.raises(ls.InputError, match=r"list \[lockstep.forecast.encode, argument log\]"):
+        forecast.encode([1.0, 2.0], device=HOST)
     with pytest.raises(ls.InputError, match=r"shape \(5, 10\).*argument steps"):
         forecast.curve(steps.reshape(5, 10), losses)

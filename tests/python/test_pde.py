@@ -372,3 +372,14 @@ def test_gradients_of_a_kept_graph_are_those_of_the_first_pass(rng):
     (2 * hooks.pde_loss(loss, *given)).backward()
     for t, h in zip(given, found[2]):
         torch.testing.assert_close(t.grad, 2 * h, rtol=0, atol=0)
+
+
+def test_rules_of_axes_that_a_system_does_not_have():
+    heat = pde.System(2)
+    t = heat.field("t")
+    heat.residual("heat", heat.dt(t) - heat.laplacian(t))
+    with pytest.raises(ls.InputError, match="boundary z=clamp of 2 axes.*expected rules of x, y"):
+        pde.Loss(heat, pde.Mesh((8, 8), boundary="x=clamp,z=clamp"))
+    with pytest.raises(ls.InputError, match=r"boundary y-=clamp of 1 axes \[field u\]"):
+        pde.System(1).field("u", boundary="y-=clamp,y+=clamp")
+    assert pde.Loss(heat, pde.Mesh((8, 8), boundary="clamp")).mesh.boundary == "clamp"

@@ -148,6 +148,28 @@ def test_numbers_that_are_not_whole_and_handles_that_are_none():
     assert problem.residual_count == 2
 
 
+def test_values_that_no_block_may_have():
+    problem = solve.Problem()
+    x, turn = problem.add_blocks("x", [[1.0, 2.0]]), problem.add_blocks("turn", [[1.0, 0, 0, 0]], "so3")
+    for blocks, values, text in ((x, [[np.nan, 0]], "component 0 of block 0 is nan"), (x, [[0, np.inf]], "component 1 of block 0 is inf"),
+                                 (x, [[1, 2], [3, 4]], "4 values.*expected 2"), (turn, [[2.0, 0, 0, 0]], "a unit vector of so3, have length 2")):
+        with pytest.raises(ls.InputError, match=text):
+            problem.set_values(blocks, values)
+    np.testing.assert_array_equal(problem.values(x), [[1, 2]])
+
+
+@pytest.mark.parametrize("returned, text", [(np.array([1 + 1j]), "complex numbers"), (np.ma.masked_array([1.0], [True]), "masked elements"),
+                                            (np.array(["2020"], "M8[D]"), "elements of datetime64"), (["a"], "numbers")])
+def test_what_functions_on_the_host_may_not_return(returned, text):
+    problem = solve.Problem()
+    x = problem.add_blocks("x", [[1.0]])
+    for given in (dict(residual=lambda x: returned), dict(residual=lambda x: x, jacobian=lambda x: np.reshape(returned, (1, 1)))):
+        with pytest.raises(ls.InputError, match=text):
+            problem.add_host_terms("t", blocks=(x,), indices=[[0]], **given)
+    with pytest.raises(ls.InputError, match=text):
+        solve.least_squares(lambda x: returned, [1.0], traced=False, device=HOST)
+
+
 def test_handles_of_another_problem_are_refused():
     def spring():
         problem = solve.Problem()

@@ -116,6 +116,25 @@ def test_a_loss_of_ones_own():
         assert found.cost == pytest.approx(named.cost, rel=1e-12)
 
 
+SCIPY_RHO = lambda z: np.array([2 * ((1 + z) ** 0.5 - 1), (1 + z) ** -0.5, -0.5 * (1 + z) ** -1.5])  # noqa: E731
+
+
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize("loss, theirs", [(name, name) for name in ("linear", "huber", "soft_l1", "cauchy", "arctan")]
+                         + [(lambda z: 2 * (ls.sqrt(1 + z) - 1), SCIPY_RHO)])
+def test_the_jacobian_under_a_loss_is_scipys(loss, theirs, traced):
+    t = np.linspace(0, 3, 15)
+    y = 0.5 + 2 * np.exp(-t) + 0.05 * np.cos(7 * t)
+    y[[3, 9]] += 1.5
+    more = dict(args=(t, y), f_scale=0.1)
+    found = solve.least_squares((lambda x, t, y: x[0] + x[1] * ls.exp(-t) - y) if traced else lambda x, t, y: x[0] + x[1] * np.exp(-t) - y,
+                                [1, 1], loss=loss, traced=traced, **more, **TIGHT)
+    expected = peer(lambda x, t, y: x[0] + x[1] * np.exp(-t) - y, [1, 1], "3-point", loss=theirs, **more)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-6)
+    np.testing.assert_allclose(found.jac, expected.jac, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(found.grad, expected.grad, atol=1e-6)
+
+
 @pytest.mark.parametrize("ends", [True, StopIteration])
 def test_callbacks_as_scipys(ends):
     seen = []

@@ -280,3 +280,23 @@ def test_options_of_files_are_refused_for_arrays():
     for name, value in dict(threshold="utci>35", hours="11-17", include_roofs=True, place="here", format="tif", poi="p.csv").items():
         with pytest.raises(ls.InputError, match=f"{name} without a folder"):
             urban.run(city(), weather=WEATHER, pixel_size=1, latitude=50, longitude=15, utc_offset=1, device=HOST, **{name: value})
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: urban.check(city(), weather="met.csv"), "of type ndarray.*urban.check, argument dsm"),
+    (lambda: urban.sun(city(), out="o", date="2020-07-01"), "of type ndarray.*urban.sun, argument dsm"),
+    (lambda: urban.sun("dsm.tif", out="o", date=datetime.date(2020, 7, 1)), "of type date.*argument date"),
+    (lambda: urban.plant("dsm.tif", weather={"time": []}, trees=1, species="9,3,6", out="o"), "of type dict.*argument weather"),
+    (lambda: urban.plant("dsm.tif", weather="w", trees=True, species="9,3,6", out="o"), "'True'.*argument trees"),
+    (lambda: urban.compare(1, "b", out="o"), "'1'.*urban.compare, argument before"),
+    (lambda: urban.stats("run", areas={}, out="o.csv"), "of type dict.*urban.stats, argument areas"),
+    (lambda: ls.flow.encode("a.nc", 3), "'3'.*flow.encode, argument out"), (lambda: ls.flow.compare(1, 2), "int.*flow.compare"),
+    (lambda: ls.reproduce(None), "NoneType.*reproduce, argument folder"),
+    (lambda: urban.stage("utci", dict(ta=np.ma.masked_array([25.0], [True]), rh=50, va=1, tmrt=30)), "masked elements.*array ta"),
+    (lambda: urban.stage("utci", dict(ta=25 + 1j, rh=50, va=1, tmrt=30)), "complex numbers.*array ta"),
+    (lambda: urban.stage("utci", dict(ta="x", rh=50, va=1, tmrt=30)), "str.*array ta"),
+    (lambda: urban.utci(30.0, ta=np.ones(2), rh=50, wind=1), r"shape \(2,\).*utci, argument ta"),
+    (lambda: urban.pet(30.0, ta=20 + 1j, rh=50, wind=1), "complex numbers.*pet, argument ta")])
+def test_arguments_of_other_types(call, words):
+    with pytest.raises(ls.InputError, match=words):
+        call()

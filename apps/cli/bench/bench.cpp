@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -130,7 +131,10 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   const std::vector<std::string>& wanted = options.sizes;
   for (const std::string& size : wanted) {
     const size_t colon = size.find(':');  // "goteborg:512x512" names an input
-    parse_size(colon == std::string::npos ? size : size.substr(colon + 1));
+    const std::vector<int64_t> numbers =
+        parse_size(colon == std::string::npos ? size : size.substr(colon + 1));
+    if (std::ranges::find(numbers, 0) != numbers.end())
+      throw InputError(fmt::format("size \"{}\"", size), "--sizes", "numbers above 0");
   }
   const Device device = session.open_device();
   BenchResults results;
@@ -146,25 +150,28 @@ BenchResults measure(Session& session, const BenchCommandOptions& options) {
   bench.reference = !options.no_reference;
   const auto start = std::chrono::steady_clock::now();
   // A size that some case does not take skips that case; one that none takes is an error.
-  std::optional<InputError> refused;
+  std::exception_ptr refused;
   bool measured = false;
+  const auto skip = [&](const Case& c, const std::string& size, const Error& e) {
+    if (wanted.empty()) throw;
+    BenchRow row{c.name, size, c.dtype};
+    row.skipped = e.what();
+    results.rows.push_back(row);
+    if (!refused) refused = std::current_exception();
+  };
   for (const Case* c : cases) {
     for (const std::string& size : wanted.empty() ? c->bench : wanted) {
       try {
         check_size_of(*c, size);
         results.rows.push_back(bench_case(*c, size, device, results.copy_gbps, bench));
         measured = true;
-      } catch (const InputError& e) {
-        if (wanted.empty()) throw;
-        BenchRow row{c->name, size, c->dtype};
-        row.skipped = e.what();
-        results.rows.push_back(row);
-        if (!refused) refused = e;
+      } catch (const InputError& e) { skip(*c, size, e); } catch (const UnsupportedError& e) {
+        skip(*c, size, e);
       }
       progress.add();
     }
   }
-  if (refused && !measured) throw InputError(*refused);
+  if (refused && !measured) std::rethrow_exception(refused);
   const DeviceCounters counters = device.counters();
   session.note({"bench", device.info().name,
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),

@@ -98,7 +98,7 @@ struct SignalTable {
 };
 /// The signals at the rows of the column `loss`. Other columns keep their last value between their steps and are filled
 /// before their first one, so no row depends on later rows of the log. Throws InputError if the column `loss` is missing
-/// or empty; `where` names the log.
+/// or empty, and for a column that is not a finite number at each of increasing steps; `where` names the log.
 SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view loss, std::string_view where);
 
 struct EncodedStates {

@@ -7,6 +7,7 @@ lockstep.forecast.torch contains the predictive trainer for PyTorch and imports 
 """
 import importlib as _importlib
 import os as _os
+from collections.abc import Mapping as _Mapping
 
 import numpy as _np
 
@@ -36,15 +37,7 @@ def _logged(name, series):
     """(steps, values) of a column, as a log in a file may have them."""
     if not (isinstance(series, tuple) and len(series) == 2):
         series = (_np.arange(len(series)), series)
-    steps, values = (_series(part, name) for part in series)
-    if len(steps) != len(values):
-        raise _InputError(f"{len(steps)} steps and {len(values)} values", f"argument {name}", "as many of both")
-    if not (_np.isfinite(steps).all() and (_np.diff(steps) > 0).all()):
-        raise _InputError("steps that do not increase", f"argument {name}", "increasing steps")
-    if not _np.isfinite(values).all():
-        at = int(_np.argmin(_np.isfinite(values)))
-        raise _InputError(f"{values[at]} at step {steps[at]:g}", f"argument {name}", "finite numbers")
-    return steps, values
+    return tuple(_series(part, name) for part in series)
 
 
 def _column(log, column, where):
@@ -77,7 +70,7 @@ def sweep(steps, losses, **options):
     """Steps saved and loss added by policies that stop runs early, on finished runs with losses (runs, len(steps)):
     one row per policy.
     """
-    return _core.forecast_sweep([float(s) for s in steps], [[float(v) for v in run] for run in losses], options)
+    return _core.forecast_sweep(_series(steps, "steps"), [_series(run, "losses") for run in losses], options)
 
 
 @_described("forecast.rollout")
@@ -119,6 +112,8 @@ def encode(log, *, column=None, device=None, **options):
     """
     if isinstance(log, (str, _os.PathLike)):
         columns = read_log(log)
+    elif not isinstance(log, _Mapping):
+        raise _InputError(type(log).__name__, "lockstep.forecast.encode, argument log", "a path, or columns by name")
     else:
         columns = {name: _logged(name, series) for name, series in log.items()}
     name, _ = _column(columns, column, "lockstep.forecast.encode")

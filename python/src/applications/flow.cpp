@@ -224,7 +224,10 @@ void bind_codec(nb::module_& module) {
 nb::object rollout_of(OpenDevice& open, const Surrogate& model, const nb::object& start, int64_t steps,
                       const nb::dict& given) {
   constexpr auto kName = "lockstep.flow.Surrogate.rollout";
-  const Array from = array_of(start, std::string(kName) + ", argument start");
+  const std::string where = std::string(kName) + ", argument start";
+  const Array from = array_of(start, where);
+  if (const auto at = first_not_finite(from.packed()))
+    throw InputError("a number is not finite at " + index_text(from.shape(), *at), where, "finite numbers");
   return to_numpy(with_options<PredictOptions>(given, kName, [&](const PredictOptions& o) {
     return open.context->stage("flow.rollout", [&](const Device& device) {
       Rollout rollout(device, model, o.precision);

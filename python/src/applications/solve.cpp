@@ -18,6 +18,7 @@
 #include "lockstep/solve/marginalize.hpp"
 #include "lockstep/solve/run.hpp"
 #include "option_values.hpp"
+#include "solve/model/problem.hpp"
 
 namespace lockstep::python {
 namespace {
@@ -465,6 +466,18 @@ nb::object marginals_of(const Problem& p, OpenDevice& open, int set, bool free_g
   return to_numpy(std::move(matrices), {count, n, n});
 }
 
+/// Replaces the values of a set by ones that add_blocks() would take.
+void set_values(Problem& problem, int set, const Matrix<double>& values) {
+  const SetState& state = problem.state().set({set}, "solve set_values");
+  const std::string where = "solve blocks " + state.name;
+  const auto from = span_of(values);
+  const auto to = problem.values(BlockSet{set});
+  if (from.size() != to.size())
+    throw InputError(std::to_string(from.size()) + " values", where, std::to_string(to.size()));
+  check_values(*state.manifold, from, where);
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
 }  // namespace
 
 void bind_solve(nb::module_& module) {
@@ -516,15 +529,7 @@ void bind_solve(nb::module_& module) {
       .def("bound", [](Problem& p, int set, int64_t block, int component, double lower,
                        double upper) { p.bound({set}, block, component, lower, upper); })
       .def("values", [](const Problem& p, int set) { return values_of(p, {set}); })
-      .def("set_values",
-           [](Problem& p, int set, const Matrix<double>& values) {
-             const auto to = p.values(BlockSet{set});
-             const auto from = span_of(values);
-             if (from.size() != to.size())
-               throw InputError(std::to_string(from.size()) + " numbers", "Problem.set_values",
-                                std::to_string(to.size()));
-             std::copy(from.begin(), from.end(), to.begin());
-           })
+      .def("set_values", &set_values)
       .def_prop_ro("residual_count", &Problem::residual_count)
       .def_prop_ro("variable_count", &Problem::variable_count)
       .def("minimize",

@@ -21,6 +21,7 @@
 #include "flow/pipeline/ledger.hpp"
 #include "flow/pipeline/relay.hpp"
 #include "flow/run/pictures.hpp"
+#include "flow/run/start.hpp"
 #include "flow/surrogate/kernels.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
@@ -326,11 +327,8 @@ class Pipeline {
   }
 
   void check_start(Solver& solver) const {
-    const double limit = cfl_limit(o_.run.model, o_.run.stepping.integrator), at = solver.courant().front();
-    if (!(at <= limit))
-      refuse_pipeline("dt", fmt::format("dt = {} is cfl = {:.4g} at the start", o_.run.stepping.dt, at),
-                      fmt::format("at most {:.4g} (cfl {:.4g}) with {}", o_.run.stepping.dt * limit / at,
-                                  limit, name(o_.run.stepping.integrator)));
+    if (auto error = start_error(o_.run.model, o_.run.stepping, solver.courant().front()))
+      throw schema_of<PipelineOptions>().error(std::move(*error));
   }
   static void refuse_blow_up(const Solver& solver) {
     const std::vector<BlowUp> blown = solver.blown_up();

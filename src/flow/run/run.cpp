@@ -11,6 +11,7 @@
 #include "flow/run/checkpoint.hpp"
 #include "flow/run/members.hpp"
 #include "flow/run/pictures.hpp"
+#include "flow/run/start.hpp"
 #include "io/pictures/video.hpp"
 #include "lockstep/error.hpp"
 
@@ -163,14 +164,11 @@ class Runner {
     });
     share_clock();
     courant = members_.all(courant);
-    const double limit = cfl_limit(options_.model, options_.stepping.integrator);
-    const double most = *std::max_element(courant.begin(), courant.end());
-    if (!adaptive() && !(most <= limit)) {
-      leave_to_lead();
-      refuse_run("dt", fmt::format("dt = {} is cfl = {:.4g} at the start", options_.stepping.dt, most),
-                 fmt::format("at most {:.4g} (cfl {:.4g}) with {}", options_.stepping.dt * limit / most,
-                             limit, name(options_.stepping.integrator)));
-    }
+    for (const double of_member : courant)
+      if (auto error = start_error(options_.model, options_.stepping, of_member)) {
+        leave_to_lead();
+        throw schema_of<RunOptions>().error(std::move(*error));
+      }
     save();
   }
 

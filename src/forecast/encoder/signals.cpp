@@ -16,6 +16,22 @@ const SignalSeries* series_of(std::span<const SignalSeries> columns, std::string
   return found == columns.end() || found->values.empty() ? nullptr : &*found;
 }
 
+/// Throws where a column is not a number at each of increasing steps.
+void check(const SignalSeries& series, std::string_view where) {
+  const auto refuse = [&](std::string what, const char* expected) {
+    throw InputError(std::move(what), fmt::format("{}, column {}", where, series.name), expected);
+  };
+  if (series.steps.size() != series.values.size())
+    refuse(fmt::format("{} steps and {} values", series.steps.size(), series.values.size()),
+           "as many of both");
+  for (size_t k = 0; k < series.steps.size(); ++k) {
+    if (!std::isfinite(series.steps[k]) || (k > 0 && !(series.steps[k] > series.steps[k - 1])))
+      refuse("steps that do not increase", "increasing steps");
+    if (!std::isfinite(series.values[k]))
+      refuse(fmt::format("{} at step {:.12g}", series.values[k], series.steps[k]), "finite numbers");
+  }
+}
+
 /// The last value at or before each step; rows before the first one stay. Gives the first row that has a value.
 size_t take(const SignalSeries& series, std::span<const double> steps, double* row, uint8_t* given) {
   const auto first = std::lower_bound(steps.begin(), steps.end(), series.steps.front());
@@ -83,6 +99,7 @@ class Filler {
 }  // namespace
 
 SignalTable signals_of(std::span<const SignalSeries> columns, std::string_view loss, std::string_view where) {
+  for (const SignalSeries& column : columns) check(column, where);
   const SignalSeries* losses = series_of(columns, loss);
   if (!losses) throw InputError(fmt::format("no values of '{}'", loss), where, "a column of losses");
   SignalTable table;

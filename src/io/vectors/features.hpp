@@ -24,6 +24,8 @@ struct Feature {
   std::string type;         ///< as the file names it, of others
   std::vector<MapRing>
       rings;  ///< of one polygon or several; of a point one ring of one corner, of a line one of its corners
+  std::vector<size_t>
+      polygons;  ///< the first ring of each polygon of an area; its further rings are its holes
   std::vector<std::pair<std::string, std::string>> fields;
 
   /// A field's text; none where it is absent.

@@ -15,13 +15,14 @@ MapPoint geojson_point(const JsonValue& position) {
   return {numbers[0].number(), numbers[1].number()};
 }
 
-void add_rings(const JsonValue& polygon, std::vector<MapRing>& rings) {
+void add_polygon(const JsonValue& polygon, Feature& feature) {
+  feature.polygons.push_back(feature.rings.size());
   for (const JsonValue& given : polygon.items(1)) {
     MapRing ring;
     for (const JsonValue& position : given.items()) ring.push_back(geojson_point(position));
     if (ring.size() > 1 && ring.front().x == ring.back().x && ring.front().y == ring.back().y)
       ring.pop_back();
-    rings.push_back(std::move(ring));
+    feature.rings.push_back(std::move(ring));
   }
 }
 
@@ -32,10 +33,10 @@ void take_geometry(const JsonValue& geometry, Feature& feature) {
     feature.rings = {{geojson_point(geometry.at("coordinates"))}};
   } else if (feature.type == "Polygon") {
     feature.kind = Feature::Kind::area;
-    add_rings(geometry.at("coordinates"), feature.rings);
+    add_polygon(geometry.at("coordinates"), feature);
   } else if (feature.type == "MultiPolygon") {
     feature.kind = Feature::Kind::area;
-    for (const JsonValue& polygon : geometry.at("coordinates").items(1)) add_rings(polygon, feature.rings);
+    for (const JsonValue& polygon : geometry.at("coordinates").items(1)) add_polygon(polygon, feature);
   }
 }
 

@@ -57,9 +57,10 @@ class WktScanner {
       ring.pop_back();
     return ring;
   }
-  void rings(std::vector<MapRing>& out) {
+  void polygon(Feature& out) {
+    out.polygons.push_back(out.rings.size());
     require('(');
-    do out.push_back(ring());
+    do out.rings.push_back(ring());
     while (take(','));
     require(')');
   }
@@ -105,11 +106,11 @@ void take_wkt(std::string_view wkt, Feature& feature) {
     scan.require(')');
   } else if (feature.type == "POLYGON") {
     feature.kind = Feature::Kind::area;
-    scan.rings(feature.rings);
+    scan.polygon(feature);
   } else if (feature.type == "MULTIPOLYGON") {
     feature.kind = Feature::Kind::area;
     scan.require('(');
-    do scan.rings(feature.rings);
+    do scan.polygon(feature);
     while (scan.take(','));
     scan.require(')');
   } else {

@@ -1,6 +1,7 @@
 #include "solve/minimize/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 
@@ -13,7 +14,7 @@ namespace lockstep::solve {
 namespace {
 
 constexpr uint64_t kMagic = 0x31564c53504b434cull;  // "LCKPSLV1"
-constexpr uint64_t kVersion = 4;
+constexpr uint64_t kVersion = 5;
 
 class Writer {
  public:
@@ -91,7 +92,7 @@ Iteration get_row(Reader& in) {
 }
 
 void put(Writer& out, const Checkpoint& part) {
-  out.put(part.problem), out.put(part.settings);
+  out.put(part.posed), out.put(part.settings);
   out.put(part.snapshot.state), out.put(part.snapshot.scalars);
   out.put(uint64_t(part.snapshot.vectors.size()));
   for (const auto& vector : part.snapshot.vectors) out.put(vector);
@@ -106,7 +107,7 @@ void put(Writer& out, const Checkpoint& part) {
 }
 Checkpoint get_part(Reader& in) {
   Checkpoint out;
-  out.problem = in.get<Hash128>(), out.settings = in.get<Hash128>();
+  out.posed = in.get<Posed>(), out.settings = in.get<Hash128>();
   out.snapshot.state = in.get_all<double>(), out.snapshot.scalars = in.get_all<double>();
   const uint64_t vectors = in.get_count(sizeof(uint64_t));
   for (uint64_t k = 0; k < vectors; ++k) out.snapshot.vectors.push_back(in.get_all<double>());
@@ -164,26 +165,28 @@ bool stays_ended(const Checkpoint& part, const Hash128& settings, int max_iterat
 
 }  // namespace
 
-Hash128 fingerprint(const Problem& problem, const Options& options) {
-  Writer out;
+Posed posed(const Problem& problem, const Options& options) {
+  Writer method, precision, blocks, start, limits, terms;
   const Problem::State& state = problem.state();
-  out.put(uint64_t(options.method)), out.put(uint64_t(options.precision));
+  method.put(uint64_t(options.method)), precision.put(uint64_t(options.precision));
   for (const SetState& set : state.sets) {
-    out.put(set.name), out.put(set.manifold->manifold.name);
-    out.put(set.count), out.put(int64_t(set.ambient())), out.put(int64_t(set.tangent()));
+    blocks.put(set.name), blocks.put(set.manifold->manifold.name);
+    blocks.put(set.count), blocks.put(int64_t(set.ambient())), blocks.put(int64_t(set.tangent()));
   }
-  out.put(state.values), out.put(state.fixed), out.put(state.lower), out.put(state.upper);
-  if (!state.held.empty()) out.put(state.held);
+  start.put(state.values);
+  limits.put(state.fixed), limits.put(state.lower), limits.put(state.upper);
+  if (!state.held.empty()) limits.put(state.held);
   for (const Batch& batch : state.batches) {
-    out.put(batch.expression->key);
+    terms.put(batch.expression->key);
     for (const Segment& segment : batch.segments) {
-      out.put(segment.count);
-      out.put(segment.blocks), out.put(segment.data), out.put(segment.constants);
-      if (!segment.weights.empty()) out.put(segment.weights);
-      if (!segment.off.empty()) out.put(segment.off);
+      terms.put(segment.count);
+      terms.put(segment.blocks), terms.put(segment.data), terms.put(segment.constants);
+      if (!segment.weights.empty()) terms.put(segment.weights);
+      if (!segment.off.empty()) terms.put(segment.off);
     }
   }
-  return hash128(out.bytes());
+  const auto hash = [](const Writer& out) { return hash128(out.bytes()); };
+  return {hash(method), hash(precision), hash(blocks), hash(start), hash(limits), hash(terms)};
 }
 
 Hash128 settings_hash(const Options& options) {
@@ -203,12 +206,15 @@ Hash128 settings_hash(const Options& options) {
 CheckpointFile::CheckpointFile(const Options& options)
     : path_(options.checkpoint), parts_(read_parts(path_)), watch_(options), leads_(options.leads()) {}
 
-std::optional<Checkpoint> CheckpointFile::next(const Hash128& problem, const Hash128& settings,
+std::optional<Checkpoint> CheckpointFile::next(const Posed& posed, const Hash128& settings,
                                                int max_iterations) {
   if (begun_++ >= parts_.size()) return std::nullopt;
   const Checkpoint& part = parts_[begun_ - 1];
-  if (!(part.problem == problem))
-    throw InputError("checkpoint of another problem, start, method or precision", path_.string(),
+  std::vector<const char*> differ;
+  for (size_t k = 0; k < posed.size(); ++k)
+    if (!(part.posed[k] == posed[k])) differ.push_back(kPosed[k]);
+  if (!differ.empty())
+    throw InputError(fmt::format("checkpoint of {}", fmt::join(differ, ", ")), path_.string(),
                      "the file of this minimisation; remove it to start again");
   if (int64_t(part.trace.size()) > max_iterations)
     throw InputError(fmt::format("checkpoint after {} iterations, of which {} are requested",

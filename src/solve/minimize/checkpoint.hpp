@@ -1,6 +1,7 @@
 // The file that a minimisation, or several that follow each other, continues from.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,9 +20,18 @@ struct Outcome {
   std::string message;
 };
 
+/// Hashes of what decides whether a minimisation continues; kPosed says what differs, in the same order.
+using Posed = std::array<Hash128, 6>;
+inline constexpr std::array<const char*, 6> kPosed = {"another method",
+                                                      "another precision",
+                                                      "other blocks",
+                                                      "another start",
+                                                      "other fixed numbers or bounds",
+                                                      "other terms, data or weights"};
+
 /// One minimisation as far as it has come.
 struct Checkpoint {
-  Hash128 problem;   // of the problem with its start, the method and the precision
+  Posed posed;
   Hash128 settings;  // of all other options that decide on iterates and on the end, but the iterations
   Snapshot snapshot;
   double initial_cost = 0, initial_gradient = 0;
@@ -29,7 +39,7 @@ struct Checkpoint {
   std::vector<Iteration> trace;
   std::optional<Outcome> outcome;
 };
-Hash128 fingerprint(const Problem& problem, const Options& options);
+Posed posed(const Problem& problem, const Options& options);
 Hash128 settings_hash(const Options& options);
 
 /// The minimisations of one run, in their order: a run that starts again takes over those that had ended and
@@ -45,8 +55,8 @@ class CheckpointFile {
   double seconds() const { return watch_.seconds(); }
 
   /// The next minimisation as the file has it, with an outcome where nothing is left to do; nothing where it
-  /// was not begun. Throws InputError where the file's is another one.
-  std::optional<Checkpoint> next(const Hash128& problem, const Hash128& settings, int max_iterations);
+  /// was not begun. Throws InputError where the file's is another one, and names what differs.
+  std::optional<Checkpoint> next(const Posed& posed, const Hash128& settings, int max_iterations);
   /// Replaces what the file has of the minimisation that next() was requested last.
   void write(const Checkpoint& now);
 

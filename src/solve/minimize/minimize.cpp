@@ -116,20 +116,21 @@ class Loop {
     latest_.snapshot.state = problem_.state().values;
     const parallel::Group& ranks = run_.ranks();
     if (file_.keeps() || ranks.size() > 1) {
-      const Hash128 problem = fingerprint(problem_, options_), settings = settings_hash(options_);
-      auto earlier = file_.next(problem, settings, options_.max_iterations);
+      const Posed posed = solve::posed(problem_, options_);
+      const Hash128 settings = settings_hash(options_);
+      auto earlier = file_.next(posed, settings, options_.max_iterations);
       if (ranks.size() > 1)
         ranks.expect_same("problems, options and checkpoints",
-                          fmt::format("{} {} {} {} {} {}", to_hex(problem), to_hex(settings),
-                                      options_.max_iterations, options_.time_limit, options_.checkpoint,
-                                      earlier ? int64_t(earlier->trace.size()) : -1));
+                          fmt::format("{} {} {} {} {} {}", to_hex(hash128(std::as_bytes(std::span(posed)))),
+                                      to_hex(settings), options_.max_iterations, options_.time_limit,
+                                      options_.checkpoint, earlier ? int64_t(earlier->trace.size()) : -1));
       if (earlier) {
         latest_ = std::move(*earlier);
         if (latest_.outcome) return take_over(*latest_.outcome);
         resumed_ = true;
         kept_rows_ = reported_ = latest_.trace.size();
       }
-      latest_.problem = problem, latest_.settings = settings;
+      latest_.posed = posed, latest_.settings = settings;
     }
     std::vector<std::string> notes;
     for (bool done = false; !done;) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "io/text/text_scanner.hpp"
+#include "io/vectors/rings.hpp"
 #include "lockstep/error.hpp"
 
 namespace lockstep::urban {
@@ -31,6 +32,17 @@ std::string name_of_area(const io::Feature& feature, const std::string& id, size
   return std::to_string(number);
 }
 
+/// Throws where a hole is not inside of a polygon, or a polygon is inside of another one.
+void check_holes(const io::Feature& area) {
+  const std::vector<std::vector<size_t>> around = io::rings_around(area.rings);
+  for (size_t r = 0; r < area.rings.size(); ++r) {
+    const bool hole = std::ranges::find(area.polygons, r) == area.polygons.end();
+    if (hole != (around[r].size() % 2 == 1))
+      throw InputError(hole ? "a hole outside of its polygon" : "parts of its polygons overlap", area.where,
+                       "polygons that do not overlap, with their holes inside");
+  }
+}
+
 }  // namespace
 
 std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGrid& grid) {
@@ -47,6 +59,7 @@ std::vector<io::Feature> read_areas(const AreaSource& source, const io::RasterGr
                        feature.type.empty() ? "a feature without a shape" : "a shape of type " + feature.type,
                        "Polygon or MultiPolygon", feature.where);
     check_shape({feature.where, "", feature.rings});
+    check_holes(feature);
   }
   return features;
 }

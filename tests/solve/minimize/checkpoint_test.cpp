@@ -75,12 +75,22 @@ TEST_F(Checkpoint, AResumedRunGivesTheSameIterates) {
   }
 }
 
-TEST_F(Checkpoint, RefusesAnotherStart) {
+TEST_F(Checkpoint, RefusesAnotherStartAndNamesWhatDiffers) {
   Instance first = test::rosenbrock();
   minimize(first.problem, context_, options(Method::lm));
-  Instance other = test::rosenbrock();
-  other.problem.values(other.set)[0] = 50;
-  EXPECT_THROW(minimize(other.problem, context_, options(Method::lm)), InputError);
+  const auto refusal = [&](auto change, Method method = Method::lm) {
+    Instance other = test::rosenbrock();
+    change(other);
+    try {
+      minimize(other.problem, context_, options(method));
+    } catch (const InputError& e) { return e.problem(); }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal([](Instance& i) { i.problem.values(i.set)[0] = 50; }), "checkpoint of another start");
+  EXPECT_EQ(refusal([](Instance& i) { i.problem.bound(i.set, 0, 0, -9, 9); }),
+            "checkpoint of other fixed numbers or bounds");
+  EXPECT_EQ(refusal([](Instance& i) { i.problem.values(i.set)[0] = 50; }, Method::gn),
+            "checkpoint of another method, another start");
 }
 
 TEST_F(Checkpoint, AnEndedRunIsTakenOverAndAnUnfinishedOneGoesOn) {

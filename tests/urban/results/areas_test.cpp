@@ -444,6 +444,15 @@ TEST(AreaStatistics, RefusesBadInput) {
                             "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0), (2 0, 8 0, 8 4, 2 4, 2 0))",
                             "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0, 4 0, 4 4, 0 4, 0 0))"})
     expect_text("parts of its polygons overlap", Table(fmt::format("twice,\"{}\"\n", twice)).refusal());
+  expect_text(
+      "parts of its polygons overlap",
+      Table("in,\"MULTIPOLYGON (((0 0, 6 0, 6 6, 0 6, 0 0)), ((2 2, 4 2, 4 4, 2 4, 2 2)))\"\n").refusal());
+  expect_text("a hole outside of its polygon",
+              Table("out,\"POLYGON ((0 0, 2 0, 2 2, 0 2, 0 0), (4 4, 6 4, 6 6, 4 6, 4 4))\"\n").refusal());
+  Table island(
+      "isle,\"MULTIPOLYGON (((0 0, 6 0, 6 6, 0 6, 0 0), (1 1, 5 1, 5 5, 1 5, 1 1)), ((2 2, 4 2, 4 4, 2 4, 2 "
+      "2)))\"\n");
+  EXPECT_EQ(island.refusal(), "nothing was thrown") << "a polygon inside of a hole";
   expect_text("a shape of type LINESTRING", Table("line,\"LINESTRING (0 0, 4 4)\"\n").refusal());
   expect_text("a feature without a shape", Table("none,POLYGON EMPTY\n").refusal());
   expect_text("expected a number", Table("text,\"POLYGON ((0 0, 4 x, 4 0, 0 0))\"\n").refusal());

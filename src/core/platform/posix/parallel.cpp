@@ -7,6 +7,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <optional>
 
 // oneTBB is not built with ThreadSanitizer, so neither is this file where tests/threads builds the rest with it: here
 // the order that oneTBB gives is reported to it. Code before run() precedes each part, and each part its end.
@@ -26,11 +27,12 @@ void comes_after(void* /*what*/) {}
 namespace lockstep::platform {
 
 struct ThreadArena::Arena {
-  explicit Arena(int count)
-      : limit(tbb::global_control::max_allowed_parallelism,
-              size_t(std::max(count, tbb::info::default_concurrency()))),
-        arena(count) {}
-  tbb::global_control limit;
+  explicit Arena(int count) : arena(count) {
+    // The lowest limit of all that exist holds: one is set only to allow more than oneTBB's own.
+    if (count > tbb::info::default_concurrency())
+      limit.emplace(tbb::global_control::max_allowed_parallelism, size_t(count));
+  }
+  std::optional<tbb::global_control> limit;
   tbb::task_arena arena;
 };
 

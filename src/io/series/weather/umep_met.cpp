@@ -1,7 +1,10 @@
 // UMEP's meteorological text: a header line, then 24 columns a row, -999 for what is missing.
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "io/series/weather/weather_checks.hpp"
 #include "io/text/text_scanner.hpp"
@@ -15,6 +18,41 @@ struct MetColumn {
   static constexpr size_t kCount = 24, kWind = 9, kHumidity = 10, kTemperature = 11, kPressure = 12,
                           kGlobal = 14, kLongwave = 16, kDiffuse = 21, kDirect = 22, kDirection = 23;
 };
+
+/// Names of columns in files of UMEP and SUEWS.
+constexpr std::pair<std::string_view, size_t> kNames[] = {{"iy", 0},
+                                                          {"id", 1},
+                                                          {"it", 2},
+                                                          {"imin", 3},
+                                                          {"wind", MetColumn::kWind},
+                                                          {"u", MetColumn::kWind},
+                                                          {"rh", MetColumn::kHumidity},
+                                                          {"td", MetColumn::kTemperature},
+                                                          {"tair", MetColumn::kTemperature},
+                                                          {"press", MetColumn::kPressure},
+                                                          {"pres", MetColumn::kPressure},
+                                                          {"kdn", MetColumn::kGlobal},
+                                                          {"kdown", MetColumn::kGlobal},
+                                                          {"ldown", MetColumn::kLongwave},
+                                                          {"kdiff", MetColumn::kDiffuse},
+                                                          {"kdir", MetColumn::kDirect},
+                                                          {"wd", MetColumn::kDirection},
+                                                          {"wdir", MetColumn::kDirection}};
+
+/// Columns are read by position: throws where the header has a known name elsewhere.
+void check_header(TextScanner head, const TextScanner& scan) {
+  head.next_line('\0');
+  for (size_t k = 0; !head.at_line_end(); ++k) {
+    std::string name(head.field());
+    if (k == 0 && name == "%") name = head.field();
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (k == 0 && name.starts_with('%')) name.erase(0, 1);
+    for (const auto& [known, position] : kNames)
+      if (name == known && position != k)
+        scan.fail(fmt::format("column {} is '{}'", k + 1, shown(name)),
+                  fmt::format("it as column {}: columns are read by position", position + 1));
+  }
+}
 
 bool is_absent(double value) { return value <= -990; }
 
@@ -56,10 +94,14 @@ WeatherTable parse_umep_met(std::string_view text, std::string_view where) {
   while (scan.next_line('\0')) {
     if (first) {
       first = false;
-      TextScanner head(scan.rest_of_line(), table.where);
+      const std::string_view names = scan.rest_of_line();
+      TextScanner head(names, table.where);
       double ignored = 0;
       head.next_line('\0');
-      if (!parse_double(head.field(), ignored)) continue;  // the names of the columns
+      if (!parse_double(head.field(), ignored)) {
+        check_header(TextScanner(names, table.where), scan);
+        continue;
+      }
       throw InputError("no line of column names", scan.where(), "a header such as '%iy id it imin …'");
     }
     std::array<double, MetColumn::kCount> cells;
