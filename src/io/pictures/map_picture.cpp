@@ -93,23 +93,31 @@ struct Cells {
 // The most frequent class of each block, of equal ones the first.
 void color_classes(const std::vector<float>& values, int64_t rows, int64_t cols, int64_t factor,
                    const std::vector<MapClass>& classes, Cells& out) {
-  std::vector<int64_t> counts(classes.size());
   out.classes.resize(classes.size());
   float last = std::numeric_limits<float>::quiet_NaN();  // neighbours are mostly of one class
   size_t of_last = 0;
+  const auto class_of = [&](float value) {
+    if (value != last) of_last = nearest(classes, last = value);
+    return of_last;
+  };
+  const auto put = [&](bool any, size_t number) {
+    if (any) out.classes[number] = 1;
+    out.valued.push_back(any);
+    out.inks.push_back(any ? classes[number].ink : kMissing);
+  };
+  if (factor == 1) {
+    for (const float v : values) put(!std::isnan(v), std::isnan(v) ? 0 : class_of(v));
+    return;
+  }
+  std::vector<int64_t> counts(classes.size());
   for_blocks(
       rows, cols, factor,
       [&](size_t k) {
-        if (std::isnan(values[k])) return;
-        if (values[k] != last) of_last = nearest(classes, last = values[k]);
-        ++counts[of_last];
+        if (!std::isnan(values[k])) ++counts[class_of(values[k])];
       },
       [&] {
         const auto most = size_t(std::max_element(counts.begin(), counts.end()) - counts.begin());
-        const bool any = counts[most] > 0;
-        if (any) out.classes[most] = 1;
-        out.valued.push_back(any);
-        out.inks.push_back(any ? classes[most].ink : kMissing);
+        put(counts[most] > 0, most);
         std::fill(counts.begin(), counts.end(), 0);
       });
 }

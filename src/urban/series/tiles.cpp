@@ -340,7 +340,9 @@ class TileRun {
     std::vector<std::byte> all;
     for (size_t n = 0; n < airs_.size(); ++n) {
       model_.use_history(n);
-      std::ranges::copy(model_.save(), std::back_inserter(all));
+      const std::vector<std::byte> state = model_.save();
+      all.reserve(airs_.size() * state.size());
+      all.insert(all.end(), state.begin(), state.end());
     }
     return all;
   }

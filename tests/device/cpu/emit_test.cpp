@@ -65,6 +65,51 @@ TEST(Emit, ShiftedRowsAreVectorLoads) {
   }
 }
 
+/// Sums over a window whose distances are read from a table, and a neighbour that is clamped.
+Kernel window_sums() {
+  return kernel("emit.window", [](At<2> at, Grid<i32, 2> a, Grid<i32, 1> dx, Grid<i32, 1> weight,
+                                  Out<i32, 2> out, Param<i32> rows, Param<i32> columns) {
+    Var<i32> sum(0);
+    for_(0, rows, [&](const Val<i32>& row) {
+      for_(0, columns, [&](const Val<i32>& k) {
+        sum += a(row, at.x + dx[k]) * weight[k] + (a(row, at.x + k) ^ weight[row]);
+      });
+    });
+    out[at] = sum + a[at.x(+1)];
+  });
+}
+
+TEST(Emit, LoopsOfSharedWorkRunTwoVectorsAtOnce) {
+  const auto widest = [](const char* processor) {
+    const std::string ir = emit_llvm(window_sums().function(), Numerics::exact, false, processor);
+    int lanes = 32;
+    while (lanes > 1 && count(ir, "<" + std::to_string(lanes) + " x i32>") == 0) lanes /= 2;
+    return lanes;
+  };
+  EXPECT_EQ(widest("x86-64-v3"), 16);  // of 8 lanes each
+  EXPECT_EQ(widest("x86-64-v4"), 16);
+
+  constexpr int kRows = 3, kColumns = 7, kWidth = 45, kDistance = 9;
+  const Device device = cpu();
+  const auto a = test::random_numbers<int32_t>(size_t(kRows * (kWidth + kDistance)), -100, 100);
+  const std::vector<int32_t> dx = {0, 9, 4, 1, 1, 7, 3}, weight = {3, -1, 4, 1, -5, 9, 2};
+  const int pitch = kWidth + kDistance;
+  const Buffer out = device.allocate<i32>({kRows, kWidth});
+  device.launch(window_sums(), {kRows, kWidth}, device.upload<int32_t>(a, {kRows, pitch}),
+                device.upload<int32_t>(dx, {kColumns}), device.upload<int32_t>(weight, {kColumns}), out,
+                kRows, kColumns);
+  const auto got = device.download<int32_t>(out);
+  for (int y = 0; y < kRows; ++y)
+    for (int x = 0; x < kWidth; ++x) {
+      const auto at = [&](int row, int column) { return a[size_t(row * pitch + column)]; };
+      int32_t sum = at(y, x + 1);
+      for (int row = 0; row < kRows; ++row)
+        for (int k = 0; k < kColumns; ++k)
+          sum += at(row, x + dx[size_t(k)]) * weight[size_t(k)] + (at(row, x + k) ^ weight[size_t(row)]);
+      ASSERT_EQ(got[size_t(y * kWidth + x)], sum) << y << " " << x;
+    }
+}
+
 TEST(Emit, PeriodicRowsAreTwoLoadsUnderMasks) {
   const Kernel k = kernel("emit.periodic", [](At<2> at, Grid<f32, 2> t0, Grid<f64, 2> d0, Grid<f16, 2> h0,
                                               Out<f32, 2> a, Out<f64, 2> b, Out<f16, 2> c) {

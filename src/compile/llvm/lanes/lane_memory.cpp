@@ -235,7 +235,7 @@ Value* LaneCode::scattered_load(const MemoryPlace& place, Id id) {
     if (const auto choice = find_two_rows(id)) return two_rows_load(place, id, *choice);
   Value* index = vector(id);
   std::vector<Id> may_wrap;
-  const bool permutes = u_.target().permutes && width_ >= 8 &&
+  const bool permutes = u_.target().permutes && width_ >= 8 && width_ <= u_.target().lanes &&
                         (size_of(place.storage) <= 4 || (width_ == 8 && u_.target().lanes == 16));
   if (!permutes || !is_clamped_row(id, may_wrap)) return gather(place, index);
   Value* safe = nullptr;

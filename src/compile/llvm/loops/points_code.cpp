@@ -2,6 +2,8 @@
 // version without masks and clamps; the others a general one.
 #include <llvm/IR/MDBuilder.h>
 
+#include <unordered_set>
+
 #include "compile/llvm/lanes/lane_code.hpp"
 #include "compile/llvm/loops/kernel_code.hpp"
 #include "compile/native/peeling.hpp"
@@ -29,10 +31,57 @@ bool is_wide_kernel(const ir::Function& f) {
   return wide > narrow;
 }
 
+/// Work of the loops of a points kernel, an inner pass counted kPasses times.
+class LoopWork {
+ public:
+  explicit LoopWork(const ir::Function& f) : f_(f), divergence_(f, LaneScope::row) { block(0, 0); }
+
+  /// The work that all lanes share is at least a third of their own, so two vectors at once save much of it. Their
+  /// sums must fit into the registers, and hardly a lane reads alone. Short loops wait for memory instead.
+  bool shares_much(size_t registers) const {
+    return own_ >= kLong && 20 * broadcasts_ >= own_ && 3 * (shared_ + broadcasts_) >= own_ &&
+           2 * most_sums_ < registers && 50 * alone_ <= own_;
+  }
+
+ private:
+  static constexpr double kPasses = 16, kLong = 64;
+
+  void block(uint32_t number, double passes) {
+    std::unordered_set<ir::Id> sums;
+    for (ir::Id id : f_.blocks[number]) {
+      const ir::Instruction& i = f_[id];
+      const bool loop = i.op == ir::Op::for_ || i.op == ir::Op::loop;
+      for (uint32_t inner : i.blocks)
+        if (inner != ir::kNoBlock) block(inner, !loop ? passes : passes > 0 ? passes * kPasses : 1);
+      if (passes > 0) count(id, passes);
+      if (i.op == ir::Op::set && divergence_[i.args[0]].is_varying()) sums.insert(i.args[0]);
+    }
+    if (passes > 0) most_sums_ = std::max(most_sums_, sums.size());
+  }
+  void count(ir::Id id, double passes) {
+    const ir::Instruction& i = f_[id];
+    if (i.op == ir::Op::load) {
+      if (divergence_.uniform(i.args[0])) broadcasts_ += passes * i.lanes;
+      if (divergence_[i.args[0]].is_varying()) alone_ += passes;
+    } else if (ir::is_pure(i.op) && i.op != ir::Op::constant) {
+      (divergence_[id].is_varying() ? own_ : shared_) += passes;
+    }
+  }
+
+  const ir::Function& f_;
+  const Divergence divergence_;
+  double shared_ = 0, broadcasts_ = 0, own_ = 0, alone_ = 0;
+  size_t most_sums_ = 0;
+};
+
 }  // namespace
 
 int choose_width(const ir::Function& f, const VectorTarget& target) {
-  int width = target.lanes > 4 && is_wide_kernel(f) ? target.lanes / 2 : target.lanes;
+  const bool wide = is_wide_kernel(f);
+  int width = target.lanes > 4 && wide ? target.lanes / 2 : target.lanes;
+  if (f.domain == ir::Domain::points && target.lanes == 8 && !wide && f.functions.empty() &&
+      LoopWork(f).shares_much(size_t(target.registers)))
+    return 2 * width;
   const int full = width;
   if (f.domain == ir::Domain::groups) {
     // A vector inside one row of the group keeps y and z uniform.
