@@ -47,7 +47,7 @@ version=$(sed -n 's/^project(lockstep VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt
 for own; do
   IFS=, read -ra sources <<<"${own#*=}"
   unit "${own%%=*}" "${sources[@]}"
-  sed -i "s|\$| -isystem $root/src/core/platform/web/tbb -isystem $root/src/core/platform/web/std -DLOCKSTEP_VERSION=\\\\\"$version\\\\\"|" "$out/core_${own%%=*}.args"
+  sed -i "s|\$| -isystem $root/src/core/platform/web/tbb -isystem $root/src/core/platform/web/std -isystem $root/src/core/platform/web/zlib -DLOCKSTEP_VERSION=\\\\\"$version\\\\\"|" "$out/core_${own%%=*}.args"
 done
 
 flags=(--target=wasm32-wasi -Os -std=c++20 -fwasm-exceptions -ffp-contract=off -fno-fast-math -DFMT_HEADER_ONLY

@@ -19,19 +19,21 @@ const lines = (from) => words.map(([name, arity]) => `  ${name}(${operandsOf(ari
 
 /** A command's options as an interface: solve.fit has SolveFitOptions. */
 const optionsOf = (command) => command.split(".").map((part) => part[0].toUpperCase() + part.slice(1)).join("") + "Options";
-function typeOf({ kind, input, list, parts, choices }) {
-  const one = input ? "GivenFile" : choices.length ? choices.map((choice) => (/^\d+$/.test(choice) ? choice : JSON.stringify(choice))).join(" | ") : kind;
+function typeOf({ kind, input, folder, list, parts, choices }) {
+  if (folder) return "GivenFile[]";
+  const one = input ? "GivenFile | HostArray | string" : choices.length ? choices.map((choice) => (/^\d+$/.test(choice) ? choice : JSON.stringify(choice))).join(" | ") : kind;
   if (parts) return `${kind} | unknown[] | Record<string, unknown>`;
   return list ? `${input ? "" : "string | "}(${one})[]` : one;
 }
 const commands = lockstep.request("commands"), document = (text) => text.replaceAll("*/", "* /");
-const interfaces = commands.map((command) => {
+const interfaces = commands.map(({ name: command, reports }) => {
   const members = lockstep.request("options", { command }).map((option) =>
     `  /** ${document(option.help)}${option.default ? ` (${document(option.default)})` : ""} */\n  ${option.name}${option.required ? "" : "?"}: ${typeOf(option)}${option.required ? "" : " | null"};\n`);
+  if (reports) members.push("  /** Of a long call: false ends it. */\n  onProgress?: (done: number, total: number) => boolean | void;\n");
   return `export interface ${optionsOf(command)} {\n  device?: string;\n${members.join("")}}`;
 });
-const functions = (_, application) => commands.filter((command) => command.startsWith(`${application}.`))
-  .map((command) => `  ${command.slice(application.length + 1)}(options?: ${optionsOf(command)}): Promise<CommandResult>;`).join("\n");
+const functions = (_, application) => commands.filter(({ name }) => name.startsWith(`${application}.`))
+  .map(({ name: command }) => `  ${command.slice(application.length + 1)}(options?: ${optionsOf(command)}): Promise<CommandResult>;`).join("\n");
 
 const text = (await readFile(template, "utf8")).replace("  // METHODS", lines(1)).replace("  // FUNCTIONS", lines(0))
   .replace("// OPTIONS", interfaces.join("\n")).replace(/  \/\/ COMMANDS (\w+)/g, functions);

@@ -180,7 +180,7 @@ test("options of cities that nothing takes are refused", async () => {
   await refused(city.series({ weather, latitude: 57.7, longitude: 11.97, outputs: "tmrt" }), /expected utc_offset,/);
   await refused(city.sky({ sides: 3 }), /option sides/);
   for (const name of ["trunk_ratio", "dsm_heights", "canopy", "pixel_size", "band"]) await refused(series({ [name]: 1 }), /options of the city/);
-  await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", dsm_heights: "high" }), /dsm_heights high.*above-ground or absolute/);
+  await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", dsm_heights: "high" }), /dsm_heights high.*absolute or above-ground/);
   await refused(ls.city({ dsm, pixel_size: 1, device: "cpu", dsm_heights: "above-ground" }), /dem/);
   await refused(ls.sampleCity({ row: 20 }), /option row/);
 });

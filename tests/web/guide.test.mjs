@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { before, test } from "node:test";
-import { Grid, load, npy, Out } from "./site.mjs";
+import { Grid, load, npy, npz, Out } from "./site.mjs";
 
 const tree = new URL("../../", import.meta.url);
 const AsyncFunction = (async () => {}).constructor;
@@ -92,6 +92,25 @@ test("forecasts", async () => {
   const { advice, trajectory, sigma } = await run("lockstep.forecast.curve(", given, "advice, trajectory, sigma");
   assert.ok(advice);
   assert.ok(trajectory.length === 50 && sigma > 0);
+});
+
+test("a codec of fields", async () => {
+  const frames = Float32Array.from({ length: 4 * 64 * 64 }, (_, k) => Math.sin(k / 7) + (k >> 12) / 8);
+  const { ratio, omega } = await run("lockstep.flow.encode(", { lockstep: ls, frames, count: 4 }, "ratio, omega");
+  assert.ok(ratio > 1 && omega.values.every((value, k) => Math.abs(value - frames[k]) <= 1e-3));
+});
+
+test("trainings", async () => {
+  const curves = (k) => [0, 1, 2, 3].map((run) => 0.2 * run + 2 / (1 + k / (3 + run)));
+  const sweep = { name: "sweep.csv", bytes: ["step,a,b,c,d", ...Array.from({ length: 60 }, (_, k) => [k, ...curves(k)].join())].join("\n") };
+  const log = { name: "log.csv", bytes: ["step,loss", ...Array.from({ length: 60 }, (_, k) => `${k},${curves(k)[0]}`)].join("\n") };
+  const task = { name: "line.toml", bytes: 'data = "points.npz"\nloss = "mean_squared"\nsteps = 20\nbatch = 4\nevaluate_every = 10\n[[layers]]\nkind = "dense"\nunits = 1\n' };
+  const points = Float32Array.from({ length: 40 }, (_, k) => k / 20 - 1), seen = [];
+  const examples = { name: "points.npz", bytes: npz({ inputs: npy("<f4", [40, 1], points), targets: npy("<f4", [40, 1], points) }) };
+  const given = { lockstep: ls, sweep, log, task, examples, report: (share) => seen.push(share) };
+  const { policies, files, val_loss, runs } = await run("lockstep.forecast.sweep(", given, "policies, files, val_loss, runs");
+  assert.ok(policies.length > 3 && files["features.npz"].length > 1000 && val_loss >= 0);
+  assert.deepEqual([runs.length, seen.every((share) => share >= 0 && share <= 1)], [1, true]);
 });
 
 test("every block ran", () => assert.equal(used.size, blocks.length));

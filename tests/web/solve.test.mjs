@@ -104,6 +104,15 @@ test("the doctor of a graph, a scene and a fit", async () => {
   await close("doctor", { file: fit.file, model, y: "count", initial: "a=4,b=0.8,c=0.2" }, ["doctor", "decay.csv", "--model", model, "--y", "count", "--initial", "a=4,b=0.8,c=0.2"], tables);
 });
 
+test("a minimisation resumes from its checkpoint to the same poses", async () => {
+  const options = { device: "cpu", file: { name: "ring.g2o", bytes: ring(12) } };
+  const { final_cost } = await ls.solve.poseGraph(options);
+  const { files } = await ls.solve.poseGraph({ ...options, max_iterations: 2, checkpoint: "state" });
+  const rest = await ls.solve.poseGraph({ ...options, checkpoint: { name: "state", bytes: files.state } });
+  assert.equal(rest.final_cost, final_cost);
+  await refused(ls.solve.poseGraph({ ...options, checkpoint: { name: "state", bytes: "x" } }), /state/);
+});
+
 test("what is no file, option or problem is refused in the page's words", async () => {
   const file = { name: "decay.csv", bytes: decay }, device = "cpu";
   await refused(ls.solve.fit({ device, file: "decay.csv", model: "a*t", y: "count" }), /decay\.csv.*\{ name, bytes \}/);
@@ -114,7 +123,6 @@ test("what is no file, option or problem is refused in the page's words", async 
   await refused(ls.solve.fit({ device, file, others: [file], model: "a*t", y: "count" }), /decay\.csv/);
   await refused(ls.solve.fit({ device, file, model: "a*t", y: "count", picture: "a.svg" }), /option picture/);
   await refused(ls.solve.fit({ device, file, model: "a*t", y: "count", out: "folder/a.csv" }), /no folder/);
-  await refused(ls.solve.poseGraph({ device, file, checkpoint: "state" }), /option checkpoint/);
   await refused(ls.solve.fit({ device, file: { name: "a.csv", bytes: 7 }, model: "a*t", y: "count" }), /ArrayBuffer/);
   await refused(ls.solve.poseGraph({ device, file: { name: "a.g2o", bytes: "" } }), /a\.g2o/);
   await refused(ls.solve.poseGraph({ device, file: { name: "a.g2o", bytes: "EDGE_SE2 1" } }), /a\.g2o/);

@@ -14,7 +14,7 @@ if [ ! -e "$WEB_SITE/index.html" ]; then echo "skipped: the pages were not built
 python=$(sed -n 's/^LOCKSTEP_PYTHON_EXECUTABLE:FILEPATH=//p' "$build/CMakeCache.txt")
 export WEB_PYTHON=${python:-python3} PYTHONPATH=$build/python:$build/python_peers
 case $part in
-  core) files=(native_bits bounds threads serve errors interface mesh residual city turbulence commands solve guide types) ;;
+  core) files=(native_bits bounds threads serve errors interface mesh residual city turbulence commands trainings solve guide types) ;;
   pages) files=(pages city_page turbulence_page) ;;
   gpu) files=(meshes webgpu gpu_pages) ;;
   *) echo "test_site.sh: '$part': expected core, pages or gpu" >&2; exit 2 ;;

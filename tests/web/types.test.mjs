@@ -45,12 +45,12 @@ test("every name is declared, and every declared name is there", async () => {
   });
   ls.kernel({ out: Out("f32") }, (group) => { seen.Group = present(group); }, { group: [32] });
   Object.assign(seen, { Lockstep: present(ls), Device: present(device), Buffer: present(buffer), Kernel: present(kernel),
-    Residual: present(ls.residual(device, ["x"], ["x"])), Solve: present(ls.solve), Pde: present(ls.pde), Forecast: present(ls.forecast) });
+    Residual: present(ls.residual(device, ["x"], ["x"])), Solve: present(ls.solve), Pde: present(ls.pde), Forecast: present(ls.forecast), FlowFunctions: present({ ...ls.flow }) });
   const mesh = ls.mesh(new TextEncoder().encode("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"), "a.obj");
   Object.assign(seen, { Mesh: present(mesh), MeshProblem: present(await ls.meshProblem(mesh, { energy: "springs", device: "cpu" })),
     Flow: present(await ls.flow({ device: "cpu", nx: 8, ny: 8, dt: 0.01 })), City: present(await ls.sampleCity({ device: "cpu", rows: 16, cols: 16 })) });
   const internal = { Lockstep: ["request"], Device: ["handle"], Buffer: ["handle"], Kernel: ["handle", "parameters"], Val: ["toJSON"], At: ["x", "y", "z"],
-    Group: [], Var: [], TracedBuffer: [], TracedArray: [], Residual: [], Solve: [], Pde: [], Forecast: [], Mesh: ["handle"], MeshProblem: ["handle"], Flow: ["handle"], City: ["handle"] };
+    Group: [], Var: [], TracedBuffer: [], TracedArray: [], Residual: [], Solve: [], Pde: [], Forecast: [], FlowFunctions: [], Mesh: ["handle"], MeshProblem: ["handle"], Flow: ["handle"], City: ["handle"] };
   for (const [name, names] of Object.entries(seen)) {
     const types = declared(["Device", "Buffer", "Kernel", "Mesh", "MeshProblem", "Flow", "City"].includes(name) ? "class" : "interface", name);
     types.delete("private");

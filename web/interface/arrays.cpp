@@ -27,6 +27,12 @@ Json read_npy(const Json& request) {
   return described(io::parse_npy(std::as_bytes(std::span(bytes)), name));
 }
 
+Json read_npz(const Json& request) {
+  const std::string name = text(request, "name");
+  const std::string_view bytes = page_bytes(request);
+  return handles_of(io::parse_npz(std::as_bytes(std::span(bytes)), name));
+}
+
 Json take_array(const Json& request) {
   const auto at = [&](const char* from) {
     return Array::adopt(bindings::storage_named(text(request, "type")), wholes(request, "shape", 8), from,
@@ -60,6 +66,7 @@ Json handles_of(std::span<const std::pair<std::string, Array>> named) {
 
 void add_array_calls(Calls& calls) {
   calls["npy"] = read_npy;
+  calls["npz"] = read_npz;
   calls["take_array"] = take_array;
   calls["read_array"] = read_array;
   calls["free_array"] = [](const Json& r) { return arrays().remove(member(r, "array")), Json(); };

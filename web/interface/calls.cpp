@@ -129,6 +129,8 @@ const Calls& all_calls() {
     add_loss_calls(calls);
     add_forecast_calls(calls);
     add_command_calls(calls);
+    add_flow_commands(calls);
+    add_forecast_commands(calls);
     add_solve_calls(calls);
     add_study_calls(calls);
     return calls;

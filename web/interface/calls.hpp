@@ -30,6 +30,8 @@ void add_city_calls(Calls& calls);
 void add_loss_calls(Calls& calls);
 void add_forecast_calls(Calls& calls);
 void add_command_calls(Calls& calls);
+void add_flow_commands(Calls& calls);
+void add_forecast_commands(Calls& calls);
 void add_solve_calls(Calls& calls);
 void add_study_calls(Calls& calls);
 

@@ -92,17 +92,24 @@ Json opened(const Json& request, CityInput input) {
   return answer;
 }
 
-bool is_absolute(const Json& request, const char* heights) {
-  const std::string of = text(request, heights);
-  if (of != "absolute" && of != "above-ground")
-    throw InputError(std::string(heights) + " " + of, "lockstep.city", "above-ground or absolute");
-  return of == "absolute";
+/// A member that names a choice of the library's options.
+template <class E>
+E chosen(const Json& request, const char* name) {
+  const std::string given = text(request, name);
+  std::string names;
+  for (const Choice<E>& choice : choices(E{})) {
+    if (given == choice.name) return choice.value;
+    names += (names.empty() ? "" : " or ") + std::string(choice.name);
+  }
+  throw InputError(std::string(name) + " " + given, "lockstep.city", names);
 }
 
 Json make_city(const Json& request) {
   CityInput input;
   Json doubts = Json::array();
-  const bool high = is_absolute(request, "canopy");
+  input.dsm_heights = chosen<urban::DsmHeights>(request, "dsm_heights");
+  input.canopy_heights = chosen<urban::CanopyHeights>(request, "canopy");
+  const bool high = input.canopy_heights == urban::CanopyHeights::absolute;
   for (const auto& [name, grid] : kGrids) {
     input.*grid = raster_of(request, name);
     if ((input.*grid).empty()) continue;
@@ -114,8 +121,6 @@ Json make_city(const Json& request) {
   }
   input.pixel_size_m = number(request, "pixel_size");
   input.trunk_ratio = number(request, "trunk_ratio");
-  if (!is_absolute(request, "dsm_heights")) input.dsm_heights = urban::DsmHeights::above_ground;
-  input.canopy_heights = high ? urban::CanopyHeights::absolute : urban::CanopyHeights::above_ground;
   Json answer = opened(request, std::move(input));
   answer["doubts"] = doubts;
   return answer;

@@ -8,20 +8,10 @@
 #include "lockstep/optimize.hpp"
 #include "objects.hpp"
 #include "page_context.hpp"
+#include "page_view.hpp"
 #include "solve/mesh/energies/mesh_problem.hpp"
 #include "solve/mesh/repair.hpp"
 #include "solve/minimize/methods/evaluator_objective.hpp"
-
-// The page sees a state: iterations and cost so far, positions (count, 3) in f32. 1: continue. By the first the core is suspended
-// until the page has drawn, where gpu_may_wait says that it can be.
-extern "C" {
-#define LOCKSTEP_PAGE(name) __attribute__((import_module("lockstep"), import_name(#name))) extern
-LOCKSTEP_PAGE(draw)
-uint32_t lockstep_draw(const float* positions, uint32_t count, uint32_t iterations, double cost);
-LOCKSTEP_PAGE(frame)
-uint32_t lockstep_frame(const float* positions, uint32_t count, uint32_t iterations, double cost);
-LOCKSTEP_PAGE(gpu_may_wait) uint32_t lockstep_may_wait();
-}
 
 namespace lockstep::web {
 

@@ -1,10 +1,10 @@
-// The page has no files: what applications read by a file's name is refused, and no finished tile is kept.
+// The page has no files: what applications read by a file's name is refused, no finished tile is kept, and pictures, which a page
+// draws itself, are not made.
 #include "core/files/folder.hpp"
 #include "core/files/folder_lock.hpp"
 #include "core/record/journal.hpp"
-#include "io/arrays/frames.hpp"
+#include "io/arrays/mat5.hpp"
 #include "io/arrays/netcdf_arrays.hpp"
-#include "io/arrays/npz_file.hpp"
 #include "io/pages/html.hpp"
 #include "io/pictures/map_picture.hpp"
 #include "io/pictures/plot.hpp"
@@ -27,6 +27,9 @@ namespace {
 [[noreturn]] void refuse_file(const std::filesystem::path& file = {}) {
   throw InputError("file " + file.native(), "web", "its contents: a page has no files");
 }
+[[noreturn]] void refuse_netcdf(const std::filesystem::path& file) {
+  throw UnsupportedError("a NetCDF file: a page has no netCDF", file.native(), ".npz or .npy");
+}
 }  // namespace
 
 void journal::note(std::vector<std::filesystem::path> Entries::*, const std::filesystem::path&) {}
@@ -34,8 +37,6 @@ FolderLock::~FolderLock() = default;
 InputFolder::InputFolder(const std::filesystem::path& folder) { refuse_file(folder); }
 InputFolder::~InputFolder() = default;
 std::filesystem::path InputFolder::name_of(const std::filesystem::path& file) { return file; }
-
-void make_output_folder(const std::filesystem::path& folder) { refuse_file(folder); }
 
 namespace forecast {
 
@@ -51,20 +52,10 @@ void draw_rollout(const std::filesystem::path& file, double, const Forecast&, co
 
 namespace io {
 
-struct NpzFile::Impl {};
-NpzFile::NpzFile(const std::filesystem::path& file) { refuse_file(file); }
-NpzFile::~NpzFile() = default;
-const std::string& NpzFile::where() const { refuse_file(); }
-bool NpzFile::has(std::string_view) const { refuse_file(); }
-NpyHeader NpzFile::header(std::string_view) const { refuse_file(); }
-Array NpzFile::read(std::string_view, const ArrayLimits&) const { refuse_file(); }
-void write_npz(const std::filesystem::path& file, const NpzArrays&, NpzCompression, const NpzLabels&) {
-  refuse_file(file);
-}
-void write_png(const std::filesystem::path& file, const Image&) { refuse_file(file); }
-void write_drawing(const std::filesystem::path& file, const Drawing&) { refuse_file(file); }
-Drawing draw_plot(std::span<const PlotSeries>, const PlotOptions&) { refuse_file(); }
-Drawing stack(std::span<const Drawing>) { refuse_file(); }
+void write_png(const std::filesystem::path&, const Image&) {}
+void write_drawing(const std::filesystem::path&, const Drawing&) {}
+Drawing draw_plot(std::span<const PlotSeries>, const PlotOptions&) { return {0, 0}; }
+Drawing stack(std::span<const Drawing>) { return {0, 0}; }
 namespace html {
 std::string figure(const Drawing&) { refuse_file(); }
 std::string heading(const std::string&, int) { refuse_file(); }
@@ -73,9 +64,23 @@ std::string facts(const std::vector<std::pair<std::string, std::string>>&) { ref
 std::string page(const std::string&, const std::string&) { refuse_file(); }
 }  // namespace html
 Rgb series_ink(size_t) { return {}; }
-Image draw_map(const std::vector<float>&, int64_t, int64_t, const MapPictureOptions&) { refuse_file(); }
+Image draw_map(const std::vector<float>&, int64_t, int64_t, const MapPictureOptions&) { return {}; }
 std::vector<BandLabel> band_labels(const std::filesystem::path& file) { refuse_file(file); }
-std::optional<StoredArray> find_stored(const InputFile&, std::string_view) { return {}; }
+NpzArrays read_mat5(const std::filesystem::path& file) {
+  throw UnsupportedError("a .mat file on a page", file.native(), ".npz or .npy");
+}
+std::string netcdf_missing() { return "a page has no netCDF"; }
+void write_netcdf(const std::filesystem::path& file, const std::vector<NetcdfVariable>&,
+                  const std::vector<std::pair<std::string, std::string>>&) {
+  refuse_netcdf(file);
+}
+NpzArrays read_netcdf(const std::filesystem::path& file, const std::vector<std::string>&) {
+  refuse_netcdf(file);
+}
+Sizes netcdf_shape(const std::filesystem::path& file, const std::string&) { refuse_netcdf(file); }
+Array read_netcdf_frame(const std::filesystem::path& file, const std::string&, int64_t) {
+  refuse_netcdf(file);
+}
 bool is_netcdf(const std::filesystem::path&) { return false; }
 std::unique_ptr<RasterReader> open_gdal_reader(const std::filesystem::path& file, const RasterReadOptions&) {
   refuse_file(file);

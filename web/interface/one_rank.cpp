@@ -1,5 +1,4 @@
 // A page is one rank: there is no library to exchange through, and nothing to join or to compare.
-#include "core/record/identity.hpp"
 #include "parallel/links/device_link.hpp"
 #include "pde/run/planes.hpp"
 
@@ -10,8 +9,6 @@ std::unique_ptr<parallel::DeviceLink> parallel::make_nccl_link(const Group&, con
   why = "a page has no NCCL";
   return nullptr;
 }
-
-void record::Identity::array(std::string, const Array&) {}
 
 namespace pde {
 

@@ -4,6 +4,10 @@
 
 namespace lockstep::web {
 
+bool is_input_folder(const Option& option) {
+  return option.use == Option::Use::input && (option.placeholder == "DIR" || option.flag == "DIR");
+}
+
 namespace {
 
 /// An array or an object as the text of an option that has parts: "1,2", "a=1,b=2".
@@ -18,6 +22,10 @@ std::string text_of_parts(const Json& value, const std::string& between) {
 }
 
 std::string text_of(const Option& option, const Json& value, const char* call) {
+  if (is_input_folder(option)) {  // of the files that the call has
+    if (!value.is_array()) throw InputError("option " + option.name, call, "an array of { name, bytes }");
+    return ".";
+  }
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_structured()) return value.dump();
   if (!option.list && option.parts.empty())
@@ -31,8 +39,8 @@ bool is_on_pages(const Option& option) {
   const auto is_picture = [](const std::string& ending) {
     return ending == ".png" || ending == ".svg" || ending == ".html";
   };
-  return option.use == Option::Use::value || option.use == Option::Use::input ||
-         (option.use == Option::Use::output_file && !std::ranges::all_of(option.endings, is_picture));
+  return option.use != Option::Use::output_file || option.endings.empty() ||
+         !std::ranges::all_of(option.endings, is_picture);
 }
 
 void set_options(const OptionList& list, void* options, const Json& request, const char* call) {

@@ -9,6 +9,9 @@ namespace lockstep::web {
 /// Whether an option is one of a call whose written files are part of the answer; pictures are not.
 bool is_on_pages(const Option& option);
 
+/// Whether an option names a folder of files to be read; a page gives an array of files.
+bool is_input_folder(const Option& option);
+
 /// Sets what the member `options` of a request holds; null is none. Options that name files are refused, except names
 /// of written ones where it has a member `files`; required ones count as given: the call has their contents. Errors name
 /// options as the page spells them.

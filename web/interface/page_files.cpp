@@ -30,10 +30,10 @@ Content content_of(const std::filesystem::path& path, const char* expected, Cont
 InputFile::InputFile(const std::filesystem::path& path, const char* expected)
     : path_(path), expected_(expected), descriptor_(0), regular_(true) {
   const platform::MemoryFiles* const files = platform::memory_files();
-  if (!files || !files->given.contains(path.native()))
+  if (!files || !files->given.contains(platform::memory_name(path)))
     throw InputError("file " + path.native(), "lockstep.js",
                      "{ name, bytes } of " + std::string(expected) + ": a page has no files of its own");
-  const Bytes content = files->given.at(path.native());
+  const Bytes content = files->given.at(platform::memory_name(path));
   descriptor_ = open_files().empty() ? 0 : open_files().rbegin()->first + 1;
   size_ = content.size();
   open_files()[descriptor_] = content;
@@ -47,6 +47,8 @@ bool read_at(int descriptor, uint64_t offset, std::span<std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(bytes.data(), content.data() + offset, bytes.size());
   return true;
 }
+
+bool write_at(int, uint64_t, std::span<const std::byte>) { return false; }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path, const char* expected) {
   return content_of<std::vector<std::byte>>(path, expected);

@@ -23,6 +23,26 @@ function taken(core, call, bytes, members) {
 export function takeNpy(core, bytes, name) {
   return taken(core, "npy", bytesOf(bytes, String(name)), { name: String(name) });
 }
+/** An .npy file of { values, shape }. */
+export function npyOf({ values, shape }, where) {
+  const types = { f32: "<f4", f64: "<f8", i32: "<i4", u32: "<u4", i64: "<i8", u64: "<u8", u8: "|u1" };
+  const type = Object.keys(types).find((name) => values?.constructor === elements[name]);
+  if (!type || !Array.isArray(shape) || values.length !== countOf(shape))
+    throw new InputError(values?.length === undefined ? typeof values : `${values.length} elements`, where, "{ values, shape } with a typed array of this shape");
+  const text = `{'descr': '${types[type]}', 'fortran_order': False, 'shape': (${shape.map((size) => `${size},`).join(" ")}), }`;
+  const size = 64 * Math.ceil((text.length + 11) / 64) - 10;  // elements begin at a multiple of 64
+  const head = `\x93NUMPY\x01\x00${String.fromCharCode(size & 255, size >> 8)}${text.padEnd(size - 1)}\n`;
+  const bytes = new Uint8Array(head.length + values.byteLength);
+  bytes.set(Uint8Array.from(head, (letter) => letter.charCodeAt(0)));
+  bytes.set(bytesOf(values, where), head.length);
+  return bytes;
+}
+/** The arrays of an .npz or .npy file by name; that of an .npy file is `array`. */
+export async function arraysOf(core, { name, bytes } = {}) {
+  const given = bytesOf(bytes, String(name));
+  if (String(name).endsWith(".npy")) return readArrays(core, { array: takeNpy(core, given, name) });
+  return readArrays(core, taken(core, "npz", given, { name: String(name) }));
+}
 /** A typed array of a shape, slowest axis first; or an .npy file, { name, bytes }. */
 export function takeArray(core, given, where) {
   if (given?.bytes) return takeNpy(core, given.bytes, given.name);

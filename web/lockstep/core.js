@@ -281,8 +281,8 @@ export class Core {
         this.#onFrame = onFrame;
         this.#stopping = false;
         const size = await (this.#suspendable ?? this.#exports.lockstep_call)(address, bytes.length);
-        const result = this.#answer(size);
         if (onFrame && this.#thrown.length) throw this.#thrown.pop();
+        const result = this.#answer(size);
         return room ? this.bytes(filled, room).slice() : result;
       } catch (error) {
         if (error instanceof WebAssembly.RuntimeError) this.#enter(() => { throw error; });

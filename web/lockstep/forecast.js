@@ -1,6 +1,7 @@
 // Forecasts of trainings: rollouts of recurrent ensembles, learning curves, ensembles that observe a log.
 import { InputError } from "./errors.js";
 import { bytesOf, readArrays, withArrays } from "./arrays.js";
+import { commandFunctions } from "./commands.js";
 
 /** Columns of numbers by name as the text of a CSV file. */
 function csvOf(columns) {
@@ -19,6 +20,7 @@ async function withLog(core, log, where, use) {
 export const forecastFunctions = (core) => {
   const where = "lockstep.forecast", withModel = (model, use) => withArrays(core, model ?? {}, where, use);
   return {
+    ...commandFunctions(core, "forecast"),
     /** Forecasts a loss by an ensemble of recurrent networks. model: the arrays of MODEL.npz by name (W_z W_r W_h U_… b_… w
      * features …), or null for random weights. Options are those of `lockstep forecast rollout`. */
     rollout: (model, { device = "auto", ...options } = {}) =>

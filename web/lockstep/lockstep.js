@@ -10,6 +10,7 @@
 //   device.launch(heat, [64, 64], now, then, 0.1);
 import * as cases from "./cases.js";
 import { makeCity, makeSampleCity } from "./city.js";
+import { arraysOf } from "./arrays.js";
 import { commandFunctions } from "./commands.js";
 import { Core } from "./core.js";
 import { Device } from "./device.js";
@@ -54,6 +55,9 @@ class Lockstep {
     /** Least squares of files, losses of partial differential equations, and forecasts of trainings: as lockstep.solve,
      * lockstep.pde and lockstep.forecast of Python. */
     const commands = (application) => commandFunctions(core, application);
+    /** Turbulence on a periodic box: flow(settings) with settings of `lockstep flow run`: nx, ny, viscosity, closure, forcing,
+     * forcing_wavenumber, forcing_amount, drag, cfl or dt, initial, seed …; `device`; `field`: { name, bytes } of an .npy file. */
+    this.flow = Object.assign((settings = {}) => makeFlow(core, settings), commands("flow"));
     Object.assign(this, { solve: commands("solve"), pde: { ...commands("pde"), ...pdeFunctions(core) }, forecast: forecastFunctions(core) });
   }
   /** Opens the first device of a comma-separated list that works: "webgpu", "cpu" (WebAssembly SIMD), "interp", "auto". Why
@@ -87,10 +91,6 @@ class Lockstep {
     return new MeshProblem(this.#core, await this.#core.callWaiting("mesh_problem", request), handles);
   }
 
-  /** Turbulence on a periodic box. Settings are those of `lockstep flow run`: nx, ny, viscosity, closure, forcing,
-   * forcing_wavenumber, forcing_amount, drag, cfl or dt, initial, seed …; `device`; `field`: { name, bytes } of an .npy file. */
-  flow(settings = {}) { return makeFlow(this.#core, settings); }
-
   /** A city of height grids: dsm, and dem, cdsm (canopies), tdsm (trunks) where there are some; pixel_size in metres; `device`. */
   city(grids) { return makeCity(this.#core, grids); }
   /** The made-up city of `lockstep urban sample`: rows, cols, pixel_size, seed. */
@@ -107,6 +107,9 @@ class Lockstep {
   /** An array of one lane, and one that the lanes of a group share. */
   local(type, count) { return new TracedArray(this.#core, type, count, false); }
   shared(type, count) { return new TracedArray(this.#core, type, count, true); }
+
+  /** The arrays of a file { name, bytes } in .npz or .npy, by name. */
+  arrays(file) { return arraysOf(this.#core, file); }
 
   /** The cases of this core: name, dtype, sizes. */
   cases() { return this.#core.call("cases"); }

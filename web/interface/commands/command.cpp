@@ -1,6 +1,9 @@
 #include "command.hpp"
 
+#include <chrono>
+
 #include "../arrays.hpp"
+#include "../page_view.hpp"
 #include "core/schema/shell_flags.hpp"
 
 namespace lockstep::web {
@@ -19,8 +22,21 @@ Json CallFiles::written() const {
   return handles_of(all);
 }
 
-std::vector<NamedSchema>& commands() {
-  static std::vector<NamedSchema> all;
+PageProgress page_progress(std::string where) {
+  static constexpr std::chrono::milliseconds kBetween{30};
+  using Clock = std::chrono::steady_clock;
+  return [where = std::move(where), shown = Clock::time_point()](int64_t done, int64_t total) mutable {
+    const Clock::time_point now = Clock::now();
+    if (now - shown < kBetween) return;
+    shown = now;
+    const auto see = lockstep_may_wait() ? lockstep_draw : lockstep_frame;
+    if (!see(nullptr, 0, uint32_t(done), double(total)))
+      throw InputError("a call that onProgress ended", where, "onProgress that does not give false");
+  };
+}
+
+std::vector<PageCommand>& commands() {
+  static std::vector<PageCommand> all;
   return all;
 }
 
@@ -33,6 +49,7 @@ Json described(const OptionList& list, const Option& o) {
                    : o.kind == Option::Kind::flag                                 ? "boolean"
                                                                                   : "number"},
           {"input", o.use == Option::Use::input},
+          {"folder", is_input_folder(o)},
           {"list", o.list},
           {"parts", o.parts},
           {"choices", o.choices},
@@ -45,14 +62,15 @@ Json described(const OptionList& list, const Option& o) {
 
 void add_command_calls(Calls& calls) {
   calls["commands"] = [](const Json&) {
-    Json names = Json::array();
-    for (const NamedSchema& known : commands()) names.push_back(known.command);
-    return names;
+    Json all = Json::array();
+    for (const PageCommand& known : commands())
+      all.push_back({{"name", known.command}, {"reports", known.reports}});
+    return all;
   };
   calls["options"] = [](const Json& request) {
     const std::string name = text(request, "command");
     Json all = Json::array();
-    for (const NamedSchema& known : commands())
+    for (const PageCommand& known : commands())
       if (known.command == name)
         for (const Option& o : known.options->options())
           if (!is_shell_alone(o) && is_on_pages(o)) all.push_back(described(*known.options, o));

@@ -18,6 +18,12 @@ platform::MemoryFiles*& platform::memory_files() {
   return files;
 }
 
+int64_t platform::bytes_in_memory(const std::string& name) {
+  const MemoryFiles* const files = memory_files();
+  if (files && files->written.contains(name)) return int64_t(files->written.at(name).size());
+  return files && files->given.contains(name) ? int64_t(files->given.at(name).size()) : -1;
+}
+
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& target) {
@@ -25,7 +31,7 @@ namespace {
 }
 std::string& file_of(const std::filesystem::path& target) {
   if (!platform::memory_files()) refuse(target);
-  return platform::memory_files()->written[target.native()];
+  return platform::memory_files()->written[platform::memory_name(target)];
 }
 
 /// Contents of open files by descriptor.
@@ -63,6 +69,11 @@ void write_private_file(const std::filesystem::path& target, std::string_view) {
 std::optional<std::string> read_private_file(const std::filesystem::path&, uint64_t, std::string&) {
   return std::nullopt;
 }
+void make_output_folder(const std::filesystem::path& folder) {
+  if (!platform::memory_files()) refuse(folder);
+}
+ScratchFile::ScratchFile(const std::filesystem::path& target) { refuse(target); }
+ScratchFile::~ScratchFile() = default;
 bool is_folder(const std::filesystem::path&) { return false; }
 
 }  // namespace lockstep

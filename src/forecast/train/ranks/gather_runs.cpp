@@ -36,7 +36,7 @@ std::vector<TrainRun> gather_runs(const parallel::Group& group, const std::vecto
   const std::vector<uint8_t> numbers = json::to_cbor(list);
   std::vector<TrainRun> all;
   for (const parallel::Bytes& from : group.gather(parallel::bytes_of(std::span<const uint8_t>(numbers)))) {
-    const auto* first = reinterpret_cast<const uint8_t*>(from.data());
+    const auto* first = reinterpret_cast<const char*>(from.data());
     for (const json& run : json::from_cbor(first, first + from.size())) all.push_back(unpacked(run));
   }
   return all;
