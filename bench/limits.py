@@ -16,7 +16,7 @@ import subprocess
 
 import marked
 
-# What, case, size, operations in a measurement, target in ms; a pattern of the names of its kernels.
+# Title, case, size, operations in a measurement, target in ms; a pattern of the names of its kernels.
 ROWS = [
     ("rollouts, 5 × 1 × 256 × 50", "forecast.rollout.chosen", "5x1x256x50", 1, 0.038, "rollout|cluster|forecast"),
     ("rollouts, 5 × 1 × 512 × 50", "forecast.rollout.chosen", "5x1x512x50", 1, 0.056, "rollout|cluster|forecast"),

@@ -7,6 +7,7 @@
 
 #include "autodiff/kernels/partials.hpp"
 #include "autodiff/kernels/plain_form.hpp"
+#include "autodiff/kernels/record.hpp"
 #include "autodiff/kernels/replay.hpp"
 #include "autodiff/kernels/sums/exact_sum.hpp"
 #include "compile/passes/rewrite.hpp"
@@ -31,103 +32,6 @@ Id own_point(Builder& b, uint32_t buffer) {
 }
 
 namespace {
-
-/// Number of the lane's group, or of its point.
-Id place_number(Builder& b) {
-  Id number = kNone;
-  for (int axis = b.function().rank - 1; axis >= 0; --axis) {
-    const Id at = b.convert(kIndexType, b.emit(Op::coord, Type::i32, {}, uint64_t(axis)));
-    const Id n = b.convert(kIndexType, b.emit(Op::extent, Type::i32, {}, uint64_t(axis)));
-    number = number == kNone ? at : b.op(Op::iadd, {b.op(Op::imul, {number, n}, kNoWrap), at}, kNoWrap);
-  }
-  return number;
-}
-/// Number of the lane among all.
-Id lane_number(Builder& b) {
-  const Id place = place_number(b);
-  if (b.function().domain == Domain::points) return place;
-  const Id lanes = b.convert(kIndexType, b.i32(b.function().group_lanes()));
-  const Id lane = b.convert(kIndexType, b.emit(Op::lane, Type::i32, {}));
-  return b.op(Op::iadd, {b.op(Op::imul, {place, lanes}, kNoWrap), lane}, kNoWrap);
-}
-/// Row `word` of a buffer of rank 2 at a column.
-Id word_offset(Builder& b, uint32_t buffer, Id word, Id column) {
-  const Id stride = b.emit(Op::stride, kIndexType, {}, uint64_t(buffer) * 8);
-  return b.op(Op::iadd, {b.op(Op::imul, {b.convert(kIndexType, word), stride}, kNoWrap), column}, kNoWrap);
-}
-/// Offset of the lane's element in a buffer of lane_buffer().
-Id lane_offset(Builder& b, uint32_t buffer) {
-  return b.function().domain == Domain::points ? own_point(b, buffer) : lane_number(b);
-}
-
-/// In a buffer of record_words().
-void note_words(Builder& b, uint32_t buffer, Id words) {
-  const Id slot = b.op(Op::band, {lane_number(b), b.constant(kIndexType, kCountSlots - 1)});
-  b.emit(Op::atomic, Type::i32, {slot, words}, AtomicTarget{AtomicOp::max, false, buffer}.bits());
-}
-
-uint32_t add_array(Builder& b, Storage storage, int64_t count) {
-  auto& arrays = b.function().locals;
-  arrays.push_back({fmt::format("l{}", arrays.size()), storage, count});
-  return uint32_t(arrays.size() - 1);
-}
-
-/// Words of records: a column of a buffer for each lane, or an array of the lane for each loop. An inner loop has its own,
-/// so that lanes whose outer loops differ in length use the same word of it at a time.
-class Record {
- public:
-  Record(Builder& b, const Plan& plan) : b_(b), buffer_(plan.in_lanes ? kNoBlock : plan.record) {
-    if (buffer_ != kNoBlock) lane_ = lane_number(b);
-  }
-  bool in_lanes() const { return buffer_ == kNoBlock; }
-  /// What follows is of this loop, with at most `most` words where lanes keep them. `bounded`: further ones are left out.
-  void of_loop(Id loop, int64_t most, bool bounded) {
-    if (!in_lanes()) return;
-    most_ = bounded ? int32_t(most) : 0;
-    const auto [at, added] = arrays_.try_emplace(loop);
-    if (added) at->second = add_array(b_, Storage::u32, std::max<int64_t>(most, 1));
-    array_ = at->second;
-  }
-  void save(Id word, Id value) {
-    const Type type = b_.type(value);
-    if (type == Type::boolean) return put(word, b_.select(value, b_.u32(1), b_.u32(0)));
-    if (type == kIndexType) return save(word, b_.convert(Type::i64, value));
-    if (!is_wide(type)) return put(word, b_.bitcast(Type::u32, value));
-    const Id bits = b_.bitcast(Type::u64, value);
-    put(word, b_.convert(Type::u32, bits));
-    put(next(word), b_.convert(Type::u32, b_.op(Op::shr, {bits, b_.number(Type::u64, 32)})));
-  }
-  Id restore(Id word, Type type) {
-    if (type == Type::boolean) return b_.op(Op::ine, {take(word), b_.u32(0)});
-    if (type == kIndexType) return b_.convert(kIndexType, restore(word, Type::i64));
-    if (!is_wide(type)) return b_.bitcast(type, take(word));
-    const Id high = b_.op(Op::shl, {b_.convert(Type::u64, take(next(word))), b_.number(Type::u64, 32)});
-    return b_.bitcast(type, b_.op(Op::bor, {b_.convert(Type::u64, take(word)), high}));
-  }
-
- private:
-  Id next(Id word) { return b_.op(Op::iadd, {word, b_.i32(1)}, kNoWrap); }
-  Id offset(Id word) { return word_offset(b_, buffer_, word, lane_); }
-  void put(Id word, Id bits) {
-    if (!in_lanes())
-      b_.emit(Op::store, Type::none, {offset(word), bits}, buffer_);
-    else if (most_ == 0)
-      b_.emit(Op::local_store, Type::none, {word, bits}, array_);
-    else
-      b_.if_(b_.op(Op::ilt, {word, b_.i32(most_)}),
-             [&] { b_.emit(Op::local_store, Type::none, {word, bits}, array_); });
-  }
-  Id take(Id word) {
-    if (in_lanes()) return b_.emit(Op::local_load, Type::u32, {word}, array_);
-    return b_.emit(Op::load, Type::u32, {offset(word)}, buffer_);
-  }
-
-  Builder& b_;
-  uint32_t buffer_, array_ = kNoBlock;
-  int32_t most_ = 0;
-  std::map<Id, uint32_t> arrays_;  // by loop
-  Id lane_ = kNone;
-};
 
 class Adjoint : Replay {
  public:

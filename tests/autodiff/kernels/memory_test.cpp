@@ -252,7 +252,7 @@ TEST(GradientMemory, RecordsStayWithinTheLimit) {
   }
 }
 
-// Lanes note where their records do not fit; the launch then begins anew, also with sums that lanes add to together and
+// Lanes note where their records do not fit; the launch then begins again, also with sums that lanes add to together and
 // with cotangents that are taken. y[k] = x[0]^n[k] x[k], so dx[0] = sum of n[k] x[0]^(n[k] - 1) x[k] g[k], and + g[0] x[0]^n[0].
 TEST(GradientMemory, LongAndShortRecordsInTurn) {
   const Kernel k = kernel("powers", [](At<1> at, Grid<f64, 1> x, Grid<i32, 1> n, Out<f64, 1> y) {

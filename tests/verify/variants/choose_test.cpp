@@ -175,11 +175,10 @@ TEST(Ranking, UnknownNamesAreRefused) {
 
 /// A computation of the shipped table.
 Computation products() {
-  return Computation(
-      {.name = "primitives.matmul",
-       .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128", "slim",
-                    "slim-wide"},
-       .axes = {"least_side", "waves"}});
+  return Computation({.name = "primitives.matmul",
+                      .variants = {"columns", "packed", "tiles", "wide", "wide-64", "tensor-64", "tensor-128",
+                                   "slim", "slim-wide"},
+                      .axes = {"least_side", "waves"}});
 }
 
 TEST(Choose, TakesTheFirstThatAppliesAndTellsWhy) {
