@@ -16,35 +16,35 @@ import subprocess
 
 import marked
 
-# Title, case, size, operations in a measurement, target in ms; a pattern of the names of its kernels.
+# Title, case, size, target in ms; a pattern of the names of its kernels.
 ROWS = [
-    ("rollouts, 5 × 1 × 256 × 50", "forecast.rollout.chosen", "5x1x256x50", 1, 0.038, "rollout|cluster|forecast"),
-    ("rollouts, 5 × 1 × 512 × 50", "forecast.rollout.chosen", "5x1x512x50", 1, 0.056, "rollout|cluster|forecast"),
-    ("rollouts, 5 × 1 × 1024 × 50", "forecast.rollout.chosen", "5x1x1024x50", 1, 0.45, "rollout|cluster|forecast"),
-    ("rollouts, 5 × 16 × 256 × 50", "forecast.rollout.chosen", "5x16x256x50", 1, 0.12, "rollout|cluster|forecast"),
-    ("rollouts, 5 × 16 × 512 × 50", "forecast.rollout.chosen", "5x16x512x50", 1, 0.40, "rollout|cluster|forecast"),
-    ("GRU sequence, 50 × 1 × 256, forward", "forecast.gru.forward", "50x1x256", 1, 0.10, "gru|forecast"),
-    ("GRU sequence, 50 × 1 × 256, with backward", "forecast.gru.gradient", "50x1x256", 1, 0.30, "gru|forecast|matmul|gather|sum"),
-    ("GRU sequence, 50 × 8 × 512, forward", "forecast.gru.forward", "50x8x512", 1, 0.10, "gru|forecast"),
-    ("GRU sequence, 50 × 8 × 512, with backward", "forecast.gru.gradient", "50x8x512", 1, 0.30, "gru|forecast|matmul|gather|sum"),
-    ("`pde` trajectory 256³, a level", "pde.trajectory.16", "256x256x256", 1, 0.22, "pde"),
-    ("`pde` fused 256³, periodic", "pde.fused.periodic", "256x256x256", 1, None, "pde"),
-    ("`pde` fused 256³, mixed walls", "pde.fused.mixed", "256x256x256", 1, None, "pde"),
-    ("`pde` fused 256³, order 4", "pde.fused.order4", "256x256x256", 1, None, "pde"),
-    ("matrix product f32, 4096³", "primitives.matmul", "4096x4096x4096", 1, 2.988, "matmul"),
-    ("matrix product f32, 1024³", "primitives.matmul.wide_64", "1024x1024x1024", 1, 0.0767, "matmul"),
-    ("matrix product f64, 4096³", "primitives.matmul.f64", "4096x4096x4096", 1, 2.749, "tensor_product"),
-    ("matrix product f32, 1 × 4096 × 4096", "primitives.matmul", "1x4096x4096", 1, None, "matmul"),
-    ("matrix product f32, 64 × 65,536 × 64", "primitives.matmul", "64x65536x64", 1, None, "matmul"),
-    ("4,096 transforms of 1,024, f32", "fft.c2c", "4096x1024", 1, 0.030, "fft"),
-    ("LES step 256²", "flow.step.rk2.smagorinsky", "256x256", 1, 0.010, "flow|fft"),
-    ("LES step 1024²", "flow.step.rk2.smagorinsky", "1024x1024", 1, 0.033, "flow|fft"),
-    ("LES step 4096²", "flow.step.rk2.smagorinsky", "4096x4096", 1, 0.740, "flow|fft"),
-    ("LES step 8192²", "flow.step.rk2.smagorinsky", "8192x8192", 1, 3.8, "flow|fft"),
-    ("sky view factors 1024²", "urban.svf.all.plants", "1024x1024", 1, 4.5, "urban"),
-    ("sum of 2²⁰, launched by itself", "primitives.sum", "1048576", 1, 0.0065, "primitives"),
-    ("inclusive scan of 2²⁸", "primitives.inclusive_scan", "268435456", 1, None, "primitives"),
-    ("sort of 2²⁶ u32", "primitives.sort.u32", "67108864", 1, None, "primitives"),
+    ("rollouts, 5 × 1 × 256 × 50", "forecast.rollout.chosen", "5x1x256x50", 0.038, "rollout|cluster|forecast"),
+    ("rollouts, 5 × 1 × 512 × 50", "forecast.rollout.chosen", "5x1x512x50", 0.056, "rollout|cluster|forecast"),
+    ("rollouts, 5 × 1 × 1024 × 50", "forecast.rollout.chosen", "5x1x1024x50", 0.45, "rollout|cluster|forecast"),
+    ("rollouts, 5 × 16 × 256 × 50", "forecast.rollout.chosen", "5x16x256x50", 0.12, "rollout|cluster|forecast"),
+    ("rollouts, 5 × 16 × 512 × 50", "forecast.rollout.chosen", "5x16x512x50", 0.40, "rollout|cluster|forecast"),
+    ("GRU sequence, 50 × 1 × 256, forward", "forecast.gru.forward", "50x1x256", 0.10, "gru|forecast"),
+    ("GRU sequence, 50 × 1 × 256, with backward", "forecast.gru.gradient", "50x1x256", 0.30, "gru|forecast|matmul|gather|sum"),
+    ("GRU sequence, 50 × 8 × 512, forward", "forecast.gru.forward", "50x8x512", 0.10, "gru|forecast"),
+    ("GRU sequence, 50 × 8 × 512, with backward", "forecast.gru.gradient", "50x8x512", 0.30, "gru|forecast|matmul|gather|sum"),
+    ("`pde` trajectory 256³, a level", "pde.trajectory.16", "256x256x256", 0.22, "pde"),
+    ("`pde` fused 256³, periodic", "pde.fused.periodic", "256x256x256", None, "pde"),
+    ("`pde` fused 256³, mixed walls", "pde.fused.mixed", "256x256x256", None, "pde"),
+    ("`pde` fused 256³, order 4", "pde.fused.order4", "256x256x256", None, "pde"),
+    ("matrix product f32, 4096³", "primitives.matmul", "4096x4096x4096", 2.988, "matmul"),
+    ("matrix product f32, 1024³", "primitives.matmul.wide_64", "1024x1024x1024", 0.0767, "matmul"),
+    ("matrix product f64, 4096³", "primitives.matmul.f64", "4096x4096x4096", 2.749, "tensor_product"),
+    ("matrix product f32, 1 × 4096 × 4096", "primitives.matmul", "1x4096x4096", None, "matmul"),
+    ("matrix product f32, 64 × 65,536 × 64", "primitives.matmul", "64x65536x64", None, "matmul"),
+    ("4,096 transforms of 1,024, f32", "fft.c2c", "4096x1024", 0.030, "fft"),
+    ("LES step 256²", "flow.step.rk2.smagorinsky", "256x256", 0.010, "flow|fft"),
+    ("LES step 1024²", "flow.step.rk2.smagorinsky", "1024x1024", 0.033, "flow|fft"),
+    ("LES step 4096²", "flow.step.rk2.smagorinsky", "4096x4096", 0.740, "flow|fft"),
+    ("LES step 8192²", "flow.step.rk2.smagorinsky", "8192x8192", 3.8, "flow|fft"),
+    ("sky view factors 1024²", "urban.svf.all.plants", "1024x1024", 4.5, "urban"),
+    ("sum of 2²⁰, launched by itself", "primitives.sum", "1048576", 0.0065, "primitives"),
+    ("inclusive scan of 2²⁸", "primitives.inclusive_scan", "268435456", None, "primitives"),
+    ("sort of 2²⁶ u32", "primitives.sort.u32", "67108864", None, "primitives"),
 ]
 STALLS = ("long_scoreboard", "short_scoreboard", "barrier", "membar", "wait", "math_pipe_throttle", "lg_throttle", "mio_throttle",
           "branch_resolving", "sleeping", "not_selected", "dispatch_stall", "tex_throttle", "drain", "no_instruction")
@@ -101,13 +101,13 @@ def counters(program, case, size, names):
 
 def measure(options):
     rows = []
-    for what, case, size, operations, target, names in ROWS:
+    for what, case, size, target, names in ROWS:
         if options.only and not re.search(options.only, case):
             continue
-        row = {"what": what, "case": case, "size": size, "operations": operations, "target": target}
+        row = {"what": what, "case": case, "size": size, "target": target}
         try:
             found = bench(options.program, case, size)
-            row.update(ms=found["median_ms"] / operations, p95=found["p95_ms"] / operations, share_of_copy=found["share_of_copy"])
+            row.update(ms=found["median_ms"], p95=found["p95_ms"], share_of_copy=found["share_of_copy"])
             if shutil.which("ncu"):
                 row["counters"] = counters(options.program, case, size, names)
         except (LookupError, subprocess.CalledProcessError, KeyError) as error:

@@ -3,9 +3,9 @@
     PYTHONPATH=build/python python bench/peers/gradient_times.py SYSTEM [--device cuda] [--threads 2] [--seconds 2] [--out FILE]
     python bench/peers/gradient_times.py --from bench/results/gradients-cpu.json --docs docs/gradients.md [--check]
 
-SYSTEM is lockstep, fast (lockstep in fast numerics), warp, taichi or torch; --out adds its times to the file. Each time is the least of the launches that fit into
---seconds, each of which is waited for. Gradients are by x, for cotangents of 1, in f32. Warp's CPU kernels use one thread. What each
-system computes is compared with closed forms or with float64 first.
+SYSTEM is lockstep, fast (lockstep in fast numerics), warp, taichi or torch; --out adds its times to the file. Each time is the least
+of the launches that fit into --seconds, each of which is waited for. Gradients are by x, for cotangents of 1, in f32. Warp's CPU
+kernels use one thread. What each system computes is compared with closed forms or with float64 first.
 """
 import argparse
 import json

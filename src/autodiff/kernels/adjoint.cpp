@@ -461,7 +461,7 @@ class Adjoint : Replay {
 
   std::optional<Divergence> forms_;  // of groups kernels
   bool bounded_;                     // the lane's arrays may be too short for its records
-  Id fits_ = kNone;                  // a variable: they are not
+  Id fits_ = kNone;                  // a variable: whether all did up to now
   Record record_;
   std::vector<Id>
       adjoint_;  // of values of the blocks that are reversed now: a value, or a variable where kept_

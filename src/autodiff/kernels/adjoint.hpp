@@ -51,8 +51,8 @@ struct Plan {
   std::vector<ir::BufferParam> buffers;  // of the adjoint kernel
   std::vector<ir::ShapeRule> shapes;
   uint32_t record = ir::kNoBlock;  // buffer of records; rank 2: words, lanes
-  bool in_lanes =
-      false;  // records are in arrays of the lane instead; with a buffer, lanes note there which do not fit
+  /// Records are in arrays of the lane instead; with a buffer, lanes note there that theirs do not fit.
+  bool in_lanes = false;
   ir::Place record_place = 0;  // of the first loop with a record
 };
 

@@ -16,6 +16,16 @@ auto element(const G& matrix, const Val<i32>& batch, const Val<i32>& row, const 
     return matrix(row, column);
 }
 
+/// `lanes` elements of such a matrix to shared memory.
+template <int lanes, int R, class T>
+void copy_element(const Grid<T, R>& from, const SharedArray<T>& to, const Val<i32>& at, const Val<i32>& batch,
+                  const Val<i32>& row, const Val<i32>& column) {
+  if constexpr (R == 3)
+    from.template copy_async<lanes>(to, at, batch, row, column);
+  else
+    from.template copy_async<lanes>(to, at, row, column);
+}
+
 /// Of a column and Rows rows from row0 on, as far as there are: the sums of left(row, k) right(k) in the order of k,
 /// given to `put`. `T` is the type of the sums.
 template <class T, int Rows, class Left, class Right, class Put>

@@ -77,25 +77,19 @@ void wide_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   const Val<i32> tx = g.local(0), ty = g.local(1), lane = g.lane(), batch = g.id(R - 1);
   const Val<i32> row0 = g.id(1) * Tile::kRows, column0 = g.id(0) * Tile::kColumns;
   const Val<i32> rows = a.size(R - 2), depth = a.size(R - 1), columns = b.size(R - 1);
-  const auto copy = [&](const Grid<T, R>& from, const SharedArray<T>& to, const Val<i32>& at,
-                        const Val<i32>& row, const Val<i32>& column) {
-    if constexpr (R == 3)
-      from.template copy_async<kQuad>(to, at, batch, row, column);
-    else
-      from.template copy_async<kQuad>(to, at, row, column);
-  };
   const auto fetch = [&](const Val<i32>& step, const Val<i32>& half) {
     const Val<i32> k0 = step * kDepth;
     // Elements beyond the edge are copies of those at it and never used.
     for (int p = 0; p < Tile::kRows * kDepth / kQuad; p += kLanes) {
       const Val<i32> e = lane + p, i = e / (kDepth / kQuad), k = e % (kDepth / kQuad) * kQuad;
-      copy(a, as, half * kLeft + (i * kPitch + k), min(row0 + i, rows - 1), min(k0 + k, depth - kQuad));
+      copy_element<kQuad>(a, as, half * kLeft + (i * kPitch + k), batch, min(row0 + i, rows - 1),
+                          min(k0 + k, depth - kQuad));
     }
     for (int p = 0; p < Tile::kColumns * kDepth / kQuad; p += kLanes) {
       constexpr int kWide = Tile::kColumns / kQuad;
       const Val<i32> e = lane + p, k = e / kWide, j = e % kWide * kQuad;
-      copy(b, bs, half * kRight + (k * Tile::kColumns + j), min(k0 + k, depth - 1),
-           min(column0 + j, columns - kQuad));
+      copy_element<kQuad>(b, bs, half * kRight + (k * Tile::kColumns + j), batch, min(k0 + k, depth - 1),
+                          min(column0 + j, columns - kQuad));
     }
     async_commit();
   };

@@ -34,13 +34,6 @@ void slim_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
   const Val<i32> row0 = g.id(1) * Tile::kRows, column0 = g.id(0) * Tile::kColumns;
   const Val<i32> rows = a.size(R - 2), depth = a.size(R - 1), columns = b.size(R - 1);
   const Val<i32> own_row = row0 + line * Rows, pieces = (depth + (Tile::kDepth - 1)) / Tile::kDepth;
-  const auto copy = [&](const Grid<T, R>& from, const SharedArray<T>& to, const Val<i32>& at,
-                        const Val<i32>& row, const Val<i32>& col) {
-    if constexpr (R == 3)
-      from.template copy_async<kOne>(to, at, batch, row, col);
-    else
-      from.template copy_async<kOne>(to, at, row, col);
-  };
   // Elements beyond an edge are copies of those at it and never used.
   const Val<i32> left0 = lane / kAcross, left_k = lane % kAcross * kOne, right_k = lane / kWide,
                  right0 = lane % kWide * kOne, from = min(column0 + right0, columns - kOne);
@@ -48,9 +41,10 @@ void slim_product(const Group<R>& g, const Grid<T, R>& a, const Grid<T, R>& b, c
     const Val<i32> left = stage * Tile::kLeft + left0 * Tile::kPitch + left_k,
                    right = stage * Tile::kRight + right_k * Tile::kColumns + right0;
     for (int i = 0; i < Tile::kRows; i += Tile::kLanes / kAcross)
-      copy(a, as, left + i * Tile::kPitch, min(row0 + left0 + i, rows - 1), within(k0 + left_k, kOne));
+      copy_element<kOne>(a, as, left + i * Tile::kPitch, batch, min(row0 + left0 + i, rows - 1),
+                         within(k0 + left_k, kOne));
     for (int k = 0; k < Tile::kDepth; k += Tile::kLanes / kWide)
-      copy(b, bs, right + k * Tile::kColumns, within(k0 + right_k + k, 1), from);
+      copy_element<kOne>(b, bs, right + k * Tile::kColumns, batch, within(k0 + right_k + k, 1), from);
   };
   const auto fetch = [&](const Val<i32>& piece) {
     const Val<i32> k0 = piece * Tile::kDepth, stage = piece % Tile::kStages;
